@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.benchmarks.benchmark import Benchmark as Benchmark
     from mmie_tasks.benchmarks.benchmark import Doc as Doc
     from mmie_tasks.benchmarks.benchmark import Environment as Environment
+    from mmie_tasks.benchmarks.benchmark import Prepared as Prepared
     from mmie_tasks.benchmarks.benchmark import PublishedRow as PublishedRow
     from mmie_tasks.core.errors import AnswersUnusable as AnswersUnusable
     from mmie_tasks.core.errors import DataBroken as DataBroken
@@ -52,14 +53,19 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.judging.batch import PendingSample as PendingSample
     from mmie_tasks.judging.benchmark_judge import BenchmarkJudge as BenchmarkJudge
     from mmie_tasks.judging.requests import GradedRequest as GradedRequest
-    from mmie_tasks.record import log_line as log_line
     from mmie_tasks.record.expected import expected_verdict as expected_verdict
-    from mmie_tasks.record.fields import NoJudgeRequest as NoJudgeRequest
-    from mmie_tasks.record.judged_sample import Judged as Judged
-    from mmie_tasks.record.members import MemberResult as MemberResult
+    from mmie_tasks.record.judgement import Judged as Judged
+    from mmie_tasks.record.judgement import Judgement as Judgement
     from mmie_tasks.record.metrics import Metric as Metric
     from mmie_tasks.record.metrics import Scale as Scale
     from mmie_tasks.record.panel import Panel as Panel
+    from mmie_tasks.record.record import BadRecord as BadRecord
+    from mmie_tasks.record.record import Line as Line
+    from mmie_tasks.record.record import NoJudgeRequest as NoJudgeRequest
+    from mmie_tasks.record.record import PictureRecord as PictureRecord
+    from mmie_tasks.record.record import Record as Record
+    from mmie_tasks.record.record import answer_text as answer_text
+    from mmie_tasks.record.record import request_parts as request_parts
     from mmie_tasks.record.reply import JudgeReply as JudgeReply
     from mmie_tasks.record.reply import JudgeResult as JudgeResult
     from mmie_tasks.record.reply import Usage as Usage
@@ -67,22 +73,19 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.record.rows import RunnerTable as RunnerTable
     from mmie_tasks.record.rows import aggregation as aggregation
     from mmie_tasks.record.rows import coverage as coverage
-    from mmie_tasks.record.sample import BadRecord as BadRecord
-    from mmie_tasks.record.sample import Line as Line
     from mmie_tasks.record.sample import LoggedSample as LoggedSample
     from mmie_tasks.record.sample import Needle as Needle
-    from mmie_tasks.record.sample import Record as Record
     from mmie_tasks.record.segment import Segment as Segment
     from mmie_tasks.record.segment import Segments as Segments
+    from mmie_tasks.record.segment import text_segments as text_segments
     from mmie_tasks.record.signature import Signature as Signature
-    from mmie_tasks.record.signature import run_signature as run_signature
     from mmie_tasks.record.signature import signature_text as signature_text
-    from mmie_tasks.record.verdict_row import as_row as as_row
+    from mmie_tasks.record.text_facts import TextFacts as TextFacts
 
 _NAMES = {
     "answers.failures": {"NOT_TEXT", "failure_of"},
     "answers.content_json": {"write_answer"},
-    "benchmarks.benchmark": {"Benchmark", "Doc", "Environment", "PublishedRow"},
+    "benchmarks.benchmark": {"Benchmark", "Doc", "Environment", "Prepared", "PublishedRow"},
     "core.errors": {
         "AnswersUnusable",
         "DataBroken",
@@ -112,19 +115,25 @@ _NAMES = {
     "judging.batch": {"PendingSample"},
     "judging.benchmark_judge": {"BenchmarkJudge"},
     "judging.requests": {"GradedRequest"},
-    "record": {"log_line"},
     "record.expected": {"expected_verdict"},
-    "record.fields": {"NoJudgeRequest"},
-    "record.judged_sample": {"Judged"},
-    "record.members": {"MemberResult"},
+    "record.judgement": {"Judged", "Judgement"},
     "record.metrics": {"Metric", "Scale"},
     "record.panel": {"Panel"},
+    "record.record": {
+        "BadRecord",
+        "Line",
+        "NoJudgeRequest",
+        "PictureRecord",
+        "Record",
+        "answer_text",
+        "request_parts",
+    },
     "record.reply": {"JudgeReply", "JudgeResult", "Usage"},
     "record.rows": {"Row", "RunnerTable", "aggregation", "coverage"},
-    "record.sample": {"BadRecord", "Line", "LoggedSample", "Needle", "Record"},
-    "record.segment": {"Segment", "Segments"},
-    "record.signature": {"Signature", "run_signature", "signature_text"},
-    "record.verdict_row": {"as_row"},
+    "record.sample": {"LoggedSample", "Needle"},
+    "record.segment": {"Segment", "Segments", "text_segments"},
+    "record.signature": {"Signature", "signature_text"},
+    "record.text_facts": {"TextFacts"},
 }
 """Module to what it provides; a test compares it with the imports for type checkers."""
 

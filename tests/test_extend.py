@@ -23,7 +23,7 @@ PUBLIC = """
 NOT_TEXT AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
 Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError
 JudgeMisconfigured JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Line
-LoggedSample MemberResult Metric MmieTasksError Needle NoJudgeRequest OutOfBudget Outcome Panel
+LoggedSample Judgement Metric MmieTasksError Needle NoJudgeRequest OutOfBudget Outcome Panel
 PendingSample PublishedRow
 Record ReplySchema ReplyStore RequestBroken RequestCounts RequestUnfit Row RunnerTable Scale
 ScoreKind Scored Segment Segments SettingWrong Signature Unscored UnscoredReason Usage Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic
+from typing import Generic, TypeVar
 
 from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.answers.failures import null_failure
@@ -12,14 +12,17 @@ from mmie_tasks.answers.images import resolve_images
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.picture_signs import picture_signs
 from mmie_tasks.answers.text_signs import text_facts
+from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.model_answers import read_results, resolver
 from mmie_tasks.core.errors import MmieTasksError, first_line
-from mmie_tasks.core.verdict import Unscored, UnscoredReason
+from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdicts
 from mmie_tasks.core.wording import listed
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.record.answer_facts import FactsT, fact_counts, with_text
-from mmie_tasks.record.fields import NoJudgeRequest, Record
+from mmie_tasks.record.answer_facts import AnswerFacts, FactsT, with_text
+from mmie_tasks.record.record import NoJudgeRequest, PictureRecord
 from mmie_tasks.record.segment import Segments
+
+PictureRecordT = TypeVar("PictureRecordT", bound=PictureRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,27 @@ class BuiltRequest(Generic[FactsT]):
         """The same answer without a request."""
         facts = self.facts.without_request()
         return replace(self, request=None, reason=reason, detail=detail, facts=facts)
+
+    def prepared(self, kind: type[PictureRecordT], **fields: object) -> Prepared[PictureRecordT]:
+        """The answer with the record of its sample.
+
+        Args:
+            kind: The benchmark's record.
+            fields: Those of the sample.
+        """
+        record = kind.of(
+            Verdicts.unscored(self.reason, self.detail),
+            facts=self.facts,
+            answer=self.answer,
+            **fields,
+        )
+        return Prepared(
+            record=record,
+            request=self.request,
+            cut_images=self.cut_images,
+            cut_texts=self.cut_texts,
+            drawn_by=self.answer_signature,
+        )
 
 
 def build_request(
@@ -117,13 +141,12 @@ def _n_left_on_disk(answer: Segments, resolved: Segments) -> int:
     return sum(bool(s.image) for s in resolved) if has_text and not names_pictures else 0
 
 
-def require_drawn(record: Record) -> None:
+def require_drawn(facts: AnswerFacts) -> None:
     """Check that no picture of a logged answer was withheld for a reason outside the models.
 
     Raises:
         NoJudgeRequest: One was: the sample is not judged.
     """
-    not_drawn = fact_counts(record, "not_drawn")
-    if not not_drawn.keys().isdisjoint(WITHHELD):
-        detail = f"pictures not drawn: {listed(not_drawn)}"
+    if not facts.not_drawn.keys().isdisjoint(WITHHELD):
+        detail = f"pictures not drawn: {listed(facts.not_drawn)}"
         raise NoJudgeRequest(Unscored("not_drawn", detail))

@@ -13,8 +13,7 @@ from mmie_tasks.benchmarks.registry import entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.log_files import find_runs, read_lines
-from mmie_tasks.record.log_line import record_of
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
+from mmie_tasks.record.record import BadRecord, Line, RecordT
 
 
 def export_parser(name: str, description: str, output: str) -> argparse.ArgumentParser:
@@ -56,29 +55,21 @@ def named_runs(parsed: argparse.Namespace) -> list[ExportedRun]:
     return [ExportedRun(model=n, path=p) for n, p in zip(names, paths, strict=True)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedSample:
-    """A sample of a run, and the record that it was read from."""
-
-    sample: LoggedSample
-    record: Record
-
-
-def samples_of(
+def records_of(
     run: Path,
     benchmark: str,
-    read_line: Callable[[Line], LoggedSample],
+    read: Callable[[Line], RecordT],
     *,
-    same: Callable[[ExportedSample], object],
+    same: Callable[[RecordT], object],
     noun: str,
-) -> Mapping[str, ExportedSample]:
-    """The samples of a run, by id, in the order of the logs.
+) -> Mapping[str, RecordT]:
+    """The records of a run, by id, in the order of the logs.
 
     Args:
         run: A sample log, or a folder with those of one run. Of several logs of a task the newest
             is taken.
         benchmark: Its name.
-        read_line: `Benchmark.read_line`. Raises `BadRecord` if the line is not of the benchmark.
+        read: Reads the record of a line. Raises `BadRecord` if it is not of the benchmark.
         same: What may not differ between two tasks about one sample.
         noun: Its name, for the message.
 
@@ -95,7 +86,7 @@ def samples_of(
         raise AnswersUnusable(
             f"`{run}` holds {counted(len(runs), 'run')} of {benchmark} instead of one.", hint=hint
         )
-    samples: dict[str, ExportedSample] = {}
+    records: dict[str, RecordT] = {}
     for path in (log.path for log in runs[0]):
         for numbered in read_lines(path):
             if numbered.line is None:
@@ -103,17 +94,16 @@ def samples_of(
                 continue
             location = f"{path}, line {numbered.number}"
             try:
-                sample = read_line(numbered.line)
+                record = read(numbered.line)
             except BadRecord as error:
                 raise AnswersUnusable(f"{location}: {error}.", hint=hint) from error
-            exported = ExportedSample(sample=sample, record=record_of(numbered.line))
-            if same(samples.setdefault(sample.id, exported)) != same(exported):
+            if same(records.setdefault(record.id, record)) != same(record):
                 raise AnswersUnusable(
-                    f"{location}: the second, different {noun} to {sample.id}.", hint=hint
+                    f"{location}: the second, different {noun} to {record.id}.", hint=hint
                 )
-    if not samples:
+    if not records:
         raise AnswersUnusable(f"`{run}` holds no samples of {benchmark}.", hint=hint)
-    return samples
+    return records
 
 
 def _is_of(benchmark: str, task: str) -> bool:

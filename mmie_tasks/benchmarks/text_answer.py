@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from mmie_tasks.answers.text_signs import text_facts
 from mmie_tasks.answers.thinking import without_thinking
-from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import Line
-from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.record import Line, answer_text
+from mmie_tasks.record.segment import Segments, text_segments
 from mmie_tasks.record.text_facts import TextFacts
 
 
@@ -32,4 +31,4 @@ def logged_answer(line: Line) -> Segments:
     Raises:
         BadRecord: The answer is not a text.
     """
-    return log_line.text_segments(str(without_thinking(log_line.answer(line))))
+    return text_segments(str(without_thinking(answer_text(line))))

@@ -162,7 +162,9 @@ def _with_default_model(
     return replace(choice, options=options, source=f"{choice.source}, `{variable}`")
 
 
-def is_paper_judge(chosen: ChosenJudges, signature: str, default: str, paper: str = "") -> bool:
+def is_paper_judge(
+    chosen: ChosenJudges, signature: Signature, default: str, paper: str = ""
+) -> bool:
     """Whether a run's judge is that of the benchmark's paper: by name, model and server, or as a
     replay names them.
 
@@ -178,16 +180,17 @@ def is_paper_judge(chosen: ChosenJudges, signature: str, default: str, paper: st
         paper: The paper's judge, in the same form.
 
     >>> chosen = ChosenJudges(judges=(JudgeChoice(name="replay"),))
-    >>> signature = "judge:openai|model:gpt-4o-2024-11-20|t:0"
+    >>> signature = Signature.of_judges(["judge:openai|model:gpt-4o-2024-11-20|t:0"])
     >>> is_paper_judge(chosen, signature, "mmie_score", "openai:gpt-4o")
     True
-    >>> is_paper_judge(chosen, "judge:openai|model:gpt-4o|t:0|host:127.0.0.1", "openai:gpt-4o")
+    >>> other = Signature.of_judges(["judge:openai|model:gpt-4o|t:0|host:127.0.0.1"])
+    >>> is_paper_judge(chosen, other, "openai:gpt-4o")
     False
     """
     if chosen.panel is not None:
         return False
     choice, wanted = chosen.judges[0], parse_choice(paper or default, "the paper's judge")
-    fields = Signature(signature).fields
+    fields = signature.fields
     more = choice.options if choice.name == wanted.name and not paper else ()
     for key, value in {**dict.fromkeys(more, ""), "judge": wanted.name, **wanted.options}.items():
         options = (

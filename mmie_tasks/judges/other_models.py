@@ -17,7 +17,7 @@ def warn_of_others(judge: str, models: Iterable[str], address: str = "") -> None
         models: As its replies name them.
         address: Its server's; empty if it is not known.
     """
-    signature = Signature(judge)
+    signature = Signature.of_judges([judge])
     name = f"`{signature.name}` at {address}" if address else f"`{signature.name}`"
     for model in other_models(signature, models):
         warn(

@@ -86,7 +86,7 @@ class ReplayJudge:
         digest = hashlib.sha256()
         for request_key, reply in sorted(recording.replies.items()):
             digest.update(json.dumps([request_key, reply.text, reply.finish]).encode() + b"\n")
-        recorded = str(Signature(recording.signature).without_servers)
+        recorded = str(Signature.of_judges([recording.signature]).without("servers"))
         return signature_text(recorded, replayed=digest.hexdigest()[:12])
 
     def check(self) -> None:
@@ -136,7 +136,10 @@ class ReplayJudge:
             yield from read_recording(path, signature)
 
     def _matches(self, signature: str, model: str) -> bool:
-        return self._model in (None, model) or Signature(signature).has("model", self._model)
+        return (
+            self._model in (None, model)
+            or Signature.of_judges([signature]).fields.get("model") == self._model
+        )
 
     def _select(self, counts: Mapping[tuple[str, str], int], path: str) -> str:
         """The selected signature, from the replies by signature and model; raises `SettingWrong`

@@ -19,8 +19,7 @@ from mmie_tasks.judging.deferred import DeferredRow, MetricRows
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import GradedRequest, ended_early, judge_all
 from mmie_tasks.judging.shared_judge import OpenJudges
-from mmie_tasks.record.judged_sample import Judged
-from mmie_tasks.record.members import MemberResult, combine
+from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sight import LEAST_REQUESTS, unseen_pictures
@@ -72,7 +71,7 @@ class JudgedBatch:
         self._on_outcome = on_outcome
         self._stopped = threading.Event()  # set when no further reply is awaited
         self._open = OpenJudges(judges=())
-        self._results: list[dict[int, MemberResult]] = [{} for _ in waiting]  # by judge
+        self._results: list[dict[int, Judgement]] = [{} for _ in waiting]  # by judge
         self._unfilled = dict.fromkeys(range(len(waiting)))
         self._stored = 0  # replies that are in a cache
         self._lock = threading.Lock()
@@ -170,7 +169,7 @@ class JudgedBatch:
     def _add(self, position: int, index: int, result: JudgeResult) -> None:
         """Add a judge's result; fill in the sample's rows once every judge has one."""
         judge = self._open.judges[position].judge
-        member = self._member(Signature(judge.signature), index, result)
+        member = self._member(Signature.of_judges([judge.signature]), index, result)
         with self._lock:
             self._stored += len(result.replies) * isinstance(judge, CachedJudge)
             results = {**self._results[index], position: member}
@@ -179,14 +178,13 @@ class JudgedBatch:
                 self._fill(index, members, self._open.panel)
             self._results[index] = results
 
-    def _member(self, judge: Signature, index: int, result: JudgeResult) -> MemberResult:
+    def _member(self, judge: Signature, index: int, result: JudgeResult) -> Judgement:
         sample, _ = self._waiting[index]
-        return MemberResult(judge=judge, result=result, verdicts=sample.request.grade(result))
+        return Judgement(judge=judge, result=result, verdicts=sample.request.grade(result))
 
-    def _fill(self, index: int, members: Sequence[MemberResult], panel: Panel | None) -> None:
-        verdicts = combine(members, panel) if panel else members[0].verdicts
+    def _fill(self, index: int, members: Sequence[Judgement], panel: Panel | None) -> None:
         sample, rows = self._waiting[index]
-        judged = Judged(verdicts=verdicts, members=tuple(members), panel=panel)
+        judged = Judged.by(members, panel)
         for metric, row in sample.make_rows(judged).items():
             rows[metric].fill(row)
         del self._unfilled[index]

@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
@@ -18,7 +19,7 @@ from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainSc
 from mmie_tasks.judging.served_model import ServedModel
 from mmie_tasks.judging.session import JudgingSession, session_without_run
 from mmie_tasks.judging.shared_judge import OpenJudges
-from mmie_tasks.record.signature import signature_text
+from mmie_tasks.record.signature import Signature
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
 
@@ -106,18 +107,17 @@ class BenchmarkJudge:
             names.append(f"judge {number} of {len(judges)} ({name})")
         return OpenJudges(judges=judges, names=tuple(names), panel=chosen.panel)
 
-    def signature(self) -> str:
+    def signature(self) -> Signature:
         """Everything of the judge or panel that can move a score, whether it is the paper's judge,
         and the judge that is the tested model, if one is.
         """
         judges = self.judges()
         signature = judges.signature
         is_papers = is_paper_judge(self.choices(), signature, self.default, self._paper)
-        return signature_text(
-            signature,
-            paper_judge="yes" if is_papers else "no",
-            judges_itself=judges.judges_itself(self.tested),
-        )
+        fields = {"paper_judge": "yes" if is_papers else "no"}
+        if itself := judges.judges_itself(self.tested):
+            fields["judges_itself"] = itself.replace("|", " ")
+        return replace(signature, benchmark=fields)
 
     def machine(self) -> str | None:
         """What computed the replies of judges in this process; None if nothing did."""

@@ -17,7 +17,7 @@ from mmie_tasks.judges.registry import plugin_errors
 from mmie_tasks.judging.served_model import ServedModel, judges_itself, shared_server
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.signature import panel_text, signature_text
+from mmie_tasks.record.signature import Signature
 
 CHECK_VALID_S = 900.0
 """How long the check of a judge holds: later benchmarks of a run do not repeat it."""
@@ -122,10 +122,9 @@ class OpenJudges:
     panel: Panel | None = None
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Signature:
         """Everything of the judges that can move a score."""
-        signatures = [shared.judge.signature for shared in self.judges]
-        return signature_text(*([panel_text(self.panel)] if self.panel else []), *signatures)
+        return Signature.of_judges([shared.judge.signature for shared in self.judges], self.panel)
 
     def judges_itself(self, tested: ServedModel | None) -> str | None:
         """The first judge that is the tested model, as `served_model.judges_itself`; or None."""

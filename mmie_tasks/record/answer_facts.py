@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeVar, cast
+from dataclasses import asdict, dataclass, field, replace
+from typing import TypeVar
 
 from mmie_tasks.core.wording import counted, listed
-from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import Record
 from mmie_tasks.record.text_facts import TextFacts
 
 _COUNTS = {
@@ -57,30 +55,24 @@ def with_text(facts: FactsT, text: TextFacts) -> FactsT:
     return replace(facts, **asdict(text))
 
 
-def facts_of(record: Record, kind: type[FactsT]) -> FactsT:
-    """The facts in a record that this process wrote."""
-    facts = cast("Mapping[str, Any]", record["facts"])
-    return kind(**{own.name: facts[own.name] for own in fields(kind) if own.init})
-
-
 def shown_facts(
-    record: Record, titles: Mapping[str, str], counts: Mapping[str, str]
+    facts: AnswerFacts, titles: Mapping[str, str], counts: Mapping[str, str]
 ) -> dict[str, str | float | bool]:
     """The facts worth showing, by title: without zeros, empty texts and unset flags.
 
     Args:
-        record: Of a log that may have any content.
+        facts: About an answer.
         titles: Titles of the benchmark's texts, numbers and flags, by name.
         counts: Titles of the benchmark's own counts by reason, by name.
     """
-    facts = log_line.mapping(record, "facts")
-    shown: dict[str, str | float | bool] = {}
-    for name, title in {**titles, "unplaced": UNPLACED}.items():
-        value = facts.get(name)
-        if fact := value if isinstance(value, (str, bool)) else log_line.number(value):
-            shown[title] = fact
+    values = asdict(facts)
+    shown = {
+        title: values[name]
+        for name, title in {**titles, "unplaced": UNPLACED}.items()
+        if values[name]
+    }
     for name, title in {**counts, **_COUNTS}.items():
-        if reasons := fact_counts(record, name):
+        if reasons := {reason: count for reason, count in values[name].items() if count > 0}:
             shown[title] = listed(reasons)
     return shown
 
@@ -110,13 +102,3 @@ def answer_notes(facts: Sequence[AnswerFacts]) -> Iterator[str]:
             yield f"{title}: {listed(total)}"
     if unplaced := sum(bool(sample.unplaced) for sample in facts):
         yield f"{UNPLACED}: {counted(unplaced, 'answer')}"
-
-
-def fact_counts(record: Record, name: str) -> dict[str, int]:
-    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
-    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
-    return {
-        reason: count
-        for reason, value in counts.items()
-        if (count := int(log_line.number(value) or 0)) > 0
-    }

@@ -127,7 +127,7 @@ def other_models(judge: Signature, models: Iterable[str]) -> list[str]:
     requested = "" if fields.get("judge") == _IN_PROCESS else fields.get("model", "")
     hosts = filter(None, fields.get("host", "").split("+"))
     # A signature does not name the hosts of OpenAI, nor those of OpenAI at Azure.
-    at_azure = judge.has("judge", "openai") and all(host.endswith(_AZURE) for host in hosts)
+    at_azure = fields.get("judge") == "openai" and all(host.endswith(_AZURE) for host in hosts)
     return [
         model
         for model in dict.fromkeys(models)

@@ -6,10 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
-from mmie_tasks.record.fields import Record, mapping, number
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.verdict_row import PointsKey, as_row, verdict
 
 _POINTS_DECIMALS = 2  # finer than the probabilities of a model in bfloat16
 _ENTROPY_DECIMALS = 3
@@ -78,27 +76,3 @@ def expected_verdict(
 
 def _without(detail: str) -> ExpectedScore:
     return ExpectedScore(verdict=Unscored("no_probabilities", detail))
-
-
-def expected_row(verdicts: Verdicts, points_key: PointsKey) -> dict[str, object]:
-    """The expected score as a row of a record; `read_expected` reads it again."""
-    expected = verdicts.expected
-    if isinstance(expected, Unscored):
-        return as_row(expected)
-    return {points_key: expected.points, "entropy_bits": verdicts.entropy_bits}
-
-
-def read_expected(record: Record, full_marks: float) -> ExpectedScore:
-    """The expected score of a record; `NO_PROBABILITIES` of a benchmark that logs none.
-
-    Raises:
-        BadRecord: As `verdict`.
-    """
-    if record.get("expected") is None:
-        return ExpectedScore(verdict=NO_PROBABILITIES)
-    entropy_bits = number(mapping(record, "expected").get("entropy_bits"))
-    is_possible = entropy_bits is not None and entropy_bits >= 0
-    return ExpectedScore(
-        verdict=verdict(record, "expected", full_marks),
-        entropy_bits=entropy_bits if is_possible else None,
-    )

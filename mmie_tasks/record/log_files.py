@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.record.sample import Line
+from mmie_tasks.record.record import Line
 
 HINT = "pass the folder given as `--output_path`, of a run with `--log_samples`"
 

@@ -38,6 +38,8 @@ class Scale:
         full_marks: The maximum: 6, 1 or 100.
         unit: For headings: ``points, 0 to 6``.
         whole: Whether points are whole numbers, so that a histogram can count them.
+        open_ended: Whether points outside the scale count, because the official script does not
+            check them.
         percent: Converts a mean of points to a score in percent, rounded as in the benchmark's
             official table.
     """
@@ -45,6 +47,7 @@ class Scale:
     full_marks: float
     unit: str
     whole: bool = False
+    open_ended: bool = False
     percent: Callable[[float], float]
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from mmie_tasks.core.verdict import Unscored, Verdict
-from mmie_tasks.record.fields import number
 
 _LARGEST_LOGPROB = 1e-3  # rounded sums may be above 0
 _NOT_DIGITS = "`digits` does not hold ten log-probabilities for each digit of the text"
@@ -60,41 +58,6 @@ class JudgeReply:
     digits: tuple[float | None, ...] | None = None
     request_key: str = field(default="", compare=False)
     request_size: RequestSize | None = field(default=None, compare=False)
-
-
-def read_reply(value: object) -> JudgeReply | None:
-    """A reply in a log, which is `dataclasses.asdict` of it; None without a text.
-
-    Probabilities that cannot be those of its digits are left out.
-    """
-    if not isinstance(value, Mapping) or not isinstance(reply_text := value.get("text"), str):
-        return None
-    model, usage, key = value.get("model"), value.get("usage"), value.get("request_key")
-    usage = usage if isinstance(usage, Mapping) else {}
-    digits: tuple[float | None, ...] | None = None
-    with suppress(ValueError):
-        digits = read_digits(value.get("digits"), reply_text)
-    counts = {
-        name: int(number(usage.get(name)) or 0)
-        for name in ("input_tokens", "output_tokens", "reasoning_tokens")
-    }
-    return JudgeReply(
-        text=reply_text,
-        model=model if isinstance(model, str) else "",
-        usage=Usage(**counts, cost_usd=number(usage.get("cost_usd"))),
-        finish="length" if value.get("finish") == "length" else "stop",
-        cached=value.get("cached") is True,
-        digits=digits,
-        request_key=key if isinstance(key, str) else "",
-        request_size=_size(value.get("request_size")),
-    )
-
-
-def _size(value: object) -> RequestSize | None:
-    match value:
-        case [int(characters), int(pictures), int(pixels)]:
-            return RequestSize(characters, pictures, pixels)
-    return None
 
 
 def read_digits(value: object, text: str) -> tuple[float | None, ...] | None:
@@ -181,12 +144,6 @@ class JudgeResult:
     def verdict(self, read: ReplyReader) -> Verdict:
         """The verdict of the second reply if there is one, else of the first."""
         return _verdict(self.second_reply or self.reply, self.failure, read)
-
-
-def judge_result(logged_replies: Sequence[JudgeReply]) -> JudgeResult:
-    """The judging result from which none, one or two replies were logged."""
-    first, second = (*logged_replies, None, None)[:2]
-    return JudgeResult(reply=first, second_reply=second)
 
 
 def _verdict(reply: JudgeReply | None, failure: Unscored | None, read: ReplyReader) -> Verdict:

@@ -16,14 +16,11 @@ from typing import TypeAlias
 from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
+from mmie_tasks.record.record import RECORD_KEY, Record
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
 
 Row: TypeAlias = dict[str, object]
 Aggregation: TypeAlias = Callable[[Sequence[Mapping[str, object]]], float]
-
-COVERAGE = "coverage"
-"""The metric whose rows are the samples' records, which everything else can be computed from again.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +40,7 @@ class RunnerTable:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the lines, as a task file lists them."""
-        return (COVERAGE, *self._metric_of)
+        return (RECORD_KEY, *self._metric_of)
 
     @property
     def _metric_of(self) -> dict[str, tuple[Metric, ScoreKind]]:
@@ -58,17 +55,15 @@ class RunnerTable:
             if metric.name
         }
 
-    def rows(
-        self, sample: LoggedSample, record: Mapping[str, object], **fields: object
-    ) -> dict[str, Row]:
+    def rows(self, record: Record, **fields: object) -> dict[str, Row]:
         """The row of one sample in each line.
 
         Args:
-            sample: Its id, verdicts, groups and parts.
-            record: Everything that is needed to score it again; the row of `COVERAGE`.
+            record: Everything that is needed to score it again; the row of `RECORD_KEY`.
             fields: Further fields of every other row.
         """
-        rows: dict[str, Row] = {COVERAGE: dict(record)}
+        sample = record.sample({})
+        rows: dict[str, Row] = {RECORD_KEY: record.model_dump()}
         for name, (metric, kind) in self._metric_of.items():
             group = metric.stratum(sample)
             rows[name] = (
@@ -129,7 +124,7 @@ def coverage(records: Sequence[Mapping[str, object]]) -> float:
     out; NaN if none.
     """
     official = [record["official"] for record in records]
-    reasons = [row.get("unscored") for row in official if isinstance(row, Mapping)]
+    reasons = [verdict.get("reason") for verdict in official if isinstance(verdict, Mapping)]
     counted = [reason for reason in reasons if reason != "left_out"]
     return 100 * counted.count(None) / len(counted) if counted else math.nan
 

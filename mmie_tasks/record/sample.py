@@ -5,31 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mmie_tasks.core.verdict import (
-    NO_PROBABILITIES,
-    READER_KINDS,
-    ScoreKind,
-    Verdict,
-    Verdicts,
-    differ,
-)
-from mmie_tasks.record.fields import BadRecord, Line, Record
-from mmie_tasks.record.members import MemberResult
+from mmie_tasks.core.verdict import NO_PROBABILITIES, READER_KINDS, ScoreKind, Verdict, differ
+from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.text_facts import TextFacts
 
-__all__ = [
-    "ALL",
-    "READER_KINDS",
-    "BadRecord",
-    "Line",
-    "LoggedSample",
-    "Needle",
-    "Record",
-    "ScoreKind",
-]
+__all__ = ["ALL", "READER_KINDS", "LoggedSample", "Needle", "ScoreKind"]
 
 ALL = "all"
 """The group that contains every sample; it is not listed in `LoggedSample.groups`."""
@@ -66,9 +49,7 @@ class LoggedSample:
         question: The question as the model was asked.
         gold: The reference answer; empty if there is none.
         answer: The tested model's answer.
-        replies: The judge's replies, the latest last; empty if there is none. Of several judges
-            those of all, in order.
-        members: The judges of a panel, in order, with their verdicts; empty with a single judge.
+        judgements: Replies and verdicts of each judge, in order; empty if no judge was asked.
         signature: Everything that can move the score.
         pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
         text: What is unusual about the text of the answer.
@@ -89,8 +70,7 @@ class LoggedSample:
     question: Segments = ()
     gold: Segments = ()
     answer: Segments = ()
-    replies: tuple[JudgeReply, ...] = ()
-    members: tuple[MemberResult, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
     signature: Signature = field(default_factory=Signature)
     pictures_not_drawn: int = 0
     text: TextFacts = field(default_factory=TextFacts)
@@ -100,27 +80,15 @@ class LoggedSample:
     needle: Needle | None = None
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)
 
-    @classmethod
-    def graded(
-        cls, sample_id: str, verdicts: Verdicts, groups: Mapping[str, tuple[str, ...]]
-    ) -> LoggedSample:
-        """A sample of the current run with its verdicts, as the runner's table needs it."""
-        return cls(
-            id=sample_id,
-            official=verdicts.official,
-            robust=verdicts.robust,
-            expected=verdicts.expected,
-            entropy_bits=verdicts.entropy_bits,
-            groups=groups,
-            parts=verdicts.parts,
-        )
+    @property
+    def replies(self) -> tuple[JudgeReply, ...]:
+        """The judges' replies in order, of several judges one after the other."""
+        return tuple(r for judgement in self.judgements for r in judgement.result.replies)
 
     @property
-    def replies_by_judge(self) -> tuple[tuple[Signature, tuple[JudgeReply, ...]], ...]:
-        """The signature of each judge, empty if it is not logged, and its replies."""
-        if self.members:
-            return tuple((member.judge, member.result.replies) for member in self.members)
-        return ((next(iter(self.signature.judges), Signature()), self.replies),)
+    def members(self) -> tuple[Judgement, ...]:
+        """The judgements of a panel's judges; empty with a single judge."""
+        return () if self.signature.panel is None else self.judgements
 
     @property
     def differs(self) -> bool:

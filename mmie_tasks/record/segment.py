@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
-
-from mmie_tasks.record.fields import Record, field, optional_text
 
 _REFERENCE_CHARACTERS = 200  # of an image that cannot be used
 
@@ -32,38 +29,18 @@ class Segment:
     detail: str = ""
     prompt: str = ""
 
+    @property
+    def logged(self) -> Segment:
+        """The segment as a record has it: a data URI that cannot be used may be megabytes."""
+        image = self.image
+        if image is not None and self.problem:
+            image = image[:_REFERENCE_CHARACTERS]
+        return replace(self, image=image, detail="")
+
 
 Segments: TypeAlias = tuple[Segment, ...]
 
 
-def segment_rows(segments: Segments) -> list[dict[str, object]]:
-    """Texts and images as a record has them; `read_segments` reads them again."""
-    rows: list[dict[str, object]] = []
-    for segment in segments:
-        image = segment.image
-        if image is not None and segment.problem:
-            image = image[:_REFERENCE_CHARACTERS]
-        more = {"problem": segment.problem, "prompt": segment.prompt}
-        known = {name: value for name, value in more.items() if value}
-        rows.append({"text": segment.text, "image": image, **known})
-    return rows
-
-
-def read_segments(record: Record, name: str) -> Segments | None:
-    """Texts and images of a record in their order; None if the record has none.
-
-    Raises:
-        BadRecord: The field is not a list of objects with ``text`` and ``image``.
-    """
-    value = field(record, name, list, "a list of text and images", elements=Mapping)
-    if value is None:
-        return None
-    return tuple(
-        Segment(
-            text=field(segment, "text", str, "a text"),
-            image=optional_text(segment, "image") or None,
-            problem=optional_text(segment, "problem"),
-            prompt=optional_text(segment, "prompt"),
-        )
-        for segment in value
-    )
+def text_segments(content: str) -> Segments:
+    """A text as one segment; no segment if it is empty."""
+    return (Segment(text=content),) if content else ()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mmie_tasks.record.fields import Record, mapping, optional_text
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFacts:
@@ -24,19 +22,3 @@ class TextFacts:
     tag: str = ""
     special_tokens: Mapping[str, int] = field(default_factory=dict)
     short_text: str | None = None
-
-
-def read_text_facts(record: Record) -> TextFacts:
-    """The facts under ``facts`` in the record of a sample; a log may lack them.
-
-    Raises:
-        BadRecord: One has another form.
-    """
-    facts = mapping(record, "facts")
-    short_text = facts.get("short_text")
-    return TextFacts(
-        thinking=facts.get("thinking") is True,
-        tag=optional_text(facts, "tag"),
-        special_tokens=dict.fromkeys(mapping(facts, "special_tokens"), 1),
-        short_text=short_text if isinstance(short_text, str) else None,
-    )

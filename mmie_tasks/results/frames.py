@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import ALL_KINDS, Scored, Verdict
 from mmie_tasks.core.wording import counted
-from mmie_tasks.record.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.record import IMAGE_PLACEHOLDER
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.results.commands import open_run

@@ -22,13 +22,11 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
 
     That is after ``--predict_only`` and ``--limit`` are known and before any generation
     (``evaluator.py:1128``). The benchmark is told the run's output folder first: answers may refer
-    to images there. A task of a benchmark without check, judge and signature stays as it is.
+    to images there.
 
     On the command line a `MmieTasksError` ends the process with its text and status 1; the runner
     would print a traceback and end with 0. From Python the exception is raised as it is.
     """
-    if benchmark.check_data is None and benchmark.judge is None and benchmark.signature is None:
-        return
     build = task.build_all_requests
 
     @functools.wraps(build)
@@ -36,14 +34,13 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
         command_line = _command_line(task)
         try:
             output_path = getattr(command_line, "output_path", None)
-            if benchmark.add_answer_folder and isinstance(output_path, str) and output_path:
+            if isinstance(output_path, str) and output_path:
                 benchmark.add_answer_folder(Path(output_path))
             _check_data(benchmark, task, kwargs)
             if not is_predict_only(task):
                 if benchmark.judge is not None:
                     check_judges([benchmark.judge], kwargs.get("rank") or 0)
-                if benchmark.signature is not None:
-                    benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid
+                benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid
         except MmieTasksError as error:
             if command_line is None:
                 raise
@@ -64,8 +61,7 @@ def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) ->
     Saved answers need no images, unless a judge sees them.
     """
     answers_are_saved = getattr(task, "model_name", None) == "predictions"
-    needs_no_images = answers_are_saved and not is_judged(task, benchmark)
-    if benchmark.check_data is None or needs_no_images:
+    if answers_are_saved and not is_judged(task, benchmark):
         return
     docs, start = task.eval_docs_no_media, int(options.get("offset") or 0)
     limit = int(options.get("limit") or 0) or len(docs)

@@ -25,7 +25,7 @@ from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.settings import is_first_process
-from mmie_tasks.record.rows import COVERAGE
+from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges
 from mmie_tasks.runner.evaluation import (
     RunningEvaluation,
@@ -140,7 +140,7 @@ def _summarise(aggregate: Method) -> Method:
         options = {name: getattr(arguments, name, None) or 0 for name in ("limit", "offset")}
         part = {name: value for name, value in options.items() if value > 0}
         for (metric, _), records in list(output.sample_metrics.items()):
-            if metric == COVERAGE:
+            if metric == RECORD_KEY:
                 evaluation.summary.add(output.task_name, benchmark, records, part)
 
     return aggregate_and_summarise

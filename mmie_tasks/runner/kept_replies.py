@@ -61,9 +61,10 @@ def _replies(
     signature = "" if isinstance(judge, InProcess) else judge.signature
     for sample in task_run.samples:
         given = {
-            logged: replies
-            for logged, replies in sample.replies_by_judge
-            if str(logged) == signature or (not signature and logged.has("judge", choice.name))
+            judged.judge: judged.result.replies
+            for judged in sample.judgements
+            if str(judged.judge) == signature
+            or (not signature and judged.judge.fields.get("judge") == choice.name)
         }
         if sample.replies and not given:
             raise SettingWrong(

@@ -45,7 +45,10 @@ def benchmark_of(task: Task) -> Benchmark | None:
     """
     config = getattr(task, "config", None)
     for key in ("process_docs", "process_results"):
-        module = getattr(getattr(config, key, None), "__module__", None)
+        function = getattr(config, key, None)
+        if isinstance(owner := getattr(function, "__self__", None), Benchmark):
+            return owner
+        module = getattr(function, "__module__", None)
         if module and (entry := entry_of_module(module)):
             return entry.load()
     return None

@@ -96,9 +96,9 @@ def _describe_task(task: str, words: PictureProtocol | None, price_usd: float | 
     """
     entry = entry_of_task(task)
     benchmark = entry.load() if entry else None
-    if benchmark is None or (limit_of := benchmark.picture_limit) is None:
+    if benchmark is None or not benchmark.has_picture_answers:
         return "no pictures in answers: asked as without a drawer"
-    assets = benchmark.assets([task], os.environ)
+    limit_of, assets = benchmark.picture_limit, benchmark.assets([task], os.environ)
     data = [asset for asset in assets if ": data" in asset.name and asset.origin == "hub"]
     if missing := [asset for asset in data if not asset.is_here()]:
         raise DataMissing(

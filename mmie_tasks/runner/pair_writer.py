@@ -88,7 +88,7 @@ def asked_sample(request: Instance, task_dict: Mapping[str, Any]) -> AskedSample
     # The runner's task is the owner of ``doc_to_messages`` or ``doc_to_visual``.
     methods = (argument for argument in request.args if isinstance(argument, MethodType))
     benchmark = next((loaded_benchmark(method.__self__) for method in methods), None)
-    if benchmark is None or benchmark.picture_limit is None:
+    if benchmark is None or not benchmark.has_picture_answers:
         return None
     *_, doc_id, task, split = request.args
     doc = task_dict[task][split][doc_id]
@@ -212,7 +212,7 @@ def _with_words(doc_to_messages: MethodType, protocol: PictureProtocol) -> Metho
 
     def instructed_messages(_task: object, doc: Any, *args: Any) -> list[dict[str, Any]]:  # noqa: ANN401
         messages: list[dict[str, Any]] = doc_to_messages(doc, *args)
-        if benchmark and benchmark.picture_limit and (limit := benchmark.picture_limit(doc)):
+        if benchmark and (limit := benchmark.picture_limit(doc)):
             words = {"type": "text", "text": f"\n\n{protocol.instruction(limit)}"}
             *before, question = messages
             messages = [*before, {**question, "content": [*question["content"], words]}]

@@ -89,8 +89,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         if answers_path.exists():  # of several, one could have pictures with the names of another's
             folder = answers_path if answers_path.is_dir() else answers_path.parent
             for benchmark in benchmarks:
-                if benchmark.add_answer_folder:
-                    benchmark.add_answer_folder(folder)
+                benchmark.add_answer_folder(folder)
         if self.accelerator.is_main_process:
             for note in reading.notes:
                 logger.warning("predictions: {}", note)

@@ -186,9 +186,9 @@ def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], sou
     if answers and config.get("model") == "predictions":
         path = Path(answers[1]).expanduser()
         folders.insert(0, path if path.is_dir() else path.parent)
-    for add in filter(None, {task.benchmark.add_answer_folder for task in tasks}):
+    for benchmark in {task.benchmark.name: task.benchmark for task in tasks}.values():
         for folder in filter(Path.is_dir, folders):
-            add(folder)
+            benchmark.add_answer_folder(folder)
 
 
 def _eval_arguments(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.record.signature import signature_text
 from mmie_tasks.runner.loaded_tasks import Task, is_predict_only
 from mmie_tasks.runs.saved_results import judge_metadata
 
@@ -15,7 +16,7 @@ def add_provenance(task: Task, benchmark: Benchmark) -> None:
 
     The runner saves the task's configuration, and derives the key of its cache of answers from it.
     """
-    provenance = benchmark.provenance(task.eval_docs_no_media[0])
+    provenance = signature_text(**benchmark.provenance(task.eval_docs_no_media[0]))
     task.config.metadata = {**(task.config.metadata or {}), "provenance": provenance}
 
 
@@ -38,10 +39,10 @@ def add_signatures(
     """
     for name, task in tasks.items():
         benchmark = benchmarks.get(task)
-        if benchmark is None or benchmark.signature is None or is_predict_only(task):
+        if benchmark is None or is_predict_only(task):
             continue
         metadata = configs[name].setdefault("metadata", {})
-        metadata["signature"] = benchmark.signature(task.eval_docs_no_media[0])
+        metadata["signature"] = str(benchmark.signature(task.eval_docs_no_media[0]))
         if benchmark.judge is not None:
             texts = [choice.text for choice in benchmark.judge.choices().judges]
             metadata |= judge_metadata(texts, benchmark.judge.machine())

@@ -24,7 +24,7 @@ from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.settings import choice_setting
-from mmie_tasks.record.rows import COVERAGE
+from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.details import details_of
 from mmie_tasks.runs.headline import Headline, headline_of
@@ -72,7 +72,7 @@ class RunSummary:
         self,
         task: str,
         benchmark: Benchmark,
-        records: Sequence[Mapping[str, Any]],
+        logged: Sequence[Mapping[str, Any]],
         part: Mapping[str, float],
     ) -> None:
         """Summarise the records of a task, and log its notes.
@@ -83,14 +83,14 @@ class RunSummary:
         Args:
             task: Its name.
             benchmark: Its benchmark.
-            records: The records of its samples.
+            logged: The records of its samples.
             part: The run's ``limit`` and ``offset``, where it has them.
         """
         try:
-            logged = [benchmark.read_line({COVERAGE: record}) for record in records]
+            records = [benchmark.read_record({RECORD_KEY: record}) for record in logged]
             samples = tuple(
-                with_answerers(without_off_scale_points(sample, benchmark.scale))
-                for sample in logged
+                with_answerers(without_off_scale_points(record.sample({}), benchmark.scale))
+                for record in records
             )
             run = TaskRun(
                 task=task,

@@ -16,8 +16,8 @@ def with_answerers(sample: LoggedSample) -> LoggedSample:
     """The sample; if other models replied than its judges, its signature names them."""
     others = [
         shown_model(model)
-        for judge, replies in sample.replies_by_judge
-        for model in other_models(judge, [reply.model for reply in replies])
+        for judged in sample.judgements
+        for model in other_models(judged.judge, [reply.model for reply in judged.result.replies])
     ]
     if not others:
         return sample
@@ -30,8 +30,8 @@ def answerer_marks(samples: Iterable[LoggedSample]) -> Iterator[str]:
     """
     models: dict[Signature, Counter[str]] = defaultdict(Counter)
     for sample in samples:
-        for judge, replies in sample.replies_by_judge:
-            models[judge].update(reply.model for reply in replies)
+        for judged in sample.judgements:
+            models[judged.judge].update(reply.model for reply in judged.result.replies)
     for judge, counts in models.items():
         names = other_models(judge, counts) or _different(counts)
         shown = ", ".join(_counted(name, counts) for name in names)

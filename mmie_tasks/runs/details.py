@@ -9,7 +9,8 @@ from typing import get_args
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, UnscoredReason
 from mmie_tasks.record.metrics import Metric
-from mmie_tasks.record.sample import READER_KINDS, Record, ScoreKind
+from mmie_tasks.record.record import Record
+from mmie_tasks.record.sample import READER_KINDS, ScoreKind
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
@@ -44,7 +45,7 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
         points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
         full_marks = int(benchmark.scale.full_marks)
         details |= {f"points_{n}": float(points[n]) for n in range(full_marks + 1)}
-    if any("expected" in record for record in records):
+    if any(record.expected != NO_PROBABILITIES for record in records):
         details |= _expected_details(task_run)
     return details | dict(benchmark.counts(records))
 

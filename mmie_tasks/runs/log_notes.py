@@ -8,7 +8,8 @@ from statistics import fmean
 
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.core.wording import listed
-from mmie_tasks.record.sample import READER_KINDS, Record
+from mmie_tasks.record.record import Record
+from mmie_tasks.record.sample import READER_KINDS
 from mmie_tasks.runs.headline import headline_of
 from mmie_tasks.runs.panels import disagreements, judge_runs
 from mmie_tasks.runs.run import TaskRun

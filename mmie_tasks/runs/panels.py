@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.core.wording import numbered_names
-from mmie_tasks.record.members import Disagreement, disagreement
+from mmie_tasks.record.judgement import Disagreement, disagreement
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.runs.run import TaskRun
 

@@ -15,9 +15,9 @@ from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.core.wording import counted, numbered_names
 from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
-from mmie_tasks.record.log_line import is_scored
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.sample import READER_KINDS, BadRecord, Line, LoggedSample, ScoreKind
+from mmie_tasks.record.record import BadRecord, Line, Record, is_scored
+from mmie_tasks.record.sample import READER_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import AnswerForm, Signature
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.saved_results import read_saved_results
@@ -51,8 +51,7 @@ class TaskRun:
     @property
     def signatures(self) -> tuple[Signature, ...]:
         """The distinct signatures of the samples; normally one."""
-        by_text = {sample.signature.text: sample.signature for sample in self.samples}
-        return tuple(by_text.values())
+        return tuple(dict.fromkeys(sample.signature for sample in self.samples))
 
     @property
     def judge_name(self) -> str:
@@ -212,8 +211,8 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
     )
 
 
-def sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
-    """Each scored sample as its line has it, and the line; of an id the first line.
+def record_lines(task_run: TaskRun) -> Iterator[tuple[Record, Line]]:
+    """The record of each scored sample, and its line; of an id the first line.
 
     Raises:
         AnswersUnusable: The log cannot be read.
@@ -222,23 +221,22 @@ def sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
     seen: set[str] = set()
     for numbered in read_lines(task_run.log):
         if (line := numbered.line) is not None and is_scored(line):
-            sample = task_run.benchmark.read_line(line)
-            if sample.id not in seen:
-                seen.add(sample.id)
-                yield sample, line
+            record = task_run.benchmark.read_record(line)
+            if record.id not in seen:
+                seen.add(record.id)
+                yield record, line
 
 
 def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:
-    """The sample, its verdicts unscored where points are not finite or not on a whole scale.
+    """The sample, its verdicts unscored where points are not finite or not on the scale.
 
-    Points that are not whole numbers are only checked for being finite: some official scripts do
-    not clamp.
+    On an open-ended scale points are only checked for being finite.
     """
 
     def checked(verdict: Verdict) -> Verdict:
         if not isinstance(verdict, Scored):
             return verdict
-        outside = scale.whole and not 0 <= verdict.points <= scale.full_marks
+        outside = not (scale.open_ended or 0 <= verdict.points <= scale.full_marks)
         if outside or not math.isfinite(verdict.points):
             return Unscored("off_scale", "the log has points that are not on the scale")
         return verdict

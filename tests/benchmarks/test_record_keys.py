@@ -15,8 +15,8 @@ from mmie_tasks.benchmarks.opening import sample as opening
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.record import sample_record as opening_record
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
-from mmie_tasks.record.judged_sample import Judged
-from mmie_tasks.record.members import MemberResult
+from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
@@ -27,7 +27,7 @@ VERDICTS = Verdicts(
     expected=Scored(3.5),
     entropy_bits=1.0,
 )
-MEMBER = MemberResult(judge=Signature("judge:a"), result=JudgeResult(), verdicts=VERDICTS)
+MEMBER = Judgement(judge=Signature("judge:a"), result=JudgeResult(), verdicts=VERDICTS)
 SINGLE = Judged(verdicts=VERDICTS, members=(MEMBER,))
 PANEL = Judged(verdicts=VERDICTS, members=(MEMBER, MEMBER), panel=Panel(rule="mean", min_valid=1))
 

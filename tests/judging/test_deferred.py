@@ -18,7 +18,7 @@ from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainSc
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import OpenJudges, SharedJudge
-from mmie_tasks.record.judged_sample import Judged
+from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.reply import JudgeResult
 
 

@@ -24,8 +24,8 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.expected import expected_verdict
-from mmie_tasks.record.judged_sample import Judged
-from mmie_tasks.record.members import MemberResult, combine
+from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.judgement import Judgement, combine
 from mmie_tasks.record.panel import Panel, Rule
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
@@ -353,10 +353,10 @@ def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
 # The rules
 
 
-def member(official: Verdict, name: str = "b", **fields: object) -> MemberResult:
+def member(official: Verdict, name: str = "b", **fields: object) -> Judgement:
     verdicts = Verdicts(official=official, robust=official, **fields)  # type: ignore[arg-type]
     judge = Signature(f"judge:openai|model:{name}")
-    return MemberResult(judge=judge, result=JudgeResult(), verdicts=verdicts)
+    return Judgement(judge=judge, result=JudgeResult(), verdicts=verdicts)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import pytest
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record import log_line
-from mmie_tasks.record.judged_sample import Judged
-from mmie_tasks.record.members import MemberResult
+from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.verdict_row import as_row
 
@@ -86,7 +86,7 @@ def test_what_is_written_of_a_sample_is_read_again(
         entropy_bits=0.5,
         parts={"official": {"shape": 0.5}},
     )
-    member = MemberResult(
+    member = Judgement(
         judge=Signature("judge:m"), result=JudgeResult(reply=REPLY), verdicts=verdicts
     )
     members = (member, member) if several else (member,)
@@ -118,7 +118,7 @@ def test_what_is_written_of_a_sample_is_read_again(
 @pytest.mark.parametrize("form", EVERY_FORM, ids=["plain", "with parts", "points"])
 def test_a_rewritten_record_has_its_keys_in_the_same_order(form: log_line.RecordForm) -> None:
     verdicts = grade(JudgeResult(reply=REPLY))
-    member = MemberResult(judge=Signature(), result=JudgeResult(reply=AGAIN), verdicts=verdicts)
+    member = Judgement(judge=Signature(), result=JudgeResult(reply=AGAIN), verdicts=verdicts)
     judged = Judged(verdicts=verdicts, members=(member,))
     written = log_line.sample_record("a", judged, "", form=form, sample_fields={})
     renewed = log_line.rerecord(written, grade, 5, form)

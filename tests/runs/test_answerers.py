@@ -7,7 +7,7 @@ import pytest
 from support.report_runs import SKETCH
 
 from mmie_tasks.core.verdict import Scored, Verdicts
-from mmie_tasks.record.members import MemberResult
+from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
@@ -82,7 +82,7 @@ def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
     judges = (JUDGE, "judge:openai|model:gemini-2.5-pro|t:0")
     verdicts = Verdicts(official=Scored(4), robust=Scored(4))
     members = [
-        MemberResult(
+        Judgement(
             judge=Signature(judge), result=JudgeResult(reply=reply(model)), verdicts=verdicts
         )
         for judge, model in zip(judges, (NEW, "gemini-3.8-flash"), strict=True)

@@ -19,8 +19,8 @@ from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record import log_line
-from mmie_tasks.record.judged_sample import Judged
-from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.verdict_row import as_row
 from mmie_tasks.results.frames import LoadedRun

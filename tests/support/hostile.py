@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.record import BadRecord
 
 JUNK = [None, 3, -1.5, math.nan, 10**400, "x", [], [1], ["x"], {}, {"a": 1}, True]
 

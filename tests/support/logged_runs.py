@@ -30,8 +30,8 @@ from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.mmie.record import sample_record as mmie_record
 from mmie_tasks.core.verdict import Verdicts
-from mmie_tasks.record.judged_sample import Judged
-from mmie_tasks.record.members import MemberResult
+from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
@@ -101,7 +101,7 @@ def mmie_lines(
 
 
 def _judged(reply: JudgeReply, verdicts: Verdicts) -> Judged:
-    member = MemberResult(judge=Signature(), result=JudgeResult(reply=reply), verdicts=verdicts)
+    member = Judgement(judge=Signature(), result=JudgeResult(reply=reply), verdicts=verdicts)
     return Judged(verdicts=verdicts, members=(member,))
 
 

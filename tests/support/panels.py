@@ -9,8 +9,8 @@ from mmie_tasks.benchmarks.mmie import sample
 from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.judged_sample import Judged
-from mmie_tasks.record.members import MemberResult, combine
+from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.judgement import Judgement, combine
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
@@ -26,7 +26,7 @@ def signature(rule: str = "mean", models: Sequence[str] = MODELS) -> str:
     return f"panel:{rule},min_valid=2|{judges}|paper_judge:no|task:mmie@5-C|pkg:1"
 
 
-def member(points: object, model: str = "m") -> MemberResult:
+def member(points: object, model: str = "m") -> Judgement:
     """A judge of MMIE that replied with these points; with None it failed."""
     result = JudgeResult(failure=FAILURE)
     if points is not None:
@@ -34,7 +34,7 @@ def member(points: object, model: str = "m") -> MemberResult:
         result = JudgeResult(
             reply=JudgeReply(text=f"### Score\n{points}", model=model, usage=usage)
         )
-    return MemberResult(
+    return Judgement(
         judge=Signature(f"judge:openai|model:{model}|t:0"), result=result, verdicts=grade(result)
     )
 

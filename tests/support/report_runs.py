@@ -9,7 +9,8 @@ from typing import NoReturn
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.sample import Line, LoggedSample
+from mmie_tasks.record.record import Line
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import Run, TaskRun
 

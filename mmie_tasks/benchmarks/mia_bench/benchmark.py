@@ -1,114 +1,206 @@
-"""MIA-Bench's `Benchmark`: its judge, its samples in a log and its assets."""
+"""MIA-Bench: its judge, its samples in a run and in a log, and its assets."""
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
+from typing_extensions import override
+
+from mmie_tasks.answers.failures import failure_of, not_text_content, null_failure
+from mmie_tasks.answers.thinking import without_thinking
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
 from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
-from mmie_tasks.benchmarks.mia_bench.record import (
-    FORM,
-    marks,
-    question_of,
-    read_line,
-    record_of,
-    sample_of,
-)
-from mmie_tasks.benchmarks.mia_bench.request import check_prompt, grade, graded_request, last_reply
+from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
+from mmie_tasks.benchmarks.mia_bench.request import check_prompt, grade, request_for
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.core.verdict import Verdict
+from mmie_tasks.benchmarks.text_answer import facts_of_results
+from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record import log_line
-from mmie_tasks.record.judged_sample import Judged
-from mmie_tasks.record.rows import Row
-from mmie_tasks.record.sample import BadRecord, Line, Record
+from mmie_tasks.record.record import BadRecord, Line, request_parts
+from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.segment import Segments
-from mmie_tasks.record.signature import run_signature, signature_text
 
-VERSION = "5-B"
-"""``N-X``: N changes with the scores, X with the interface."""
+if TYPE_CHECKING:
+    from datasets import Dataset
 
-
-DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
-JUDGE = BenchmarkJudge(
-    "mia_bench",
-    DEFAULT_JUDGE,
-    paper="openai:gpt-4o",  # the notebook's alias, dated
-    title="MIA-Bench",
-    max_images=1,
-    check_setup=check_prompt,
-)
+_SKIPPED = "error"  # the notebook leaves out an answer that is only this word (cell 11)
 
 
-def provenance(doc: Doc) -> str:
-    """Task version, prompt, readers and data revision in one line; without the judge."""
-    return signature_text(
-        prompt=f"official,max_tokens={prompts.MAX_TOKENS}",
-        reader="official+robust",
-        task=f"mia_bench@{VERSION}",
-        data=doc["data"],
+class MiaBench(Benchmark[MiaRecord]):
+    """One image, one instruction with up to five parts, each graded by a judge."""
+
+    name = "mia_bench"
+    title = "MIA-Bench"
+    version = "5-B"
+    scale = metrics.SCALE
+    metrics = metrics.METRICS
+    record = MiaRecord
+    judge = BenchmarkJudge(
+        "mia_bench",
+        "openai:gpt-4o-2024-11-20",
+        paper="openai:gpt-4o",  # the notebook's alias, dated
+        title="MIA-Bench",
+        max_images=1,
+        check_setup=check_prompt,
     )
+    takes_any_question = True
+    image_token = ""
+    published: ClassVar[Mapping[str, int]] = {"mia_bench": 400}
+
+    @override
+    def documents(self, selection: str, environment: Environment) -> Dataset:
+        return data.dataset(environment)
+
+    @override
+    def check_data(self, docs: Any) -> None:
+        data.check_data(docs)
+
+    @override
+    def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
+        """The samples with their images, and the judge prompt, which is installed with the runner.
+
+        Raises:
+            SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
+        """
+
+        def describe_prompt() -> str:
+            check_prompt()
+            return "unchanged, as in lmms-eval's own task"
+
+        return [
+            download.asset(environment, lambda: data.describe(environment)),
+            installed_asset("mia_bench: judge prompt", "lmms-eval", describe_prompt),
+        ]
+
+    @override
+    def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
+        """The image, then the instruction, between ``pre_prompt`` and ``post_prompt`` as in the
+        runner's own task.
+        """
+        before, after = options.get("pre_prompt", ""), options.get("post_prompt", "")
+        return [Path(doc["image"]), f"{before}{doc['instruction']}{after}"]
+
+    @override
+    def doc_to_target(self, doc: Doc) -> str:
+        """Empty: an instruction has no gold answer."""
+        return ""
+
+    @override
+    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MiaRecord]:
+        """A missing answer is not judged, and thinking is not part of an answer."""
+        sample = Sample.from_doc(doc)
+        answers = [without_thinking(result) for result in results]
+        why = _unscored(sample, answers)
+        record = MiaRecord.of(
+            why or Verdicts.unscored("unavailable", ""),
+            id=sample.id,
+            type=sample.type,
+            categories=sample.categories,
+            weights=sample.weights,
+            contradictory=sample.contradictory,
+            components=sample.components,
+            instruction=sample.instruction,
+            image=doc["image"],
+            facts=facts_of_results(results),
+        )
+        request = None if why else request_for(sample, str(answers[0]), [Path(doc["image"])])
+        return Prepared(record=record, request=request)
+
+    @override
+    def grade(self, record: MiaRecord, result: JudgeResult) -> Verdicts:
+        return grade(record.released, result)
+
+    @override
+    def is_impossible(self, record: MiaRecord, reply: str) -> bool:
+        return is_impossible(record.released, reply)
+
+    @override
+    def table(self, doc: Doc) -> RunnerTable:
+        return metrics.TABLE
+
+    @override
+    def judge_request(
+        self, question: Segments, answer: Segments, line: Line | None
+    ) -> GradedRequest:
+        """The request for any question and answer in the official text.
+
+        Images follow the text, the question's first; marks such as ``[picture 2]`` in the answer
+        show where they belong. Without a line there are such marks in the question, too, and its
+        text is the instruction and the only component, worth 10 points.
+        """
+        check_prompt()
+        question_parts, answer_parts = request_parts(question), request_parts(answer)
+        images = [part for part in (*question_parts, *answer_parts) if isinstance(part, Path)]
+        first_number = sum(isinstance(part, Path) for part in question_parts) + 1
+        if line is None:
+            sample = _pair_sample(_marked(question_parts, 1))
+        else:
+            sample = self._logged_sample(question, line)
+        record = MiaRecord.of(
+            Verdicts.unscored("unavailable", ""),
+            id=sample.id or "-",
+            type=sample.type,
+            categories=sample.categories,
+            weights=sample.weights,
+            components=sample.components,
+        )
+        request = request_for(sample, _marked(answer_parts, first_number), images)
+        return self.graded_request(Prepared(record=record, request=request))
+
+    def _logged_sample(self, question: Segments, line: Line) -> Sample:
+        """The sample of a line, with the instruction of a question, which is the sample's own or
+        another.
+        """
+        record = self.read_record(line)
+        sample = record.released
+        if len(sample.components) != len(sample.categories):
+            raise BadRecord("the components of the instruction are not in this log")
+        texts, own_texts = (
+            [s.text for s in segments if s.text]
+            for segments in (question, record.shown_question(line))
+        )
+        instruction = sample.instruction if texts == own_texts else ""
+        return replace(sample, instruction=instruction or "\n".join(texts))
+
+    @override
+    def provenance(self, doc: Doc) -> Mapping[str, object]:
+        prompt = f"official,max_tokens={prompts.MAX_TOKENS}"
+        return {"prompt": prompt, **super().provenance(doc)}
+
+    @override
+    def counts(self, records: Sequence[MiaRecord]) -> Mapping[str, float]:
+        return metrics.counts(records)
+
+    @override
+    def notes(self, records: Sequence[MiaRecord]) -> Iterator[str]:
+        return metrics.notes(records)
 
 
-def signature(doc: Doc) -> str:
-    """Everything that can move the score; another judge than the paper's is marked as such.
+def _unscored(sample: Sample, answers: Sequence[object]) -> Verdicts | None:
+    """The verdicts on an answer that is not sent to the judge; None for every other.
 
-    Raises:
-        SettingWrong: The chosen judge cannot be opened.
+    The official script leaves out an answer that is only the word `_SKIPPED`; it judges an empty
+    one.
     """
-    return run_signature(JUDGE.signature(), provenance(doc), environment=os.environ)
-
-
-def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """Apply the current readers to a line's saved replies; None if the line lacks them.
-
-    Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
-    """
-    sample = sample_of(record_of(line))
-    return log_line.reread(line, None if sample is None else partial(grade, sample), math.inf)
-
-
-def rerecord(line: Line) -> Record:
-    """The record with the current readers' results; unchanged if it has no readable reply."""
-    record = record_of(line)
-    sample = sample_of(record)
-    if sample is None:
-        return record
-
-    def readings(judged: Judged) -> Row:
-        return marks(sample, last_reply(sample, judged))
-
-    return log_line.rerecord(record, partial(grade, sample), math.inf, FORM, readings)
-
-
-def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
-    """The request for any question and answer in the official text; see `Benchmark.judge_request`.
-
-    Images follow the text, the question's first; marks such as ``[picture 2]`` in the answer show
-    where they stand. Without a line there are such marks in the question, too, and its text is the
-    instruction and the only component, worth 10 points.
-
-    Raises:
-        BadRecord: The line is not a sample of this benchmark, or lacks components.
-        DataBroken: The installed runner does not have the official text.
-    """
-    check_prompt()
-    question_parts, answer_parts = log_line.parts(question), log_line.parts(answer)
-    images = [part for part in (*question_parts, *answer_parts) if isinstance(part, Path)]
-    first_number = sum(isinstance(part, Path) for part in question_parts) + 1
-    sample = (
-        _pair_sample(_marked(question_parts, 1)) if line is None else _logged_sample(question, line)
-    )
-    return graded_request(sample, _marked(answer_parts, first_number), images)
+    answer = answers[0] if len(answers) == 1 else None
+    if not isinstance(answer, str):
+        return Verdicts.unscored("not_text", f"{len(answers)} answers instead of one text")
+    if (content := not_text_content(answer)) is not None:
+        return Verdicts.unscored("not_text", content[:80])
+    if answer == _SKIPPED:
+        return Verdicts.unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
+    sample_texts = (sample.instruction, *sample.components)
+    if failure := failure_of(answer) or null_failure(answer, sample_texts):
+        return Verdicts.unscored("no_answer", failure)
+    return None
 
 
 def _marked(parts: Sequence[str | Path], first_number: int) -> str:
@@ -124,7 +216,7 @@ def _marked(parts: Sequence[str | Path], first_number: int) -> str:
 
 
 def _pair_sample(text: str) -> Sample:
-    """A question that is no sample of the benchmark."""
+    """A question that is not a sample of the benchmark."""
     return Sample(
         id="",
         instruction=text,
@@ -135,53 +227,4 @@ def _pair_sample(text: str) -> Sample:
     )
 
 
-def _logged_sample(question: Segments, line: Line) -> Sample:
-    """The sample of a line, with the instruction of a question, which is the sample's own or
-    another.
-    """
-    record = record_of(line)
-    sample = sample_of(record)
-    if sample is None or len(sample.components) != len(sample.categories):
-        raise BadRecord("the components of the instruction are not in this log")
-    texts, own_texts = (
-        [s.text for s in segments if s.text] for segments in (question, question_of(line, record))
-    )
-    instruction = log_line.optional_text(record, "instruction") if texts == own_texts else ""
-    return replace(sample, instruction=instruction or "\n".join(texts))
-
-
-def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
-    """The samples with their images, and the judge prompt, which is installed with the runner.
-
-    Raises:
-        SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
-    """
-
-    def describe_prompt() -> str:
-        check_prompt()
-        return "unchanged, as in lmms-eval's own task"
-
-    return [
-        download.asset(environment, lambda: data.describe(environment)),
-        installed_asset("mia_bench: judge prompt", "lmms-eval", describe_prompt),
-    ]
-
-
-BENCHMARK = Benchmark(
-    name="mia_bench",
-    title="MIA-Bench",
-    scale=metrics.SCALE,
-    metrics=metrics.METRICS,
-    read_line=read_line,
-    reread=reread,
-    rerecord=rerecord,
-    counts=metrics.counts,
-    notes=metrics.notes,
-    published={"mia_bench": 400},
-    judge=JUDGE,
-    judge_request=judge_request,
-    assets=assets,
-    check_data=data.check_data,
-    provenance=provenance,
-    signature=signature,
-)
+BENCHMARK = MiaBench()

@@ -9,18 +9,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from mmie_tasks.benchmarks.mia_bench import official
-from mmie_tasks.benchmarks.mia_bench.record import CLEAN, groups, marks_of
+from mmie_tasks.benchmarks.mia_bench.record import CLEAN, MiaRecord
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
-from mmie_tasks.record.judged_sample import judge_records, read_replies
+from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable
-from mmie_tasks.record.sample import LoggedSample, Record
 
 FULL_MARKS = 100
 
-SCALE = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
+SCALE = Scale(
+    full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean, open_ended=True
+)
 METRICS = (
     Metric(name="", title="Total", kind="headline"),
     Metric(
@@ -49,12 +49,6 @@ TABLE = RunnerTable(
 )
 
 
-def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
-    """The sample with its verdicts and groups, as the runner's table needs it."""
-    sample_groups = groups(sample.type, sample.categories, contradictory=sample.contradictory)
-    return LoggedSample.graded(sample.id, verdicts, sample_groups)
-
-
 def official_shares(sample: Sample, reply: str) -> dict[str, float]:
     """Category to the share of full marks (0 to 1), of a reply that the official script can
     read.
@@ -79,24 +73,21 @@ def in_percent(verdict: Verdict) -> Verdict:
     return Scored(100 * verdict.points, verdict.reading) if isinstance(verdict, Scored) else verdict
 
 
-def counts(records: Sequence[Record]) -> dict[str, float]:
+def counts(records: Sequence[MiaRecord]) -> dict[str, float]:
     """MIA-Bench's own counts, for the results file: ``unsound_totals`` and ``requested_twice``, in
     samples.
     """
     return {
         "unsound_totals": float(
-            sum(not all(marks.agrees for marks in marks_of(record)) for record in records)
+            sum(not all(marks.agrees for marks in record.marks) for record in records)
         ),
         "requested_twice": float(
-            sum(
-                any(len(read_replies(entry) or ()) > 1 for entry in judge_records(record))
-                for record in records
-            )
+            sum(any(judge.result.second_reply for judge in record.judgements) for record in records)
         ),
     }
 
 
-def notes(records: Sequence[Record]) -> Iterator[str]:
+def notes(records: Sequence[MiaRecord]) -> Iterator[str]:
     """Lines about the replies of a run; what did not occur has no line."""
     totals = counts(records)
     if unsound := totals["unsound_totals"]:

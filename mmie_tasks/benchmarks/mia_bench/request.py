@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from mmie_tasks.benchmarks.benchmark import Doc
 from mmie_tasks.benchmarks.mia_bench import metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.official import read_official
-from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
+from mmie_tasks.benchmarks.mia_bench.record import needed_replies
+from mmie_tasks.benchmarks.mia_bench.robust import read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import DataBroken
-from mmie_tasks.core.verdict import Scored, Verdicts
+from mmie_tasks.core.verdict import Scored, ScoreKind, Verdicts
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import ScoreKind
 
 
 @functools.cache
@@ -49,30 +45,18 @@ def check_prompt() -> None:
         raise DataBroken(str(error), hint=prompts.HINT) from error
 
 
-def request_of(doc: Doc, answer: str) -> JudgeRequest:
-    """The request for an answer: the official text, then the image."""
-    return graded_request(Sample.from_doc(doc), answer, [Path(doc["image"])]).request
-
-
-def graded_request(sample: Sample, answer: str, images: Sequence[Path]) -> GradedRequest:
-    """The official text with an answer, then images, as in the notebook (cell 11), and the readers
-    of the reply.
-    """
+def request_for(sample: Sample, answer: str, images: Sequence[Path]) -> JudgeRequest:
+    """The official text with an answer, then images, as in the notebook (cell 11)."""
     text = prompt_maker()(sample.instruction, sample.components, sample.weights, answer)
-    return GradedRequest(
-        request=JudgeRequest(
-            parts=(prompts.official(text), *images), max_tokens=prompts.MAX_TOKENS
-        ),
-        is_impossible=functools.partial(is_impossible, sample),
-        grade=functools.partial(grade, sample),
-    )
+    parts: tuple[str | Path, ...] = (prompts.official(text), *images)
+    return JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS)
 
 
 def grade(sample: Sample, result: JudgeResult) -> Verdicts:
     """The official verdict of the first reply and the robust verdict of the last, in percent of
     full marks.
     """
-    result = _with_needed_replies(sample, result)
+    result = needed_replies(sample, result)
     official = result.first_verdict(lambda reply: read_official(sample.categories, reply))
     robust = result.verdict(lambda reply: read_robust(sample, reply))
     parts: dict[ScoreKind, Mapping[str, float]] = {}
@@ -83,20 +67,3 @@ def grade(sample: Sample, result: JudgeResult) -> Verdicts:
     return Verdicts(
         official=metrics.in_percent(official), robust=metrics.in_percent(robust), parts=parts
     )
-
-
-def _with_needed_replies(sample: Sample, result: JudgeResult) -> JudgeResult:
-    """The result; without a second reply if the first is possible, so that it would not be
-    requested again today.
-    """
-    first = result.reply
-    is_needed = first is not None and first.finish == "stop" and is_impossible(sample, first.text)
-    return result if is_needed else replace(result, second_reply=None)
-
-
-def last_reply(sample: Sample, judged: Judged) -> str | tuple[str, ...]:
-    """The text of the judge's last reply, of a panel that of each judge; empty without a reply."""
-    texts = tuple(
-        _with_needed_replies(sample, member.result).last_text for member in judged.members
-    )
-    return texts if judged.panel is not None else "".join(texts)

@@ -1,90 +1,167 @@
-"""MileBench's `Benchmark`: its samples in a log, its assets and its published scores."""
+"""MileBench: its samples in a run and in a log, its assets and its published scores."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
+from typing_extensions import override
+
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Options
 from mmie_tasks.benchmarks.milebench import data, metrics
+from mmie_tasks.benchmarks.milebench.combined_image import combined_image
+from mmie_tasks.benchmarks.milebench.prompts import (
+    PromptImage,
+    QuestionPrompt,
+    combined,
+    interleaved,
+)
 from mmie_tasks.benchmarks.milebench.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES
-from mmie_tasks.benchmarks.milebench.record import FORM, read_line, record_of, sample_of
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, selections, task_name
-from mmie_tasks.benchmarks.milebench.scoring import score_answer
-from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
-from mmie_tasks.record import log_line
-from mmie_tasks.record.sample import Line, Record
-from mmie_tasks.record.signature import run_signature, signature_text
+from mmie_tasks.benchmarks.milebench.record import MileRecord, record_fields
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Sample, selections, task_name
+from mmie_tasks.benchmarks.milebench.scoring import facts_of_answer, score_answer
+from mmie_tasks.core.files import cache_dir
+from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.run_memory import RunMemory
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.hub.asset import Asset
+from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.record import BadRecord, Line
+from mmie_tasks.record.rows import Row
 
-VERSION = "3-B"  # of every task of MileBench: the number moves with the scores
-
-
-def provenance(doc: Doc) -> str:
-    """Task version, prompt, readers and data in one line, which is saved with the results."""
-    return signature_text(
-        task=f"milebench@{VERSION}",
-        variant=doc["variant"],
-        prompt="official",
-        reader="official+robust",
-        data=doc["data"],
-    )
-
-
-def signature(doc: Doc) -> str:
-    """Everything that can move the score: `provenance` and the version of this package."""
-    return run_signature(provenance(doc), environment=os.environ)
-
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from PIL import Image
 
 _NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks
 
 
-def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """Apply the current readers to the answer of a line; None if the line lacks what they need.
+class MileBench(Benchmark[MileRecord]):
+    """29 datasets with 2 to 109 images a sample, scored by rule."""
 
-    Raises:
-        BadRecord: The line is not a scored sample of MileBench.
-    """
-    verdicts = _score_again(line)
-    return {"official": verdicts.official, "robust": verdicts.robust} if verdicts else None
-
-
-def rerecord(line: Line) -> Record:
-    """The record of a line with the current readers' verdicts, or unchanged if they cannot read.
-
-    Raises:
-        BadRecord: The line is not a scored sample of MileBench.
-    """
-    record, verdicts = record_of(line), _score_again(line)
-    if verdicts is None:
-        return record
-    return {**record, **log_line.verdict_fields(record.get("id"), verdicts, FORM)}
-
-
-def _score_again(line: Line) -> Verdicts | None:
-    logged = read_line(line)
-    verdicts = (logged.official, logged.robust)
-    if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in verdicts):
-        return Verdicts(official=logged.official, robust=logged.robust)
-    answer, sample = log_line.text_answer(line), sample_of(record_of(line))
-    return None if sample is None or answer is None else score_answer(sample, [answer])
-
-
-BENCHMARK = Benchmark(
-    name="milebench",
-    title="MileBench",
-    scale=metrics.SCALE,
-    metrics=metrics.METRICS,
-    read_line=read_line,
-    reread=reread,
-    rerecord=rerecord,
-    published=PUBLISHED_SAMPLES,
-    two_of_each={
+    name = "milebench"
+    title = "MileBench"
+    version = "3-B"
+    scale = metrics.SCALE
+    metrics = metrics.METRICS
+    record = MileRecord
+    published = PUBLISHED_SAMPLES
+    two_of_each: ClassVar[Mapping[str, int]] = {
         task_name("all", variant): 2 * len(selections(variant)["all"]) for variant in VARIANTS
-    },
-    published_rows=PUBLISHED_ROWS,
-    datasets=DATASETS,
-    assets=data.assets,
-    check_data=data.check_data,
-    provenance=provenance,
-    signature=signature,
-)
+    }
+    published_rows = PUBLISHED_ROWS
+    datasets = DATASETS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drawn: RunMemory[Path] = RunMemory()  # the combined images that this run has drawn
+
+    @override
+    def documents(self, selection: str, environment: Environment) -> Dataset:
+        return data.dataset(selection, environment)
+
+    @override
+    def check_data(self, docs: Any) -> None:
+        data.check_data(docs)
+
+    @override
+    def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
+        return data.assets(tasks, environment)
+
+    @override
+    def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
+        parts = self.prompt(doc).parts
+        return [self._image(doc, p.index) if isinstance(p, PromptImage) else p for p in parts]
+
+    @override
+    def doc_to_messages(
+        self, doc: Doc, lmms_eval_specific_kwargs: Options = None
+    ) -> list[dict[str, object]]:
+        return user_turn(
+            self._open_image(doc, part.index) if isinstance(part, PromptImage) else part
+            for part in self.prompt(doc).parts
+        )
+
+    @override
+    def doc_to_text(self, doc: Doc, lmms_eval_specific_kwargs: Options = None) -> str:
+        token = str((lmms_eval_specific_kwargs or {}).get("image_token", self.image_token))
+        return self.prompt(doc).text(lambda n: token.replace("{n}", str(n)))
+
+    @override
+    def doc_to_visual(self, doc: Doc) -> list[Image.Image]:
+        return [self._open_image(doc, index) for index in self.prompt(doc).images]
+
+    @override
+    def doc_to_target(self, doc: Doc) -> str:
+        return str(doc["gold"])
+
+    def prompt(self, doc: Doc) -> QuestionPrompt:
+        """Texts and images of a question in their order, by the variant of its task."""
+        build = combined if doc["variant"] == "combined1" else interleaved
+        return build(Sample.from_doc(doc))
+
+    def _open_image(self, doc: Doc, index: int) -> Image.Image:
+        """The image of a prompt, or a blank one if it cannot be opened (see `ImageOpener`)."""
+        return self.opener.open(doc["id"], lambda: self._image(doc, index))
+
+    def _image(self, doc: Doc, index: int) -> Path:
+        """The file of an image of a prompt. A combined image that the archive lacks is drawn once
+        and cached.
+        """
+        files = [Path(path) for path in data.published_image(doc) or doc["images"]]
+        if doc["variant"] != "combined1" or data.published_image(doc):
+            return files[index]
+        drawn = combined_image(files, cache_dir(os.environ) / "milebench" / "combined")
+        self._drawn.remember(doc["id"], drawn)
+        return drawn
+
+    def record_for(self, doc: Doc, results: Sequence[object]) -> MileRecord:
+        """The record of a sample, with the verdicts on its answer."""
+        sample = Sample.from_doc(doc)
+        verdicts = score_answer(sample, results, self.opener.failure(sample.id))
+        if doc["variant"] != "combined1":
+            images = [doc["images"][index] for index in self.prompt(doc).images]
+        elif drawn := self._drawn.of(sample.id):
+            images = [str(drawn)]
+        else:  # no combined image is drawn for the log
+            images = data.published_image(doc) or list(doc["images"])
+        return MileRecord.of(
+            verdicts,
+            **record_fields(sample),
+            images=images,
+            facts=facts_of_answer(sample, results, verdicts),
+            signature=self.signature(doc),
+        )
+
+    @override
+    def process_results(self, doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:
+        """The rows of a ``milebench_<dataset>`` task for one answer."""
+        # Samples of one `image_set` have the same images.
+        record = self.record_for(doc, results)
+        return metrics.DATASET_TABLE.rows(record, image_set=doc["image_set"])
+
+    def process_results_all(self, doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:
+        """The rows of the ``milebench`` task for one answer."""
+        return metrics.TABLE.rows(self.record_for(doc, results))
+
+    @override
+    def regraded(self, record: MileRecord, line: Line) -> MileRecord:
+        """The record with the verdicts of today's readers on the saved answer."""
+        reasons = [v.reason for v in (record.official, record.robust) if isinstance(v, Unscored)]
+        if len(reasons) == 2 and _NOT_IN_ANSWER.issuperset(reasons):
+            return record
+        answer = line.get("filtered_resps")
+        if not isinstance(answer, str):
+            raise BadRecord("the log does not hold the reply or answer")
+        return record.graded(Judged(verdicts=score_answer(record.released, [answer])))
+
+    @override
+    def provenance(self, doc: Doc) -> Mapping[str, object]:
+        fields = super().provenance(doc)
+        more = {"task": fields["task"], "variant": doc["variant"], "prompt": "official"}
+        return {**more, **fields}
+
+
+BENCHMARK = MileBench()

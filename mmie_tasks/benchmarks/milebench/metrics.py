@@ -14,12 +14,9 @@ from mmie_tasks.benchmarks.milebench.sample import (
     REALISTIC,
     TASK_OF,
     TASKS,
-    Sample,
 )
-from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable
-from mmie_tasks.record.sample import LoggedSample
 
 MEANS_OF_TASKS: Mapping[str, tuple[str, ...]] = {
     "real": REALISTIC,  # the paper's Realistic
@@ -84,13 +81,3 @@ METRIC_OF = {metric.name: metric for metric in METRICS}
 TABLE = RunnerTable(metrics=tuple(metric for metric in METRICS if metric.in_table), scale=SCALE)
 DATASET_TABLE = RunnerTable(metrics=(Metric(name="", title="Mean", kind="headline"),), scale=SCALE)
 """The runner's table of a task with a single dataset."""
-
-
-def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
-    """The sample with its verdicts and groups, as the runner's table needs it."""
-    groups = {
-        "dataset": (sample.dataset,),
-        "task": (TASK_OF[sample.dataset],),
-        "level": (sample.level,),
-    }
-    return LoggedSample.graded(sample.id, verdicts, groups)

@@ -1,125 +1,100 @@
-"""The record of a sample of MileBench: what a run logs of it, and the sample that is read from a
-log.
-"""
+"""The record of a sample of MileBench: what a run logs of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
-from typing import cast, get_args
+from dataclasses import replace
+
+from typing_extensions import override
 
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample, ScoringRule
 from mmie_tasks.benchmarks.text_answer import logged_answer
-from mmie_tasks.core.verdict import Verdicts
-from mmie_tasks.record import log_line
-from mmie_tasks.record.rows import Row
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Needle, Record
-from mmie_tasks.record.text_facts import TextFacts
-
-FORM = log_line.RecordForm(differ=True)
+from mmie_tasks.record.record import IMAGE_PLACEHOLDER, BadRecord, Line, Record, question_of
+from mmie_tasks.record.sample import LoggedSample, Needle
+from mmie_tasks.record.segment import Segments, text_segments
 
 
-def sample_record(
-    sample: Sample,
-    verdicts: Verdicts,
-    signature: str,
-    images: Sequence[str] | None = None,
-    facts: TextFacts | None = None,
-) -> Row:
-    """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
+class MileRecord(Record):
+    """The record of a sample of MileBench.
 
-    Args:
-        sample: The question.
-        verdicts: On its answer.
-        signature: Everything that can move the score.
-        images: The files at the placeholders of the prompt; by default all of the sample's.
-        facts: About the text of the answer.
+    Attributes:
+        dataset: One of 29.
+        task: The task that the dataset belongs to.
+        rule: How answers are scored.
+        level: ``few``, ``medium`` or ``many`` images.
+        gold: The reference answer; None if the data has none.
+        choices: The options; None in the log of a version that did not keep them.
+        images: The files at the placeholders of the prompt; None if they are not logged.
     """
-    fields = {
+
+    dataset: str
+    task: str
+    rule: ScoringRule
+    level: str
+    gold: str | None = None
+    choices: tuple[str, ...] | None = None
+    images: tuple[str, ...] | None = None
+
+    @property
+    def released(self) -> Sample:
+        """The fields of the sample that the readers need.
+
+        Raises:
+            BadRecord: The record lacks the options.
+        """
+        if self.choices is None:
+            raise BadRecord("the options of the question are not in this log")
+        return Sample(
+            dataset=self.dataset,
+            sample_id=self.id.removeprefix(f"{self.dataset}/"),
+            rule=self.rule,
+            instruction="",
+            context="",
+            images=(),
+            gold=self.gold,
+            choices=self.choices,
+        )
+
+    @property
+    @override
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        return {"dataset": (self.dataset,), "task": (self.task,), "level": (self.level,)}
+
+    @override
+    def shown_question(self, line: Line) -> Segments:
+        return question_of(line, self.images)
+
+    @override
+    def shown_gold(self, line: Line) -> Segments:
+        return text_segments(self.gold or "") or super().shown_gold(line)
+
+    @override
+    def shown_answer(self, line: Line) -> Segments:
+        return logged_answer(line)
+
+    @override
+    def sample(self, line: Line) -> LoggedSample:
+        prompt = str(line.get("input") or "")
+        images = prompt.count(IMAGE_PLACEHOLDER) if self.images is None else len(self.images)
+        facts: dict[str, str | float | bool] = {"rule": self.rule, "images": images}
+        needle = None
+        if self.rule == "needle":  # its depth is known if the question has the gold answer in it
+            position = prompt.find(self.gold) if self.gold else -1
+            depth = position / len(prompt) if position >= 0 else None
+            needle = Needle(length=images, depth=depth)
+            facts["needle_length"] = images
+            if depth is not None:
+                facts["needle_depth"] = depth
+        return replace(super().sample(line), needle=needle, facts=facts)
+
+
+def record_fields(sample: Sample) -> dict[str, object]:
+    """The fields of a record that are those of its sample, but its images."""
+    return {
+        "id": sample.id,
         "dataset": sample.dataset,
         "task": TASK_OF[sample.dataset],
         "rule": sample.rule,
         "level": sample.level,
         "gold": sample.gold,
-        "choices": list(sample.choices),
-        "images": list(sample.images if images is None else images),
+        "choices": sample.choices,
     }
-    return log_line.sample_record(
-        sample.id,
-        verdicts,
-        signature,
-        form=FORM,
-        sample_fields=fields,
-        answer_fields={"facts": asdict(facts or TextFacts())},
-    )
-
-
-def read_line(line: Line) -> LoggedSample:
-    """Read one line of a sample log.
-
-    Raises:
-        BadRecord: The line is not a scored sample of MileBench.
-    """
-    record = record_of(line)
-    images = log_line.texts(record, "images")
-    placeholders = log_line.optional_text(line, "input").count(log_line.IMAGE_PLACEHOLDER)
-    n_images = placeholders if images is None else len(images)
-    needle = _needle(line, record, n_images)
-    gold = log_line.optional_text(record, "gold") or log_line.optional_text(line, "target")
-    return replace(
-        log_line.sample(line, 1, groups=("dataset", "task", "level")),
-        question=log_line.question(line, images),
-        answer=logged_answer(line),
-        gold=log_line.text_segments(gold),
-        needle=needle,
-        facts={"rule": str(record["rule"]), "images": n_images, **_needle_facts(needle)},
-    )
-
-
-def record_of(line: Line) -> Record:
-    """The record of a line.
-
-    Raises:
-        BadRecord: The line is not a scored sample of MileBench.
-    """
-    record = log_line.record_of(line)
-    if record.get("rule") not in get_args(ScoringRule):
-        raise BadRecord("`rule` is not a rule of MileBench: the line is not one of its samples")
-    return record
-
-
-def _needle(line: Line, record: Record, n_images: int) -> Needle | None:
-    """The needle of a sample; its depth is known if the question has the gold answer in it."""
-    if record["rule"] != "needle":
-        return None
-    question, gold = log_line.optional_text(line, "input"), log_line.optional_text(record, "gold")
-    position = question.find(gold) if gold else -1
-    return Needle(length=n_images, depth=position / len(question) if position >= 0 else None)
-
-
-def _needle_facts(needle: Needle | None) -> dict[str, float]:
-    if needle is None:
-        return {}
-    depth = {} if needle.depth is None else {"needle_depth": needle.depth}
-    return {"needle_length": needle.length, **depth}
-
-
-def sample_of(record: Record) -> Sample | None:
-    """The fields of the sample that the readers need; None if the record lacks them.
-
-    Raises:
-        BadRecord: A field has another form.
-    """
-    if "choices" not in record:
-        return None
-    dataset, gold = log_line.text(record, "dataset"), record.get("gold")
-    return Sample(
-        dataset=dataset,
-        sample_id=log_line.text(record, "id").removeprefix(f"{dataset}/"),
-        rule=cast("ScoringRule", log_line.text(record, "rule")),
-        instruction="",
-        context="",
-        images=(),
-        gold=None if gold is None else log_line.optional_text(record, "gold"),
-        choices=log_line.texts(record, "choices") or (),
-    )

@@ -1,46 +1,42 @@
-"""MMIE's `Benchmark`: its judge, its samples in a log, its assets and its published scores."""
+"""MMIE: its judge, its samples in a run and in a log, its assets and its published scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from mmie_tasks.benchmarks.answer_request import require_drawn
-from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
-from mmie_tasks.benchmarks.judged_benchmark import JudgedBenchmark
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
 from mmie_tasks.benchmarks.mmie.question import question_parts
-from mmie_tasks.benchmarks.mmie.record import FORM, read_line, record_of
+from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset
+from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record import log_line
 from mmie_tasks.record.expected import expected_verdict
-from mmie_tasks.record.picture_sample import shown_answer
+from mmie_tasks.record.record import Line, request_parts
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import Line
+from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.segment import Segments
 
-VERSION = "8-C"
-"""``N-X`` of every task here: N changes with the scores, X with the interface."""
+if TYPE_CHECKING:
+    from datasets import Dataset
 
-JUDGE = BenchmarkJudge(
-    "mmie",
-    "mmie_score",
-    paper="mmie_score",
-    title="MMIE",
-    max_images=12,
-    check_setup=requests.check_setup,
-)
+WHOLE_TASKS = ("mmie", "mmie_1k")
+"""The tasks with samples of every category."""
 
 
 def grade(result: JudgeResult) -> Verdicts:
@@ -56,87 +52,134 @@ def grade(result: JudgeResult) -> Verdicts:
     )
 
 
-def picture_limit(doc: Doc) -> int:
-    """How many pictures of an answer the judge can see; 0 for multi-step reasoning, whose answers
-    are texts.
+class Mmie(Benchmark[MmieRecord]):
+    """Interleaved text and images in and out, judged from 0 to 6."""
 
-    The answer ends with the third image of question and answer together (rules D9 and D5 in
-    `prompts`).
-    """
-    sample = Sample.from_doc(doc)
-    in_question = sum(isinstance(part, Path) for part in question_parts(sample))
-    return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
+    name = "mmie"
+    title = "MMIE"
+    version = "8-C"
+    scale = metrics.SCALE
+    metrics = metrics.METRICS
+    record = MmieRecord
+    judge = BenchmarkJudge(
+        "mmie",
+        "mmie_score",
+        paper="mmie_score",
+        title="MMIE",
+        max_images=12,
+        check_setup=requests.check_setup,
+    )
+    takes_any_question = True
+    has_picture_answers = True
+    has_export = True
+    strata = "category"
+    stratum_sizes = CATEGORY_SIZES
+    published = PUBLISHED_SAMPLES
+    published_rows = PUBLISHED_ROWS
 
+    @override
+    def documents(self, selection: str, environment: Environment) -> Dataset:
+        return data.task_dataset(selection, environment)
 
-JUDGED = JudgedBenchmark(
-    judge=JUDGE,
-    version=VERSION,
-    request_signature=requests.signature,
-    grade=grade,
-    full_marks=FULL_MARKS,
-    record_of=record_of,
-    form=FORM,
-)
+    @override
+    def check_data(self, docs: Any) -> None:
+        data.check_data(docs)
 
+    @override
+    def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
+        """The data, and the official judge prompts; every task of MMIE needs both.
 
-def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
-    """The request for any question and answer, assembled as in a run; see
-    `Benchmark.judge_request`.
+        Raises:
+            SettingWrong: ``MMIE_REVISION`` cannot be a revision.
+        """
+        return [
+            download.asset(environment, lambda: data.describe(environment)),
+            judge_prompts.prompts_asset(environment, requests.describe_prompts),
+        ]
 
-    Without a line the template is that of situational analysis (SA).
+    @override
+    def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
+        """The question between ``pre_prompt`` and ``post_prompt``; with ``instruct: true``, the
+        words that ask for pictures are after it.
+        """
+        after = str(options.get("post_prompt", ""))
+        if options.get("instruct") and (limit := self.picture_limit(doc)):
+            after += f"\n\n{INSTRUCT.instruction(limit)}"
+        parts = question_parts(Sample.from_doc(doc))
+        return [str(options.get("pre_prompt", "")), *parts, after]
 
-    Raises:
-        BadRecord: The line is not a sample of this benchmark, or the official script sends no such
-            request.
-        MmieTasksError: The templates are not available.
-    """
-    sample = Sample(id="", category="SA", question=question, gold=())
-    if line is not None:
-        record = record_of(line)
-        require_drawn(record)
-        logged = read_line(line)
-        if answer == logged.answer:
-            answer = shown_answer(record)  # also one that was not parsed
-        sample = replace(
-            sample, id=logged.id, category=logged.names("category")[0], gold=logged.gold
+    @override
+    def add_answer_folder(self, folder: Path) -> None:
+        add_answer_folder(folder)
+
+    @override
+    def picture_limit(self, doc: Doc) -> int:
+        """How many pictures of an answer the judge can see; 0 for multi-step reasoning, whose
+        answers are texts.
+
+        The answer ends with the third image of question and answer together (rules D9 and D5 in
+        `prompts`).
+        """
+        sample = Sample.from_doc(doc)
+        in_question = sum(isinstance(part, Path) for part in question_parts(sample))
+        return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
+
+    @override
+    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MmieRecord]:
+        sample = Sample.from_doc(doc)
+        built = requests.build_request(sample, results, doc["task"])
+        return built.prepared(
+            MmieRecord,
+            id=sample.id,
+            index=sample.index,
+            category=sample.category,
+            field=sample.field,
+            question=sample.question,
+            gold=sample.gold,
         )
-    log_line.parts(question + answer)  # every image is a file
-    return JUDGED.graded(requests.request_for(sample, answer))
+
+    @override
+    def grade(self, record: MmieRecord, result: JudgeResult) -> Verdicts:
+        return grade(result)
+
+    @override
+    def table(self, doc: Doc) -> RunnerTable:
+        return metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
+
+    @override
+    def judge_request(
+        self, question: Segments, answer: Segments, line: Line | None
+    ) -> GradedRequest:
+        """The request for any question and answer, assembled as in a run.
+
+        Without a line the template is that of situational analysis (SA).
+        """
+        sample = Sample(id="", category="SA", question=question, gold=())
+        if line is not None:
+            record = self.read_record(line)
+            require_drawn(record.facts)
+            if answer == record.shown_answer(line):
+                answer = record.answer  # also one that was not parsed
+            sample = replace(sample, id=record.id, category=record.category, gold=record.gold)
+        request_parts(question + answer)  # every image is a file
+        built = requests.request_for(sample, answer)
+        return self.graded_request(built.prepared(MmieRecord, id="-", category="SA"))
+
+    @override
+    def request_provenance(self) -> Mapping[str, object]:
+        return requests.provenance()
+
+    @override
+    def counts(self, records: Sequence[MmieRecord]) -> Mapping[str, float]:
+        return metrics.counts(records)
+
+    @override
+    def notes(self, records: Sequence[MmieRecord]) -> Iterator[str]:
+        return metrics.notes(records)
+
+    @override
+    def export(self, arguments: Sequence[str], environment: Environment) -> str:
+        return run_export(arguments, environment)
 
 
-def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
-    """The data, and the official judge prompts; every task of MMIE needs both.
-
-    Raises:
-        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
-    """
-    return [
-        download.asset(environment, lambda: data.describe(environment)),
-        judge_prompts.prompts_asset(environment, requests.describe_prompts),
-    ]
-
-
-BENCHMARK = Benchmark(
-    name="mmie",
-    title="MMIE",
-    scale=metrics.SCALE,
-    metrics=metrics.METRICS,
-    read_line=read_line,
-    reread=JUDGED.reread,
-    rerecord=JUDGED.rerecord,
-    strata="category",
-    stratum_sizes=CATEGORY_SIZES,
-    counts=metrics.counts,
-    notes=metrics.notes,
-    published=PUBLISHED_SAMPLES,
-    published_rows=PUBLISHED_ROWS,
-    judge=JUDGE,
-    judge_request=judge_request,
-    assets=assets,
-    check_data=data.check_data,
-    provenance=JUDGED.provenance,
-    signature=JUDGED.signature,
-    add_answer_folder=add_answer_folder,
-    picture_limit=picture_limit,
-    export=run_export,
-)
+BENCHMARK = Mmie()

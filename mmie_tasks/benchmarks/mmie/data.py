@@ -92,6 +92,12 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     )
 
 
+def task_dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
+    """`dataset` with the name of the task of a selection in each row."""
+    samples = dataset(selection, environment)
+    return samples.add_column("task", [TASKS[selection]] * len(samples))
+
+
 def check_data(docs: datasets.Dataset) -> None:
     """Check that the images of the questions exist, before anything is generated or judged.
 

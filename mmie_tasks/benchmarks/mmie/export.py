@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from mmie_tasks.benchmarks.export_run import ExportedRun, export_parser, named_runs, samples_of
+from mmie_tasks.benchmarks.export_run import ExportedRun, export_parser, named_runs, records_of
 from mmie_tasks.benchmarks.mmie import data, download
-from mmie_tasks.benchmarks.mmie.record import read_line
+from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.record.picture_sample import shown_answer
-from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.record import read_record
 from mmie_tasks.record.segment import Segment, Segments
 
 
@@ -49,23 +49,25 @@ def _write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str,
         )
         raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
     samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
-    logged = samples_of(
-        run.path, "mmie", read_line, same=lambda one: shown_answer(one.record), noun="answer"
+    logged = records_of(
+        run.path,
+        "mmie",
+        partial(read_record, MmieRecord),
+        same=lambda record: record.answer,
+        noun="answer",
     )
     if unknown := [sample_id for sample_id in logged if sample_id not in samples]:
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
         raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
     with_answer = {
-        sample_id: exported
-        for sample_id, exported in logged.items()
-        if not _is_without_answer(exported.sample)
+        sample_id: record for sample_id, record in logged.items() if not _is_without_answer(record)
     }
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
     images = _ExportedImages(unfinished)
     rows = [
-        _export_row(samples[sample_id], shown_answer(exported.record), run.model, images)
-        for sample_id, exported in with_answer.items()
+        _export_row(samples[sample_id], record.answer, run.model, images)
+        for sample_id, record in with_answer.items()
     ]
     text = json.dumps(rows, ensure_ascii=False, indent=1)
     (unfinished / "data.json").write_text(f"{text}\n", encoding="utf-8")
@@ -75,7 +77,7 @@ def _write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str,
     return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
 
 
-def _is_without_answer(logged: LoggedSample) -> bool:
+def _is_without_answer(logged: MmieRecord) -> bool:
     official = logged.official
     return isinstance(official, Unscored) and official.reason in ("no_answer", "not_text")
 

@@ -9,16 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
-from mmie_tasks.benchmarks.mmie.record import RequestFacts, groups
-from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
+from mmie_tasks.benchmarks.mmie.record import MmieRecord
+from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.core.wording import listed
-from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
-from mmie_tasks.record.judged_sample import judge_records
-from mmie_tasks.record.log_line import verdict
+from mmie_tasks.record.answer_facts import answer_notes, total_of
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable
-from mmie_tasks.record.sample import LoggedSample, Record
 
 FIELDS = (
     *("literature", "education", "finance", "health", "eecs", "art", "sports", "philosophy"),
@@ -65,12 +61,7 @@ SIGN_COUNTS = {
 _UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without readable points
 
 
-def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
-    """The sample with its verdicts and groups, as the runner's table needs it."""
-    return LoggedSample.graded(sample.id, verdicts, groups(sample.category, sample.field))
-
-
-def counts(records: Sequence[Record]) -> dict[str, float]:
+def counts(records: Sequence[MmieRecord]) -> dict[str, float]:
     """MMIE's own counts, for the results file.
 
     Returns:
@@ -82,20 +73,20 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
         the last is what the protocol could not use), and ``parse_rate`` (percent of the replies
         that points could be read from; absent without replies).
     """
-    facts = [facts_of(record, RequestFacts) for record in records]
+    facts = [record.facts for record in records]
     totals: dict[str, float] = {
         name: sum(getattr(sample, name) for sample in facts)
         for name in ("dropped", "missing_images", "bad_images", "truncated")
     }
     totals["typed_controls"] = sum(any(sample.typed.values()) for sample in facts)
-    totals["over_4096"] = sum((sample.judge_tokens or 0) > JUDGE_WINDOW for sample in facts)
+    totals["over_4096"] = sum((record.judge_tokens or 0) > JUDGE_WINDOW for record in records)
     for name, sign in SIGN_COUNTS.items():
         totals[name] = sum(sign in sample.picture_signs for sample in facts)
     totals["pictures_unplaced"] = sum(bool(sample.unplaced) for sample in facts)
     totals["pictures_drawn"] = sum(sample.drawn or 0 for sample in facts)
     totals["pictures_failed"] = total_of(sample.not_drawn for sample in facts).total()
     totals["pictures_unused"] = total_of(sample.unused for sample in facts).total()
-    verdicts = [verdict(entry, "official") for record in records for entry in judge_records(record)]
+    verdicts = [judge.verdicts.official for record in records for judge in record.judgements]
     scored = sum(isinstance(official, Scored) for official in verdicts)
     unread = sum(isinstance(v, Unscored) and v.reason in _UNREAD for v in verdicts)
     if scored or unread:
@@ -103,9 +94,9 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
     return {name: float(total) for name, total in totals.items()}
 
 
-def notes(records: Sequence[Record]) -> Iterator[str]:
+def notes(records: Sequence[MmieRecord]) -> Iterator[str]:
     """Lines about the answers and requests of a run; what did not occur has no line."""
-    facts = [facts_of(record, RequestFacts) for record in records]
+    facts = [record.facts for record in records]
     shapes = listed(Counter(sample.shape or "none" for sample in facts))
     yield (
         f"answers: {shapes}; {sum(sample.answer_images for sample in facts):,} images in them; "
@@ -122,7 +113,7 @@ def notes(records: Sequence[Record]) -> Iterator[str]:
         f"placeholders without an image: {unfilled:,}": unfilled,
         f"answers cut by the limit on images: {totals['truncated']:,.0f}": totals["truncated"],
         f"control strings of the judge in texts: {typed}": totals["typed_controls"],
-        _long(facts): totals["over_4096"],
+        _long(records): totals["over_4096"],
     }
     for problem, name in (("missing", "missing_images"), ("unusable", "bad_images")):
         n_samples = sum(bool(getattr(sample, name)) for sample in facts)
@@ -135,8 +126,8 @@ def notes(records: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def _long(facts: Sequence[RequestFacts]) -> str:
+def _long(records: Sequence[MmieRecord]) -> str:
     """The number of requests that are longer than those the judge was trained on."""
-    lengths = [sample.judge_tokens for sample in facts if sample.judge_tokens is not None]
+    lengths = [record.judge_tokens for record in records if record.judge_tokens is not None]
     long = sum(length > JUDGE_WINDOW for length in lengths)
     return f"requests over {JUDGE_WINDOW:,} tokens of the judge: {long:,} of {len(lengths):,}"

@@ -23,7 +23,6 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment, Segments
-from mmie_tasks.record.signature import signature_text
 
 ASSEMBLY = "MMIE_ASSEMBLY"
 _UNUSABLE = ("unreadable", "too_large")  # problems of images that are there
@@ -50,15 +49,15 @@ def describe_prompts() -> str:
     return f"{used.name}; {'they are' if used.official else 'they are not'} MMIE's own"
 
 
-def signature() -> str:
-    """The part of the signature about the request: templates and assembly.
+def provenance() -> dict[str, str]:
+    """What the signature says of the request: templates and assembly.
 
     Raises:
         MmieTasksError: As `check_setup`.
     """
     assembly = "full" if _is_full_assembly(os.environ) else "official"
     prompt = f"{judge_templates().name},max_tokens={prompts.MAX_TOKENS}"
-    return signature_text(prompt=prompt, assembly=assembly)
+    return {"prompt": prompt, "assembly": assembly}
 
 
 def _is_full_assembly(environment: Mapping[str, str]) -> bool:

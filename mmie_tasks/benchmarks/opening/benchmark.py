@@ -1,14 +1,16 @@
-"""OpenING's `Benchmark`: its judge, its samples in a log, its assets and its published scores."""
+"""OpenING: its judge, its samples in a run and in a log, its assets and its published scores."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from mmie_tasks.benchmarks.answer_request import require_drawn
-from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
-from mmie_tasks.benchmarks.judged_benchmark import JudgedBenchmark
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
 from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.benchmarks.opening import data, metrics, official_files
 from mmie_tasks.benchmarks.opening import request as requests
@@ -16,30 +18,21 @@ from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import OTHER
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
 from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES, TOPIC_SIZES
-from mmie_tasks.benchmarks.opening.question import MOST_STEPS, told_steps
-from mmie_tasks.benchmarks.opening.record import FORM, read_line, record_of
+from mmie_tasks.benchmarks.opening.question import MOST_STEPS, question_parts, told_steps
+from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
-from mmie_tasks.core.verdict import Scored, Verdicts
+from mmie_tasks.core.verdict import READER_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record import log_line
+from mmie_tasks.record.record import Line, request_parts
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.sample import READER_KINDS, Line
+from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.segment import Segments
 
-VERSION = "3-A"
-"""``N-X`` of every task here: N changes with the scores, X with the interface."""
-
-JUDGE = BenchmarkJudge(
-    "opening",
-    "openai:gpt-4o-2024-11-20",
-    paper="openai:gpt-4o",  # the script's alias, dated
-    title="OpenING",
-    max_images=19,  # 9 of a question and 10 steps with one
-    check_setup=requests.check_setup,
-)
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 
 def grade(result: JudgeResult) -> Verdicts:
@@ -63,77 +56,127 @@ def grade(result: JudgeResult) -> Verdicts:
     return Verdicts(official=official, robust=robust, parts=parts)
 
 
-def picture_limit(doc: Doc) -> int:
-    """How many pictures an answer may have: as many as the steps that the model is told."""
-    return told_steps(Sample.from_doc(doc)) or MOST_STEPS
+class Opening(Benchmark[OpeningRecord]):
+    """Open-ended questions answered in steps of text and picture, judged on seven metrics."""
+
+    name = "opening"
+    title = "OpenING"
+    version = "3-A"
+    scale = metrics.SCALE
+    metrics = metrics.ALL_METRICS
+    record = OpeningRecord
+    judge = BenchmarkJudge(
+        "opening",
+        "openai:gpt-4o-2024-11-20",
+        paper="openai:gpt-4o",  # the script's alias, dated
+        title="OpenING",
+        max_images=19,  # 9 of a question and 10 steps with one
+        check_setup=requests.check_setup,
+    )
+    takes_any_question = True
+    has_picture_answers = True
+    has_export = True
+    strata = "topic"
+    stratum_sizes = TOPIC_SIZES
+    published = PUBLISHED_SAMPLES
+    published_rows = PUBLISHED_ROWS
+
+    @override
+    def documents(self, selection: str, environment: Environment) -> Dataset:
+        requests.check_setup()  # the question to the tested model has official texts, too
+        return data.task_dataset(selection, environment)
+
+    @override
+    def check_data(self, docs: Any) -> None:
+        data.check_data(docs)
+
+    @override
+    def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
+        """The questions with their pictures, and the fixed texts; every task needs both."""
+        questions, texts = (official_files.QUESTIONS,), official_files.PROMPT_FILES
+        return [
+            official_files.files_asset(
+                "opening: data",
+                official_files.DATA,
+                questions,
+                environment,
+                lambda: data.describe(environment),
+            ),
+            official_files.files_asset(
+                "opening: prompts", OTHER, texts, environment, requests.describe_prompts
+            ),
+        ]
+
+    @override
+    def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
+        """The question; with ``instruction: false`` in the task file without the official
+        instruction, for models that get another one.
+        """
+        instruction = bool(options.get("instruction", True))
+        return question_parts(Sample.from_doc(doc), instruction=instruction)
+
+    @override
+    def add_answer_folder(self, folder: Path) -> None:
+        add_answer_folder(folder)
+
+    @override
+    def picture_limit(self, doc: Doc) -> int:
+        """How many pictures an answer may have: as many as the steps that the model is told."""
+        return told_steps(Sample.from_doc(doc)) or MOST_STEPS
+
+    @override
+    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[OpeningRecord]:
+        sample = Sample.from_doc(doc)
+        built = requests.build_request(sample, results, doc["task"])
+        return built.prepared(
+            OpeningRecord,
+            id=sample.id,
+            topic=sample.topic,
+            subtask=sample.subtask,
+            question=sample.question,
+            gold=sample.gold,
+        )
+
+    @override
+    def grade(self, record: OpeningRecord, result: JudgeResult) -> Verdicts:
+        return grade(result)
+
+    @override
+    def is_impossible(self, record: OpeningRecord, reply: str) -> bool:
+        return asks_again(reply)
+
+    @override
+    def table(self, doc: Doc) -> RunnerTable:
+        return metrics.TABLE
+
+    @override
+    def judge_request(
+        self, question: Segments, answer: Segments, line: Line | None
+    ) -> GradedRequest:
+        """The request for any question and answer, put together as in a run."""
+        if line is not None:
+            require_drawn(self.read_record(line).facts)
+        request_parts(question + answer)  # every picture is a file
+        sample = Sample(id="", topic="", subtask="", question=question, gold=())
+        built = requests.request_for(sample, answer)
+        topic = next(iter(TOPIC_SIZES))
+        return self.graded_request(built.prepared(OpeningRecord, id="-", topic=topic, subtask=""))
+
+    @override
+    def request_provenance(self) -> Mapping[str, object]:
+        return requests.provenance()
+
+    @override
+    def counts(self, records: Sequence[OpeningRecord]) -> Mapping[str, float]:
+        return metrics.counts(records)
+
+    @override
+    def notes(self, records: Sequence[OpeningRecord]) -> Iterator[str]:
+        return metrics.notes(records)
+
+    @override
+    def export(self, arguments: Sequence[str], environment: Environment) -> str:
+        return run_export(arguments, environment)
 
 
-JUDGED = JudgedBenchmark(
-    judge=JUDGE,
-    version=VERSION,
-    request_signature=requests.signature,
-    grade=grade,
-    is_impossible=asks_again,
-    full_marks=math.inf,  # the official script does not check the scale
-    record_of=record_of,
-    form=FORM,
-)
-
-
-def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
-    """The request for any question and answer, put together as in a run; see
-    `Benchmark.judge_request`.
-
-    Raises:
-        BadRecord: The line is not a sample of this benchmark, or a picture of the question cannot
-            be shown.
-        MmieTasksError: The fixed texts are not available.
-    """
-    if line is not None:
-        require_drawn(record_of(line))
-    log_line.parts(question + answer)  # every picture is a file
-    sample = Sample(id="", topic="", subtask="", question=question, gold=())
-    return JUDGED.graded(requests.request_for(sample, answer))
-
-
-def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
-    """The questions with their pictures, and the fixed texts; every task needs both."""
-    questions, prompts = (official_files.QUESTIONS,), official_files.PROMPT_FILES
-    return [
-        official_files.files_asset(
-            "opening: data",
-            official_files.DATA,
-            questions,
-            environment,
-            lambda: data.describe(environment),
-        ),
-        official_files.files_asset(
-            "opening: prompts", OTHER, prompts, environment, requests.describe_prompts
-        ),
-    ]
-
-
-BENCHMARK = Benchmark(
-    name="opening",
-    title="OpenING",
-    scale=metrics.SCALE,
-    metrics=metrics.ALL_METRICS,
-    read_line=read_line,
-    reread=JUDGED.reread,
-    rerecord=JUDGED.rerecord,
-    strata="topic",
-    stratum_sizes=TOPIC_SIZES,
-    counts=metrics.counts,
-    notes=metrics.notes,
-    published=PUBLISHED_SAMPLES,
-    published_rows=PUBLISHED_ROWS,
-    judge=JUDGE,
-    judge_request=judge_request,
-    assets=assets,
-    check_data=data.check_data,
-    provenance=JUDGED.provenance,
-    signature=JUDGED.signature,
-    add_answer_folder=add_answer_folder,
-    picture_limit=picture_limit,
-    export=run_export,
-)
+BENCHMARK = Opening()

@@ -114,6 +114,12 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     )
 
 
+def task_dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
+    """`dataset` with the name of the task of a selection in each row."""
+    samples = dataset(selection, environment)
+    return samples.add_column("task", [TASKS[selection]] * len(samples))
+
+
 def check_data(docs: datasets.Dataset) -> None:
     """Warn, before anything is generated, of questions without their pictures."""
     if missing := missing_images(docs):

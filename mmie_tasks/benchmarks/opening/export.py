@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.benchmarks.export_run import export_parser, named_runs, samples_of
+from mmie_tasks.benchmarks.export_run import export_parser, named_runs, records_of
 from mmie_tasks.benchmarks.opening import official
-from mmie_tasks.benchmarks.opening.record import read_line
+from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample
+from mmie_tasks.record.record import BadRecord, Line, read_record
 
 FILE = "gpt-score_results.json"
 
@@ -35,16 +35,14 @@ def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str
     entries: list[dict[str, object]] = []
     lines = []
     for number, run in enumerate(named_runs(parsed)):
-        samples = samples_of(
+        records = records_of(
             run.path,
             "opening",
-            _read_line_of_one_judge,
-            same=lambda one: one.sample.replies,
+            _record_of_one_judge,
+            same=lambda record: record.replies,
             noun="replies",
         )
-        values = {
-            sample_id: official_value(exported.sample) for sample_id, exported in samples.items()
-        }
+        values = {sample_id: official_value(record) for sample_id, record in records.items()}
         model = {"id": str(number), "name": run.model}
         scored = [
             {"data_id": sample_id, "model": model, "score": value}
@@ -52,7 +50,7 @@ def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str
             if value is not None
         ]
         entries += scored
-        lines.append(f"{run.model}: {len(scored)} of {counted(len(samples), 'sample')}")
+        lines.append(f"{run.model}: {len(scored)} of {counted(len(records), 'sample')}")
     target = Path(parsed.output).expanduser()
     target = target / FILE if target.is_dir() else target
     with atomic_write(target) as part:
@@ -60,14 +58,14 @@ def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str
     return f"Replies written to `{target}`: {'; '.join(lines)}."
 
 
-def _read_line_of_one_judge(line: Line) -> LoggedSample:
-    sample = read_line(line)
-    if sample.members:
+def _record_of_one_judge(line: Line) -> OpeningRecord:
+    record = read_record(OpeningRecord, line)
+    if record.signature.panel:
         raise BadRecord("several judges scored it: export a run with one, as the official table")
-    return sample
+    return record
 
 
-def official_value(sample: LoggedSample) -> object | None:
+def official_value(sample: OpeningRecord) -> object | None:
     """The JSON of a sample's last reply; None without one that the official summary can read."""
     if not sample.replies:
         return None

@@ -7,24 +7,23 @@ full marks. The official table has other units and rounds twice: see `official_r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mmie_tasks.benchmarks.opening import official, robust
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, OVERALL
-from mmie_tasks.benchmarks.opening.record import StepFacts, groups
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
-from mmie_tasks.core.verdict import Unscored, Verdicts
+from mmie_tasks.benchmarks.opening.record import OpeningRecord
+from mmie_tasks.benchmarks.opening.sample import TOPICS
+from mmie_tasks.core.verdict import ScoreKind, Unscored
 from mmie_tasks.core.wording import listed
-from mmie_tasks.record.answer_facts import answer_notes, facts_of, total_of
-from mmie_tasks.record.log_line import component_shares, replies
+from mmie_tasks.record.answer_facts import answer_notes, total_of
 from mmie_tasks.record.metrics import Metric, Scale, slug
 from mmie_tasks.record.rows import RunnerTable
-from mmie_tasks.record.sample import LoggedSample, Record
 
 SCALE = Scale(
     full_marks=FULL_MARKS,
     unit="points, 0 to 10",
     percent=lambda mean: round(100 * mean / FULL_MARKS, 2),
+    open_ended=True,
 )
 _HEADLINE = Metric(name="", title=OVERALL, kind="headline")
 _PARTS = tuple(
@@ -38,13 +37,16 @@ ALL_METRICS = (_HEADLINE, *_PARTS, *_TOPICS)
 TABLE = RunnerTable(metrics=(_HEADLINE, *_PARTS), scale=SCALE)
 
 
-def shares(reply: str) -> dict[str, dict[str, float]]:
+def shares(reply: str) -> dict[ScoreKind, dict[str, float]]:
     """For ``official`` and ``robust``, metric to its share of full marks, where a reply has points.
 
     >>> shares('{"Correctness": {"Score": 7}}')
     {'official': {'Correctness': 0.7}}
     """
-    readings = {"official": official.read_scores(reply), "robust": robust.read_scores(reply)}
+    readings: dict[ScoreKind, Mapping[str, float] | Unscored] = {
+        "official": official.read_scores(reply),
+        "robust": robust.read_scores(reply),
+    }
     return {
         kind: {name: points / FULL_MARKS for name, points in scores.items()}
         for kind, scores in readings.items()
@@ -52,12 +54,7 @@ def shares(reply: str) -> dict[str, dict[str, float]]:
     }
 
 
-def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
-    """The sample with its verdicts and groups, as the runner's table needs it."""
-    return LoggedSample.graded(sample.id, verdicts, groups(sample.topic, sample.subtask))
-
-
-def official_row(records: Iterable[Record]) -> dict[str, float]:
+def official_row(records: Iterable[OpeningRecord]) -> dict[str, float]:
     """The row of the official table: metric to its mean, 0 to 10, and `OVERALL`, to the digit.
 
     Args:
@@ -66,11 +63,11 @@ def official_row(records: Iterable[Record]) -> dict[str, float]:
     return official.summary(
         {name: round(share * FULL_MARKS, 9) for name, share in shares.items()}
         for record in records
-        if (shares := component_shares(record)["official"])
+        if (shares := record.parts.get("official"))
     )
 
 
-def counts(records: Sequence[Record]) -> dict[str, float]:
+def counts(records: Sequence[OpeningRecord]) -> dict[str, float]:
     """OpenING's own counts, for the results file.
 
     Returns:
@@ -80,7 +77,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
         number of steps than the gold answer), ``asked_twice`` (samples), and ``table_<metric>`` and
         ``table_overall``: the official table's row, 0 to 10.
     """
-    facts = [facts_of(record, StepFacts) for record in records]
+    facts = [record.facts for record in records]
     answered = [sample for sample in facts if sample.shape]
     totals = {
         "pictures_lost": sum(sum(sample.pictures_lost.values()) for sample in facts),
@@ -88,15 +85,15 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
         "pictures_unplaced": sum(bool(sample.unplaced) for sample in facts),
         "without_picture": sum(not sample.answer_pictures for sample in answered),
         "other_length": sum(sample.steps != sample.gold_steps for sample in answered),
-        "asked_twice": sum(len(replies(record) or ()) > 1 for record in records),
+        "asked_twice": sum(len(record.replies) > 1 for record in records),
     }
     row = {f"table_{slug(name)}": score for name, score in official_row(records).items()}
     return {name: float(total) for name, total in totals.items()} | row
 
 
-def notes(records: Sequence[Record]) -> Iterator[str]:
+def notes(records: Sequence[OpeningRecord]) -> Iterator[str]:
     """Lines about the answers and requests of a run; what did not occur has no line."""
-    facts = [facts_of(record, StepFacts) for record in records]
+    facts = [record.facts for record in records]
     totals = counts(records)
     shapes = Counter(sample.shape or "none" for sample in facts)
     yield (

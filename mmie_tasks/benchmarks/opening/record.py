@@ -1,23 +1,19 @@
-"""The record of a sample of OpenING: what a run logs of it, and the sample read from a log."""
+"""The record of a sample of OpenING: what a run logs of it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import AfterValidator
+from typing_extensions import override
 
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
-from mmie_tasks.record import log_line
+from mmie_tasks.benchmarks.opening.sample import TOPICS
 from mmie_tasks.record.answer_facts import AnswerFacts, shown_facts
-from mmie_tasks.record.judged_sample import Judged
 from mmie_tasks.record.metrics import slug
-from mmie_tasks.record.picture_sample import picture_record, read_picture_sample
-from mmie_tasks.record.rows import Row
-from mmie_tasks.record.sample import BadRecord, Line, LoggedSample, Record
-from mmie_tasks.record.segment import Segments
-
-FORM = log_line.RecordForm(differ=True, parts=True)
+from mmie_tasks.record.record import PictureRecord
 
 _TOPICS = tuple(map(slug, TOPICS.values()))
 _FACTS = {
@@ -58,57 +54,34 @@ class StepFacts(AnswerFacts):
         return replace(self, shown_pictures=0)
 
 
-def sample_record(
-    sample: Sample, judged: Judged, facts: StepFacts, answer: Segments, signature: str
-) -> Row:
-    """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
+def _topic(topic: str) -> str:
+    if topic not in _TOPICS:
+        raise ValueError("not a topic of OpenING")
+    return topic
 
-    Args:
-        sample: The question.
-        judged: The verdicts on its answer, and the judges' replies.
-        facts: About the answer and its request.
-        answer: Its steps; empty if it was not parsed.
-        signature: Everything that can move the score.
+
+class OpeningRecord(PictureRecord):
+    """The record of a sample of OpenING.
+
+    Attributes:
+        topic: One of 23.
+        subtask: One of 56, as released.
+        facts: Counts about the answer and its request.
     """
-    fields = {"topic": sample.topic, "subtask": sample.subtask}
-    return picture_record(sample, judged, facts, answer, signature, form=FORM, sample_fields=fields)
 
+    topic: Annotated[str, AfterValidator(_topic)]
+    subtask: str
+    facts: StepFacts = StepFacts()
 
-def read_line(line: Line) -> LoggedSample:
-    """Read one line of a sample log.
+    @property
+    @override
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        return {"topic": (self.topic,), "subtask": (slug(self.subtask),)}
 
-    Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
-    """
-    record = record_of(line)
-    return replace(
-        read_picture_sample(line, math.inf),
-        groups=groups(log_line.text(record, "topic"), log_line.text(record, "subtask")),
-        parts=log_line.component_shares(record),
-        facts=_facts(record),
-    )
-
-
-def groups(topic: str, subtask: str) -> dict[str, tuple[str, ...]]:
-    """Kind of group to the groups of a sample."""
-    return {"topic": (topic,), "subtask": (slug(subtask),)}
-
-
-def record_of(line: Line) -> Record:
-    """The record of a line.
-
-    Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
-    """
-    record = log_line.record_of(line)
-    if record.get("topic") not in _TOPICS:
-        raise BadRecord("`topic` is none of OpenING's topics: not a sample of OpenING")
-    return record
-
-
-def _facts(record: Record) -> dict[str, str | float | bool]:
-    """The facts worth showing: without zeros, empty texts and unset flags."""
-    shown = shown_facts(record, _FACTS, _COUNTS)
-    for name, share in log_line.component_shares(record)["official"].items():
-        shown[name] = round(FULL_MARKS * share, 2)
-    return shown
+    @property
+    @override
+    def shown_facts(self) -> dict[str, str | float | bool]:
+        shown = shown_facts(self.facts, _FACTS, _COUNTS)
+        for name, share in self.parts.get("official", {}).items():
+            shown[name] = round(FULL_MARKS * share, 2)
+        return shown

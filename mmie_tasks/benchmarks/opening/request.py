@@ -25,7 +25,6 @@ from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.hub.images import reencode
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import signature_text
 
 _NO_JPEG = "no JPEG"  # the picture is there, and the official script cannot send it
 
@@ -76,20 +75,21 @@ def describe_prompts() -> str:
     return fixed_texts().name
 
 
-def signature() -> str:
-    """The part of the signature about the request and the question.
+def provenance() -> dict[str, str]:
+    """What the signature says of the request and the question.
 
     Raises:
         MmieTasksError: As `check_setup`.
     """
     import PIL
 
-    return signature_text(
-        prompt=f"{fixed_texts().name},max_tokens={prompts.MAX_TOKENS}",
-        pictures=f"{_setting('OPENING_PICTURES')},pillow={PIL.__version__}",
-        steps=steps_setting(),
-        **({"missing": "blind"} if _setting("OPENING_MISSING_IMAGES") == "blind" else {}),
-    )
+    fields = {
+        "prompt": f"{fixed_texts().name},max_tokens={prompts.MAX_TOKENS}",
+        "pictures": f"{_setting('OPENING_PICTURES')},pillow={PIL.__version__}",
+        "steps": steps_setting(),
+    }
+    is_blind = _setting("OPENING_MISSING_IMAGES") == "blind"
+    return fields | ({"missing": "blind"} if is_blind else {})
 
 
 def build_request(sample: Sample, results: Sequence[object], task: str) -> BuiltRequest[StepFacts]:

@@ -130,7 +130,7 @@ def _method(choice: JudgeChoice, name: str | None) -> ExamMethod:
         return comparing()
     for benchmark in (entry.load() for entry in entries() if name in (None, entry.name)):
         default = parse_choice(benchmark.judge.default, "").name if benchmark.judge else ""
-        if benchmark.judge_request and (name or default == choice.name):
+        if benchmark.takes_any_question and (name or default == choice.name):
             return giving_points(benchmark.name, benchmark.judge_request)
     message = f"There is no method `{name}`."
     if name is None:

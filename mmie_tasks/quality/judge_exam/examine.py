@@ -79,7 +79,7 @@ def examine(
     )
     comparisons = method.ask(shared, verdict_set.pairs, f"pairs of {verdict_set.name}")
     exam = ExamResult(
-        judge=Signature(shared.judge.signature),
+        judge=Signature.of_judges([shared.judge.signature]),
         exam=signature_text(_set_signature(verdict_set), method.signature),
         verdict_set=verdict_set,
         grade=grade_judge(verdict_set, comparisons.judgements),

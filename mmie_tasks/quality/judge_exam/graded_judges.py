@@ -80,7 +80,7 @@ class StoredGrades:
                 command=_command(logged),
             )
             for signature in task_run.signatures
-            for logged in signature.judges
+            for logged in signature.each_judge
         ]
         return tuple(dict.fromkeys(judges))
 
@@ -88,7 +88,7 @@ class StoredGrades:
         """The exams of a logged judge, or else of the judge whose replies it replays; the best
         last.
         """
-        judges = [str(logged), str(logged.recorded)]
+        judges = [str(logged), str(logged.without("replayed"))]
         for judge in judges:
             if judge not in self._exams:
                 self._exams[judge] = stored_exams(judge, self._environment)

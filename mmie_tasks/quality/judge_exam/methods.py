@@ -24,7 +24,7 @@ from mmie_tasks.quality.judge_exam.comparison_prompt import (
 from mmie_tasks.quality.judge_exam.costed_requests import CostedResults, judge_with_cost
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE
 from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, PartsInOrder
-from mmie_tasks.record.fields import BadRecord, NoJudgeRequest
+from mmie_tasks.record.record import BadRecord, NoJudgeRequest
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.signature import signature_text
 

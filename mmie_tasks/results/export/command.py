@@ -21,7 +21,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     named = {*arguments[:1]}
     benchmarks = (entry.load() for entry in entries() if entry.is_ours or entry.name in named)
     own_exports: dict[str, Export] = {
-        benchmark.name: benchmark.export for benchmark in benchmarks if benchmark.export is not None
+        benchmark.name: benchmark.export for benchmark in benchmarks if benchmark.has_export
     }
     exports = {**own_exports, **DATABASES}
     parser = argparse.ArgumentParser(

@@ -134,7 +134,7 @@ def _results(evaluation: Evaluation) -> Iterator[JsonObject]:
 def _scoring(task_run: TaskRun) -> JsonObject:
     """The judges and their rule; nothing for a task that is scored by rule."""
     signatures = task_run.signatures
-    judges = {str(judge): judge for signature in signatures for judge in signature.judges}
+    judges = {str(judge): judge for signature in signatures for judge in signature.each_judge}
     if not judges or task_run.benchmark.judge is None:
         return {}
     panel = signatures[0].panel

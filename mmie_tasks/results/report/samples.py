@@ -250,9 +250,9 @@ def _verdict_json(verdict: Verdict) -> Json:
 
 def _replies_json(sample: LoggedSample) -> list[Json]:
     replies = [
-        _reply_json(reply, judge)
-        for judge, judge_replies in sample.replies_by_judge
-        for reply in judge_replies
+        _reply_json(reply, judged.judge)
+        for judged in sample.judgements
+        for reply in judged.result.replies
     ]
     return replies[-_MAX_REPLIES:]
 

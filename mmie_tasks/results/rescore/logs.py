@@ -6,17 +6,15 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.record import log_line
-from mmie_tasks.record.judged_sample import with_verdicts
-from mmie_tasks.record.sample import Line, Record
+from mmie_tasks.record.record import Rescored, with_record
 from mmie_tasks.results.rescore.attempt import attempt
 from mmie_tasks.results.rescore.rescoring import RescoredTask
-from mmie_tasks.runs.run import Run, sample_lines
+from mmie_tasks.runs.run import Run, record_lines
 
 _RUNNER_KEYS = (
     *("doc_id", "target", "resps", "filtered_resps", "token_counts", "doc_hash"),
@@ -61,29 +59,17 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
 
 
 def _write_log(rescored: RescoredTask, path: Path) -> Path:
-    after = {sample.id: sample for sample in rescored.samples}
+    changed = {change.id for change in rescored.changes}
+    benchmark = rescored.task_run.benchmark
     with path.open("w", encoding="utf-8") as file:
-        for sample, line in sample_lines(rescored.task_run):
+        for record, line in record_lines(rescored.task_run):
             rewritten = line
-            if sample.id not in rescored.not_rescored:
-                record = new_record(rescored.task_run.benchmark, line)
-                is_changed = after[sample.id] != sample
-                record = log_line.rescored(record, __version__, changed=is_changed)
+            if record.id not in rescored.not_rescored:
+                note = Rescored(pkg=__version__, changed=record.id in changed)
+                signature = replace(record.signature, package=__version__)
+                update = {"signature": signature, "rescored": note}
+                again = benchmark.regraded(record, line).model_copy(update=update)
                 runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}
-                rewritten = log_line.with_record(runner_values, record)
+                rewritten = with_record(runner_values, again)
             file.write(f"{json.dumps(rewritten)}\n")
     return path
-
-
-def new_record(benchmark: Benchmark, line: Line) -> Record:
-    """The record of a line with the results of the current readers.
-
-    Raises:
-        BadRecord: The line is not a sample of this benchmark.
-    """
-    if benchmark.rerecord is not None:
-        return benchmark.rerecord(line)
-    return with_verdicts(
-        log_line.record_of(line),
-        lambda record: benchmark.reread(log_line.with_record(line, record)),
-    )

@@ -10,8 +10,9 @@ from typing import Any
 
 from mmie_tasks.core.verdict import Unscored, Verdict, differ
 from mmie_tasks.record.metrics import Metric, MetricValue, metric_value
-from mmie_tasks.record.sample import READER_KINDS, BadRecord, LoggedSample, ScoreKind
-from mmie_tasks.runs.run import TaskRun, sample_lines
+from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.sample import READER_KINDS, LoggedSample, ScoreKind
+from mmie_tasks.runs.run import TaskRun, record_lines
 from mmie_tasks.runs.values import metrics_of
 
 
@@ -54,20 +55,22 @@ def rescored_task(task_run: TaskRun) -> RescoredTask:
     after = task_run.by_id
     not_rescored: dict[str, str] = {}
     changes: list[VerdictChange] = []
-    for logged, line in sample_lines(task_run):
-        sample = after[logged.id]
-        reason = "the log does not hold the reply or answer"
+    for record, line in record_lines(task_run):
+        sample = after[record.id]
         try:
-            verdicts = task_run.benchmark.reread(line)
+            verdicts = task_run.benchmark.regraded(record, line).verdicts
         except BadRecord as error:
-            verdicts, reason = None, str(error)
-        if not verdicts:
-            not_rescored[sample.id] = reason
+            not_rescored[sample.id] = str(error)
             continue
         of_sample = [
-            VerdictChange(id=sample.id, score_kind=k, before=sample.verdict(k), after=verdicts[k])
-            for k in READER_KINDS
-            if _is_changed(sample.verdict(k), verdicts[k])
+            VerdictChange(
+                id=sample.id,
+                score_kind=kind,
+                before=sample.verdict(kind),
+                after=verdicts.verdict(kind),
+            )
+            for kind in READER_KINDS
+            if _is_changed(sample.verdict(kind), verdicts.verdict(kind))
         ]  # equal verdicts stay as they were logged
         changes += of_sample
         changed: dict[str, Any] = {change.score_kind: change.after for change in of_sample}

@@ -16,11 +16,12 @@ from mmie_tasks.benchmarks.mia_bench.record import sample_record
 from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.judged_sample import Judged
-from mmie_tasks.record.members import MemberResult, combine
+from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.judgement import Judgement, combine
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.sample import READER_KINDS, BadRecord
+from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.sample import READER_KINDS
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 
@@ -54,7 +55,7 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
     replies = [JudgeReply(text=text, model="m") for text in texts]
     result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
     verdicts = grade(sample, result) if texts else Verdicts.unscored("unavailable", "down")
-    member = MemberResult(judge=Signature(), result=result, verdicts=verdicts)
+    member = Judgement(judge=Signature(), result=result, verdicts=verdicts)
     judged = Judged(verdicts=verdicts, members=(member,))
     logged = {"image": None, "contradictory": contradictory}
     return log_line_of({**record_of(sample, judged, result.last_text), **logged})
@@ -226,7 +227,7 @@ def panel_line(*texts_of_judges):
         replies = [JudgeReply(text=text, model=f"m{number}") for text in texts]
         result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
         members.append(
-            MemberResult(
+            Judgement(
                 judge=Signature(f"judge:{number}"), result=result, verdicts=grade(sample, result)
             )
         )

@@ -11,7 +11,7 @@ from mmie_tasks.benchmarks.mia_bench.record import sample_record
 from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.record.judged_sample import Judged
+from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 REPLY = {

@@ -17,7 +17,8 @@ from mmie_tasks.core.run_memory import RunMemory, forget_last_run
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.metrics import metric_value
-from mmie_tasks.record.sample import READER_KINDS, BadRecord, Needle
+from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.sample import READER_KINDS, Needle
 from mmie_tasks.record.segment import Segment
 
 LINES = list(milebench_lines(6))

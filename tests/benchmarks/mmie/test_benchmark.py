@@ -16,7 +16,8 @@ from mmie_tasks.benchmarks.mmie.official import percent_of
 from mmie_tasks.benchmarks.mmie.task import percent
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.record.metrics import metric_value
-from mmie_tasks.record.sample import BadRecord, LoggedSample
+from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.runs.run import without_off_scale_points
 

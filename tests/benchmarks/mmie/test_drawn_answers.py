@@ -16,7 +16,7 @@ from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_und
 from mmie_tasks.benchmarks.mmie import export, task
 from mmie_tasks.benchmarks.mmie.benchmark import judge_request
 from mmie_tasks.benchmarks.mmie.record import read_line
-from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.marks import paper_marks

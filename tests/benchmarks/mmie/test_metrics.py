@@ -9,7 +9,7 @@ from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.answer_facts import facts_of
-from mmie_tasks.record.judged_sample import Judged
+from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.verdict_row import verdict
 
 

@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.record import read_line, sample_record
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Verdicts
-from mmie_tasks.record.judged_sample import Judged
+from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.segment import Segment
 
 

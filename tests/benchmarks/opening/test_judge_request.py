@@ -8,7 +8,7 @@ import pytest
 from support.opening_data import draw
 
 from mmie_tasks.benchmarks.opening.benchmark import judge_request
-from mmie_tasks.record.sample import BadRecord
+from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.segment import Segment
 
 

@@ -1,7 +1,7 @@
-"""What each judge of a sample replied: verdicts that a panel combines, and how far they differ.
+"""The judgement of a sample: each judge's replies and verdicts, and what a panel makes of them.
 
 Each judge's replies are read by the benchmark's own readers and cached under the judge's own
-signature. The rule is applied to the verdicts, so another rule makes no requests.
+signature. The rule of a panel is applied to the verdicts, so another rule makes no requests.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mmie_tasks.record.signature import Signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberResult:
-    """What one judge replied to a request.
+class Judgement:
+    """What one judge made of an answer.
 
     Attributes:
         judge: Its signature.
@@ -31,6 +31,28 @@ class MemberResult:
     judge: Signature
     result: JudgeResult
     verdicts: Verdicts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The verdicts on an answer, and those of each judge.
+
+    Attributes:
+        verdicts: On the benchmark's own scale; of a panel, the combined ones.
+        judgements: One for each judge that was asked, in the panel's order; none if nothing was
+            sent.
+        panel: None for a single judge.
+    """
+
+    verdicts: Verdicts
+    judgements: tuple[Judgement, ...] = ()
+    panel: Panel | None = None
+
+    @classmethod
+    def by(cls, judgements: Sequence[Judgement], panel: Panel | None) -> Judged:
+        """The verdicts of a single judge, or those that a panel makes."""
+        verdicts = combine(judgements, panel) if panel else judgements[0].verdicts
+        return cls(verdicts=verdicts, judgements=tuple(judgements), panel=panel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +68,11 @@ class Disagreement:
     sd: float
 
 
-def disagreement(members: Sequence[MemberResult]) -> Disagreement | None:
+def disagreement(judgements: Sequence[Judgement]) -> Disagreement | None:
     """How far the judges' official points differ; None with fewer than two judges that gave
     points.
     """
-    verdicts = [member.verdicts.official for member in members]
+    verdicts = [judgement.verdicts.official for judgement in judgements]
     points = [
         entry.points
         for entry in verdicts
@@ -63,7 +85,7 @@ def disagreement(members: Sequence[MemberResult]) -> Disagreement | None:
     )
 
 
-def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
+def combine(judgements: Sequence[Judgement], panel: Panel) -> Verdicts:
     """The panel's verdicts: official, robust and expected each by the rule, over the judges with
     points of that kind.
 
@@ -71,18 +93,18 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
     by one.
 
     Args:
-        members: The judges that were asked; at least one.
+        judgements: The judges that were asked; at least one.
         panel: The rule.
 
-    >>> def member(points: float) -> MemberResult:
+    >>> def by(points: float) -> Judgement:
     ...     verdicts = Verdicts(official=Scored(points), robust=Scored(points))
-    ...     return MemberResult(judge=Signature("judge:a"), result=JudgeResult(), verdicts=verdicts)
-    >>> combine([member(4), member(5), member(5)], Panel(rule="median", min_valid=2)).official
+    ...     return Judgement(judge=Signature(), result=JudgeResult(), verdicts=verdicts)
+    >>> combine([by(4), by(5), by(5)], Panel(rule="median", min_valid=2)).official
     Scored(points=5, reading='')
     """
-    verdicts = {kind: _combined(members, panel, kind) for kind in ALL_KINDS}
+    verdicts = {kind: _combined(judgements, panel, kind) for kind in ALL_KINDS}
     parts = {
-        kind: _combined_parts(members, panel, kind)
+        kind: _combined_parts(judgements, panel, kind)
         for kind in ALL_KINDS
         if isinstance(verdicts[kind], Scored)
     }
@@ -94,28 +116,28 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
     )
 
 
-def _combined(members: Sequence[MemberResult], panel: Panel, kind: ScoreKind) -> Verdict:
-    verdicts = [member.verdicts.verdict(kind) for member in members]
+def _combined(judgements: Sequence[Judgement], panel: Panel, kind: ScoreKind) -> Verdict:
+    verdicts = [judgement.verdicts.verdict(kind) for judgement in judgements]
     points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
     if len(points) >= panel.min_valid:
         return Scored(panel.combined(points))
     reasons = [
-        (member.judge.kind_and_model, verdict.reason)
-        for member, verdict in zip(members, verdicts, strict=True)
+        (judgement.judge.kind_and_model, verdict.reason)
+        for judgement, verdict in zip(judgements, verdicts, strict=True)
         if isinstance(verdict, Unscored)
     ]
     most_frequent = Counter(reason for _, reason in reasons).most_common(1)[0][0]
     listed = ", ".join(f"{name}: {reason}" for name, reason in reasons)
-    needed = f"{len(points)} of {len(members)} judges gave points, {panel.min_valid} are needed"
+    needed = f"{len(points)} of {len(judgements)} judges gave points, {panel.min_valid} are needed"
     return Unscored(most_frequent, f"{needed} ({listed})")
 
 
 def _combined_parts(
-    members: Sequence[MemberResult], panel: Panel, kind: ScoreKind
+    judgements: Sequence[Judgement], panel: Panel, kind: ScoreKind
 ) -> dict[str, float]:
     shares: dict[str, list[float]] = {}
-    for member in members:
-        if isinstance(member.verdicts.verdict(kind), Scored):
-            for component, share in member.verdicts.parts.get(kind, {}).items():
+    for judgement in judgements:
+        if isinstance(judgement.verdicts.verdict(kind), Scored):
+            for component, share in judgement.verdicts.parts.get(kind, {}).items():
                 shares.setdefault(component, []).append(share)
     return {component: panel.combined(values) for component, values in shares.items()}

@@ -1,0 +1,76 @@
+"""Reads the records of candidates of version 0.1.0, which had verdicts, judges and signature in
+other forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mmie_tasks.core.verdict import NO_PROBABILITIES
+from mmie_tasks.record.signature import Signature
+
+_Object = Mapping[str, object]
+
+
+def migrated(record: _Object) -> _Object:
+    """A record in today's form; one that has an object as its signature is in it already."""
+    if isinstance(record.get("signature"), Mapping):
+        return record
+    signature = Signature.parse(str(record.get("signature") or ""))
+    panel = record.get("panel")
+    if isinstance(panel, Mapping):
+        members = panel.get("members")
+        judges = [m for m in members if isinstance(m, Mapping)] if isinstance(members, list) else []
+        judgements = [_judgement(judge, str(judge.get("judge", ""))) for judge in judges]
+    elif record.get("replies"):
+        judge = next(iter(signature.each_judge), Signature())
+        judgements = [_judgement(record, str(judge))]
+    else:
+        judgements = []
+    known = {name: value for name, value in record.items() if value is not None}
+    return {**known, **_verdicts(record), "judgements": judgements, "signature": signature}
+
+
+def _judgement(judge: _Object, signature: str) -> dict[str, object]:
+    replies = judge.get("replies")
+    first, second = (*(replies if isinstance(replies, Sequence) else ()), None, None)[:2]
+    official = _verdicts(judge).get("official")
+    failure = official if isinstance(official, Mapping) and "reason" in official else None
+    return {
+        "judge": Signature.parse(signature),
+        "result": {
+            "reply": _reply(first),
+            "second_reply": _reply(second),
+            "failure": failure if first is None else None,
+        },
+        "verdicts": {**_verdicts(judge), "parts": judge.get("parts") or {}},
+    }
+
+
+def _reply(reply: object) -> object:
+    """Probabilities of digits were a list of objects first; these are left out."""
+    if not isinstance(reply, Mapping):
+        return reply
+    digits = reply.get("digits")
+    is_older = isinstance(digits, list) and any(isinstance(digit, Mapping) for digit in digits)
+    return {**reply, "digits": None} if is_older else reply
+
+
+def _verdicts(row: _Object) -> dict[str, object]:
+    expected = row.get("expected")
+    entropy_bits = expected.get("entropy_bits") if isinstance(expected, Mapping) else None
+    verdicts: dict[str, object] = {"expected": NO_PROBABILITIES, "entropy_bits": entropy_bits}
+    return verdicts | {
+        name: _verdict(value)
+        for name in ("official", "robust", "expected")
+        if (value := row.get(name)) is not None
+    }
+
+
+def _verdict(row: object) -> object:
+    if not isinstance(row, Mapping):
+        return row
+    if "unscored" in row:
+        return {"reason": row["unscored"], "detail": row.get("detail") or ""}
+    points = row.get("points", row.get("score"))
+    return row if points is None else {"points": points, "reading": row.get("reading") or ""}

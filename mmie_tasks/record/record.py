@@ -1,0 +1,353 @@
+"""The record of a sample: everything that is needed to show it and to score it again.
+
+A run logs it under `RECORD_KEY` in a line of the runner's log of samples. `Record.model_dump`
+writes it and `read_record` reads it; a benchmark adds fields in a subclass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from typing_extensions import override
+
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, ScoreKind, Unscored, Verdict, Verdicts
+from mmie_tasks.record.answer_facts import AnswerFacts
+from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.migration import migrated
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.sample import LoggedSample, Needle
+from mmie_tasks.record.segment import Segment, Segments, text_segments
+from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.text_facts import TextFacts
+
+Line: TypeAlias = Mapping[str, object]
+"""One line of a log of samples, as lmms-eval wrote it."""
+
+RECORD_KEY = "coverage"
+"""The metric whose rows are the samples' records, which everything else can be computed from."""
+
+IMAGE_PLACEHOLDER = "<image>"
+"""Placeholder of an image in a logged question, unless the model's wrapper sets another."""
+
+NOT_LOGGED = "not in this log"
+
+_LOGGED_CHARS = 80  # the text that points were read from may be the whole answer
+_VERDICT_KINDS = ("Scored", "Unscored")
+
+RecordT = TypeVar("RecordT", bound="Record")
+
+LoggedSegments: TypeAlias = Annotated[
+    Segments, AfterValidator(lambda segments: tuple(segment.logged for segment in segments))
+]
+
+
+class BadRecord(ValueError):
+    """A log line is not a scored sample of a benchmark; the message names the field."""
+
+
+class NoJudgeRequest(BadRecord):
+    """There is no request to a judge about an answer: the judge of a run would not be asked either.
+
+    Args:
+        unscored: Why.
+
+    >>> print(NoJudgeRequest(Unscored("left_out", "5 images")))
+    left_out: 5 images
+    """
+
+    def __init__(self, unscored: Unscored) -> None:
+        self.unscored = unscored
+        super().__init__(f"{unscored.reason}: {unscored.detail}")
+
+
+class Rescored(BaseModel):
+    """The note of ``rescore`` in a record.
+
+    Attributes:
+        pkg: The version of this package whose readers read the replies again.
+        changed: Whether a verdict changed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    pkg: str
+    changed: bool
+
+
+class Record(BaseModel):
+    """What a run logs of one sample, of any benchmark.
+
+    Attributes:
+        id: Unique within the benchmark.
+        official: Official verdict, on the benchmark's own scale.
+        robust: Robust verdict, on the same scale.
+        expected: The mean of the points under the judge's probabilities, at the position of the
+            official score.
+        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
+            without them.
+        parts: For each score, component to its share of full marks, 0 to 1; empty for benchmarks
+            without components.
+        judgements: Replies and verdicts of each judge, in order; empty if no judge was asked.
+        signature: Everything that can move the score.
+        facts: What is unusual about the answer.
+        rescored: The note of ``rescore``; None in the log of an evaluation.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: Annotated[str, Field(min_length=1)]
+    official: Verdict
+    robust: Verdict
+    expected: Verdict = NO_PROBABILITIES
+    entropy_bits: float | None = None
+    parts: Mapping[ScoreKind, Mapping[str, float]] = {}
+    judgements: tuple[Judgement, ...] = ()
+    signature: Signature = Signature()
+    facts: TextFacts = TextFacts()
+    rescored: Rescored | None = None
+
+    @classmethod
+    def of(cls: type[RecordT], graded: Judged | Verdicts, **fields: object) -> RecordT:
+        """The record of a sample that was just graded.
+
+        Args:
+            graded: The verdicts on the answer; with each judge's if judges gave them.
+            fields: All other fields.
+        """
+        return cls.model_validate({**fields, **_graded_fields(graded)})
+
+    def graded(self: RecordT, graded: Judged) -> RecordT:
+        """The record with other verdicts, and each judge's."""
+        return self.model_copy(update=_graded_fields(graded))
+
+    def regraded(self: RecordT, grade: Callable[[JudgeResult], Verdicts]) -> RecordT:
+        """The record with the verdicts of today's readers on its saved replies.
+
+        A panel's verdicts are combined by its rule. Without judgements the record stays as it is.
+
+        Args:
+            grade: The verdicts on the replies of one judge.
+        """
+        if not self.judgements:
+            return self
+        read = [
+            Judgement(judge=j.judge, result=j.result, verdicts=grade(j.result))
+            for j in self.judgements
+        ]
+        return self.graded(Judged.by(read, self.signature.panel))
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """Every verdict on the answer."""
+        return Verdicts(
+            official=self.official,
+            robust=self.robust,
+            expected=self.expected,
+            entropy_bits=self.entropy_bits,
+            parts=self.parts,
+        )
+
+    @property
+    def replies(self) -> tuple[JudgeReply, ...]:
+        """The judges' replies in order, of several judges one after the other."""
+        return tuple(r for judgement in self.judgements for r in judgement.result.replies)
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Kind of group to the groups that contain the sample."""
+        return {}
+
+    @property
+    def shown_facts(self) -> dict[str, str | float | bool]:
+        """Facts to display, by title."""
+        return {}
+
+    def shown_question(self, line: Line) -> Segments:
+        """The question as the tested model was asked."""
+        return question_of(line, ())
+
+    def shown_gold(self, line: Line) -> Segments:
+        """The reference answer; empty if there is none."""
+        return text_segments(_text(line, "target"))
+
+    def shown_answer(self, line: Line) -> Segments:
+        """The tested model's answer."""
+        return text_segments(answer_text(line))
+
+    def needle(self, line: Line) -> Needle | None:  # noqa: ARG002 - for benchmarks with haystacks
+        """What the question asks to retrieve from a haystack; None for other questions."""
+        return None
+
+    def sample(self, line: Line) -> LoggedSample:
+        """The sample for tables and reports.
+
+        Args:
+            line: The line of the log that the record is from; empty during a run.
+        """
+        return LoggedSample(
+            id=self.id,
+            official=self.official,
+            robust=self.robust,
+            expected=self.expected,
+            entropy_bits=self.entropy_bits,
+            groups=self.groups,
+            parts=self.parts,
+            question=self.shown_question(line),
+            gold=self.shown_gold(line),
+            answer=self.shown_answer(line),
+            judgements=self.judgements,
+            signature=self.signature,
+            text=self.facts,
+            needle=self.needle(line),
+            facts=self.shown_facts,
+        )
+
+
+class PictureRecord(Record):
+    """The record of a sample whose question, gold and answer are texts and pictures.
+
+    Attributes:
+        facts: Counts about the answer.
+        question: The question.
+        gold: The reference answer.
+        answer: The answer as the judge was shown it; empty if it was not parsed.
+    """
+
+    facts: AnswerFacts = AnswerFacts()
+    question: LoggedSegments = ()
+    gold: LoggedSegments = ()
+    answer: LoggedSegments = ()
+
+    @override
+    def shown_question(self, line: Line) -> Segments:
+        return self.question or question_of(line, None)
+
+    @override
+    def shown_gold(self, line: Line) -> Segments:
+        return self.gold or super().shown_gold(line)
+
+    @override
+    def shown_answer(self, line: Line) -> Segments:
+        return self.answer or super().shown_answer(line)
+
+    @override
+    def sample(self, line: Line) -> LoggedSample:
+        return replace(
+            super().sample(line),
+            pictures_not_drawn=sum(self.facts.not_drawn.values()),
+            picture_signs=tuple(self.facts.picture_signs),
+            pictures_unplaced=self.facts.unplaced,
+        )
+
+
+def read_record(kind: type[RecordT], line: Line) -> RecordT:
+    """The record of a line.
+
+    Args:
+        kind: The benchmark's own.
+        line: A line of a log of samples.
+
+    Raises:
+        BadRecord: The line has no record, or a field is missing or has another form.
+    """
+    record = line.get(RECORD_KEY)
+    if not isinstance(record, Mapping):
+        raise BadRecord(f"no record under `{RECORD_KEY}`: not a scored sample of a task of ours")
+    try:
+        return kind.model_validate(migrated(record))
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_context=False)[0]
+        name = ".".join(str(part) for part in detail["loc"] if part not in _VERDICT_KINDS)
+        value = repr(detail["input"])[:80]
+        raise BadRecord(f"`{name}` is {value}: {detail['msg']}") from error
+
+
+def with_record(line: Line, record: Record) -> dict[str, object]:
+    """The line with another record."""
+    return {**line, RECORD_KEY: record.model_dump()}
+
+
+def is_scored(line: Line) -> bool:
+    """Whether it has a record; it has none of a run with ``--predict_only``."""
+    return "bypass" not in line or RECORD_KEY in line
+
+
+def answer_text(line: Line) -> str:
+    """The tested model's answer; several rounds are joined with line breaks.
+
+    Raises:
+        BadRecord: The answer is not a text.
+    """
+    value = line.get("filtered_resps")
+    if isinstance(value, list) and all(isinstance(element, str) for element in value):
+        return "\n".join(value)
+    return _text(line, "filtered_resps")
+
+
+def question_of(line: Line, images: Sequence[str] | None) -> Segments:
+    """The question of a line, its images put in place of the placeholders.
+
+    Args:
+        line: Has the question's text under ``input``.
+        images: Image paths in order; None if the log has none. If their number differs from that
+            of the placeholders (a question may contain the placeholder's text), all images follow
+            the text.
+
+    Raises:
+        BadRecord: ``input`` is not a text.
+    """
+    prompt = _text(line, "input")
+    *before, last = prompt.split(IMAGE_PLACEHOLDER)
+    if images is None:
+        placed = [Segment(text=part, problem=NOT_LOGGED) for part in before]
+    elif len(images) == len(before):
+        placed = [Segment(text=t, image=i) for t, i in zip(before, images, strict=True)]
+    else:
+        return (*text_segments(prompt), *(Segment(image=image) for image in images))
+    return (*placed, *text_segments(last))
+
+
+def request_parts(content: Segments) -> tuple[str | Path, ...]:
+    """Texts and image files of segments in their order, for a request to a judge.
+
+    Raises:
+        NoJudgeRequest: An image could not be used, or its file is gone.
+    """
+    pieces: list[str | Path] = []
+    for segment in content:
+        pieces += [segment.text] if segment.text else []
+        if segment.problem or (segment.image is not None and not Path(segment.image).is_file()):
+            problem = segment.problem or "there is no such file"
+            detail = f"`{(segment.image or '')[:200]}`: {problem}"
+            raise NoJudgeRequest(Unscored("bad_image", detail))
+        pieces += [Path(segment.image)] if segment.image else []
+    return tuple(pieces)
+
+
+def _text(line: Line, name: str) -> str:
+    value = line.get(name)
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise BadRecord(f"`{name}` is {type(value).__name__}, not a text")
+
+
+def _graded_fields(graded: Judged | Verdicts) -> dict[str, Any]:
+    verdicts = graded.verdicts if isinstance(graded, Judged) else graded
+    return {
+        "official": _shortened(verdicts.official),
+        "robust": _shortened(verdicts.robust),
+        "expected": verdicts.expected,
+        "entropy_bits": verdicts.entropy_bits,
+        "parts": verdicts.parts,
+        "judgements": graded.judgements if isinstance(graded, Judged) else (),
+    }
+
+
+def _shortened(verdict: Verdict) -> Verdict:
+    if isinstance(verdict, Scored) and len(verdict.reading) > _LOGGED_CHARS:
+        return Scored(verdict.points, f"{verdict.reading[:_LOGGED_CHARS]}…")
+    return verdict
