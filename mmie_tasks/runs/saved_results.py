@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmie_tasks.record.log_files import parse_log_name
-from mmie_tasks.record.log_line import number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,8 @@ def read_saved_results(log: Path) -> SavedResults:
     time_zone = command_line.get("timezone")
     return SavedResults(
         options={**config, **command_line},
-        limit=number(config.get("limit")),
-        offset=number(config.get("offset")),
+        limit=_number(config.get("limit")),
+        offset=_number(config.get("offset")),
         time_zone=time_zone if isinstance(time_zone, str) else "",
         scores={
             task: _scores(_object(of_task))
@@ -65,11 +65,21 @@ def _object(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
+def _number(value: object) -> float | None:
+    """A finite number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # JSON integers have no size limit
+        return None
+
+
 def _scores(metrics: Mapping[str, object]) -> dict[str, float]:
     return {
         name.removesuffix(",none"): score
         for name, value in metrics.items()
-        if "_stderr" not in name and (score := number(value)) is not None
+        if "_stderr" not in name and (score := _number(value)) is not None
     }
 
 

@@ -17,7 +17,6 @@ _FACTS = {
     "shape": "shape of the answer",
     "answer_images": "images in the answer",
     "shown_images": "images shown to the judge",
-    "tiles": "tiles",
     "truncated": "truncated",
     "dropped": "dropped",
     "missing_images": "missing images",
