@@ -15,8 +15,7 @@ from mmie_tasks.benchmarks.opening import sample as opening
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.record import sample_record as opening_record
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
-from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature

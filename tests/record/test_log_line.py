@@ -8,16 +8,15 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+from mmie_tasks.record.verdict_row import as_row
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record import log_line
-from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.panel import Panel
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.record.verdict_row import as_row
 
 REPLY = JudgeReply(text="Score: 4", model="m")
 AGAIN = JudgeReply(text="Score: 3", model="m")

@@ -16,11 +16,10 @@ from mmie_tasks.benchmarks.mia_bench.record import sample_record
 from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.judgement import Judgement, combine
+from mmie_tasks.record.judgement import Judged, Judgement, combine
 from mmie_tasks.record.panel import Panel
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import READER_KINDS
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
@@ -228,7 +227,9 @@ def panel_line(*texts_of_judges):
         result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
         members.append(
             Judgement(
-                judge=Signature(f"judge:{number}"), result=result, verdicts=grade(sample, result)
+                judge=Signature.parse(f"judge:{number}"),
+                result=result,
+                verdicts=grade(sample, result),
             )
         )
     panel = Panel(rule="mean", min_valid=1)

@@ -22,8 +22,8 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment, Segments
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"

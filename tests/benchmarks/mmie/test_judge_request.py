@@ -20,8 +20,8 @@ from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
 
 ROWS = [

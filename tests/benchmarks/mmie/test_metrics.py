@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from mmie_tasks.record.verdict_row import verdict
 
 from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS, TABLE, counts, graded_sample, notes
 from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
@@ -10,7 +11,6 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.answer_facts import facts_of
 from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.verdict_row import verdict
 
 
 def sample(category="PBL", field="Education"):
