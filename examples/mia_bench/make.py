@@ -264,7 +264,6 @@ def write_lines(path: Path, records: list[Row]) -> None:
 def replies(folder: Path) -> list[str]:
     """The lines of the recording: the replies to each answer, under their requests' keys."""
     from mmie_tasks.benchmarks.mia_bench.data import dataset
-    from mmie_tasks.benchmarks.mia_bench.request import request_of
     from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
@@ -275,7 +274,7 @@ def replies(folder: Path) -> list[str]:
         export_line(
             CachedReply(
                 signature="judge:made_up|model:made-up",
-                request_key=content_key(replace(request_of(doc, answer), attempt=attempt)),
+                request_key=content_key(replace(request, attempt=attempt)),
                 reply=JudgeReply(text=sentence(marks), model="made-up"),
                 time_s=0,
             )

@@ -202,7 +202,7 @@ def test_a_reply_that_ran_into_its_limit_is_no_verdict():
     ],
 )
 def test_without_what_it_was_read_from_a_verdict_cannot_be_read_again(line):
-    with pytest.raises(BadRecord, match="in this log|reply"):
+    with pytest.raises(BadRecord, match=r"in this log|reply"):
         regraded(line)
 
 

@@ -37,7 +37,7 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeServer) -> None:
-    monkeypatch.setattr(task, "_OPENER", ImageOpener())
+    monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:judge-model,base_url={server.url}")
@@ -63,7 +63,6 @@ def logged_line(row: int, answer: str) -> dict[str, Any]:
 def request_of(
     question: Segments, answer: Segments, line: dict[str, Any] | None = None
 ) -> GradedRequest:
-    assert BENCHMARK.judge_request is not None
     return BENCHMARK.judge_request(question, answer, line)
 
 

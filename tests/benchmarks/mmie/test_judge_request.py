@@ -61,12 +61,10 @@ def logged_line(row: int, answer: str) -> dict[str, Any]:
 
 def request_of(line: dict[str, Any]) -> GradedRequest:
     sample = BENCHMARK.read_line(line)
-    assert BENCHMARK.judge_request is not None
     return BENCHMARK.judge_request(sample.question, sample.answer, line)
 
 
 def pair_request(question: tuple[Segment, ...], answer: tuple[Segment, ...]) -> GradedRequest:
-    assert BENCHMARK.judge_request is not None
     return BENCHMARK.judge_request(question, answer, None)
 
 
@@ -95,7 +93,6 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
 
 def test_another_answer_is_put_into_the_samples_own_template() -> None:
     line = logged_line(2, "7")
-    assert BENCHMARK.judge_request is not None
     request = BENCHMARK.judge_request(
         BENCHMARK.read_line(line).question, (Segment("8"),), line
     ).request
@@ -151,6 +148,5 @@ def test_a_question_that_the_official_script_leaves_out_is_an_error() -> None:
 
 
 def test_a_line_of_another_benchmark_is_an_error() -> None:
-    assert BENCHMARK.judge_request is not None
     with pytest.raises(BadRecord, match="not a sample of MMIE"):
         BENCHMARK.judge_request((), (), {"coverage": {"id": "1", "category": "scene"}})

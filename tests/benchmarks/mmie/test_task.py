@@ -34,7 +34,7 @@ def surroundings(monkeypatch, tmp_path):
     surround(monkeypatch, tmp_path)
     monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off")
-    monkeypatch.setattr(task._TASK, "opener", ImageOpener())
+    monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
 
 
 @pytest.fixture
@@ -94,12 +94,12 @@ def test_missing_images_stop_the_run_unless_they_are_to_be_counted(docs, monkeyp
 
 
 def test_another_judge_than_the_papers_is_visible(docs, monkeypatch):
-    assert "judge:openai|model:nobody|" in benchmark.JUDGED.signature(docs[0])
-    assert "|paper_judge:no|prompt:other:" in benchmark.JUDGED.signature(docs[0])
-    assert "judge" not in benchmark.JUDGED.provenance(docs[0])
-    before = benchmark.JUDGED.signature(docs[0])
+    assert "judge:openai|model:nobody|" in str(benchmark.BENCHMARK.signature(docs[0]))
+    assert "|paper_judge:no|prompt:other:" in str(benchmark.BENCHMARK.signature(docs[0]))
+    assert "judge" not in benchmark.BENCHMARK.provenance(docs[0])
+    before = str(benchmark.BENCHMARK.signature(docs[0]))
     monkeypatch.setenv("MMIE_ASSEMBLY", "full")
-    assert benchmark.JUDGED.signature(docs[0]) == before.replace(
+    assert str(benchmark.BENCHMARK.signature(docs[0])) == before.replace(
         "assembly:official", "assembly:full"
     )
 
@@ -182,11 +182,11 @@ ROWS = [{"id": "a", "points": 4.0, "score": 66.7}, {"id": "b", "points": 3.0, "s
 def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monkeypatch):
     rows = [*ROWS, {"unscored": "refused"}]
     assert math.isnan(task.percent(rows))
-    assert "min_coverage" not in benchmark.JUDGED.signature(docs[0])
+    assert "min_coverage" not in str(benchmark.BENCHMARK.signature(docs[0]))
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
     assert task.percent(rows) == 58.33
-    assert "|min_coverage:0.5|pkg:" in benchmark.JUDGED.signature(docs[0])
-    assert "min_coverage" not in benchmark.JUDGED.provenance(docs[0])
+    assert "|min_coverage:0.5|pkg:" in str(benchmark.BENCHMARK.signature(docs[0]))
+    assert "min_coverage" not in benchmark.BENCHMARK.provenance(docs[0])
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "half")
     with pytest.raises(SystemExit, match="from 0 to 1"):
         task.process_docs(SimpleNamespace(config_name="all"))
