@@ -263,6 +263,7 @@ def write_lines(path: Path, records: list[Row]) -> None:
 
 def replies(folder: Path) -> list[str]:
     """The lines of the recording: the replies to each answer, under their requests' keys."""
+    from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
     from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
@@ -280,6 +281,7 @@ def replies(folder: Path) -> list[str]:
             )
         )
         for doc, answer, attempts in zip(docs, ANSWERS, REPLIES, strict=True)
+        if (request := BENCHMARK.prepared(doc, [answer]).request) is not None
         for attempt, marks in enumerate(attempts)
     ]
 

@@ -143,12 +143,9 @@ def mia_bench_lines() -> list[str]:
 
     docs = dataset({"MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data")})
     return [
-        line(
-            "made-up",
-            BENCHMARK.prepared(doc, answer),
-            mia_bench.sentence((marks, f" {total}", reasons)),
-        )
+        line("made-up", request, mia_bench.sentence((marks, f" {total}", reasons)))
         for doc, (answer, marks, total, reasons) in zip(docs, MIA_BENCH, strict=True)
+        if (request := BENCHMARK.prepared(doc, [answer]).request) is not None
     ]
 
 

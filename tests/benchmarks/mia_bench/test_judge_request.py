@@ -75,7 +75,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
     assert len(server.asked) == 1
     sample = BENCHMARK.read_line(line)
     request = request_of(sample.question, sample.answer, line)
-    [result] = judge_together(benchmark.JUDGE.judges().judges[0], [request], "")
+    [result] = judge_together(benchmark.BENCHMARK.judge.judges().judges[0], [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1
@@ -90,7 +90,7 @@ def test_another_answer_keeps_the_components_and_weights_of_the_sample() -> None
         request_of(sample.question, sample.answer, line).request.parts[0].split("A boat.")
     )  # type: ignore[union-attr]
     assert text == f"{before}A kite.{after}"
-    assert all(component in before for component in line["coverage"]["asked"])
+    assert all(component in before for component in line["coverage"]["components"])
     assert image == EXAMPLE / "data" / "images" / "0.png"
 
 
@@ -133,6 +133,6 @@ def test_an_image_that_cannot_be_shown_is_an_error(segment: Segment) -> None:
 
 def test_a_log_without_components_is_an_error() -> None:
     line = logged_line(0, "A boat.")
-    del line["coverage"]["asked"]
+    del line["coverage"]["components"]
     with pytest.raises(BadRecord, match="the components of the instruction are not in this log"):
         request_of(BENCHMARK.read_line(line).question, (), line)

@@ -11,8 +11,10 @@ import yaml
 from datasets import Dataset
 from PIL import Image
 from support.golden import GOLDEN, vectors
+from support.logged_records import replies_of, signature_of
 
-from mmie_tasks.benchmarks.mia_bench import benchmark, data, prompts, request, task
+from mmie_tasks.benchmarks.mia_bench import data, prompts, request, task
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import read_robust
@@ -62,7 +64,7 @@ def test_the_bundled_replies_give_both_readings(judged):
 
 
 def test_the_signature_names_judge_prompt_data_and_who_the_paper_asked(judged):
-    (signature,) = {row["coverage"]["signature"] for row in judged}
+    (signature,) = {signature_of(row["coverage"]) for row in judged}
     assert signature.startswith("judge:made_up|model:made-up|replayed:")
     for part in ("|paper_judge:no|", "|prompt:official,", "|task:mia_bench@", "|data:sha256:"):
         assert part in signature
@@ -80,7 +82,7 @@ def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, pape
 
 def test_a_panel_with_the_papers_judge_is_not_the_papers_judge(docs, monkeypatch):
     panel = parse_flags(["openai:gpt-4o-mini", "openai:gpt-4o-2024-11-20"], ())
-    monkeypatch.setattr(benchmark.JUDGE, "session", JudgingSession(panel))
+    monkeypatch.setattr(BENCHMARK.judge, "session", JudgingSession(panel))
     signature = str(BENCHMARK.signature(docs[0]))
     assert signature.startswith("panel:median,min_valid=2|judge:openai|model:gpt-4o-mini|")
     assert "|paper_judge:no|" in signature
@@ -144,7 +146,7 @@ def test_what_is_no_answer_is_not_judged(docs, answers, reason):
     assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
     assert rows["official_describe"].get("unscored", reason) == reason
     assert not any("score" in row for row in rows.values())
-    assert rows["coverage"]["replies"] == []
+    assert replies_of(rows["coverage"]) == ()
 
 
 @pytest.mark.parametrize(
@@ -222,23 +224,23 @@ def behaviour():
 
 
 def test_the_version_moves_when_a_score_can():
-    """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
+    """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["mia_bench"]
-    assert {"version": benchmark.VERSION, "behaviour": behaviour()} == noted
+    assert {"version": BENCHMARK.version, "behaviour": behaviour()} == noted
 
 
 def test_yaml_and_code_name_one_version():
-    assert listed()["metadata"]["version"] == benchmark.VERSION
+    assert listed()["metadata"]["version"] == BENCHMARK.version
 
 
 def test_the_check_of_a_run_covers_prompt_and_recording(monkeypatch, tmp_path):
-    benchmark.JUDGE.check()
+    BENCHMARK.judge.check()
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={tmp_path / 'none'}")
     with pytest.raises(SettingWrong):
-        benchmark.JUDGE.check()
+        BENCHMARK.judge.check()
     monkeypatch.setenv("MMIE_TASKS_SYNC", "yes")
     with pytest.raises(SettingWrong, match="MMIE_TASKS_SYNC"):
-        benchmark.JUDGE.check()
+        BENCHMARK.judge.check()
 
 
 def test_the_bundled_recording_is_of_the_bundled_answers(docs):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from PIL import Image
 from support.example import DATA, copy_of
+from support.logged_records import signature_of
 
 from mmie_tasks.benchmarks.milebench import benchmark, data, task
 from mmie_tasks.benchmarks.milebench.data import dataset
@@ -110,7 +111,7 @@ def test_a_right_answer_scores_in_every_row_it_counts_for():
         == {"id": doc["id"], "group": "DocVQA", "points": 1.0}
     )
     assert rows["official_diag"] == rows["official_N-1"] == {}
-    signature = rows["coverage"]["signature"]
+    signature = signature_of(rows["coverage"])
     assert signature.startswith("task:milebench@3-B|variant:test|prompt:official|")
 
 
@@ -175,7 +176,6 @@ def test_different_official_and_robust_scores_are_counted():
     rows = task.process_results(doc, [f"**{doc['gold']}**"])
     assert (rows["official"]["points"], rows["robust"]["points"]) == (0, 1)
     assert (rows["official"]["score"], rows["robust"]["score"]) == (0, 100)
-    assert rows["coverage"]["differ"] is True
 
 
 def test_perfect_answers_score_one_where_the_scorer_allows():

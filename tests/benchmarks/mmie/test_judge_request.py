@@ -84,7 +84,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
     line = logged_line(row, answer)
     assert len(server.asked) == 1
     request = request_of(line)
-    [result] = judge_together(benchmark.JUDGE.judges().judges[0], [request], "")
+    [result] = judge_together(benchmark.BENCHMARK.judge.judges().judges[0], [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1
@@ -148,5 +148,18 @@ def test_a_question_that_the_official_script_leaves_out_is_an_error() -> None:
 
 
 def test_a_line_of_another_benchmark_is_an_error() -> None:
-    with pytest.raises(BadRecord, match="not a sample of MMIE"):
-        BENCHMARK.judge_request((), (), {"coverage": {"id": "1", "category": "scene"}})
+    points = {"points": 1}
+    record = {"id": "1", "category": "scene", "official": points, "robust": points}
+    with pytest.raises(BadRecord, match="category"):
+        BENCHMARK.judge_request(
+            (),
+            (),
+            {
+                "coverage": {
+                    "id": "1",
+                    "category": "scene",
+                    "official": {"points": 1},
+                    "robust": {"points": 1},
+                }
+            },
+        )

@@ -16,13 +16,15 @@ def verdicts_of(points, robust=None):
     return Verdicts(official=Scored(points), robust=Scored(points if robust is None else robust))
 
 
-def record(verdicts, facts=RequestFacts(), judge_tokens=0, category="PBL", field="Education"):
+def record(verdicts, facts=None, judge_tokens=0, category="PBL", field="Education"):
     """The record of a sample that a judge with one reply gave these verdicts."""
     reply = JudgeReply(text="4", model="m", usage=Usage(input_tokens=judge_tokens))
     result = JudgeResult(reply=reply)
     judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
     judged = Judged.by([judgement], None)
-    return MmieRecord.of(judged, id=f"{category}-1", category=category, field=field, facts=facts)
+    return MmieRecord.of(
+        judged, id=f"{category}-1", category=category, field=field, facts=facts or RequestFacts()
+    )
 
 
 def rows(verdicts, table=TABLE, **sample):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 from mmie_tasks.core.errors import DataMissing, SettingWrong
-from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment
 
 
@@ -181,16 +179,6 @@ def test_more_than_four_images_leave_a_sample_out(images, reason):
 def test_a_sum_without_a_gold_answer_cannot_be_judged():
     assert build("7", of=sample("MSR", gold=None)).reason == "bad_gold"
     assert build("7", of=sample("PBL", gold=None)).request is not None
-
-
-def test_the_judge_reports_the_tokens_of_a_request_with_its_reply():
-    facts = build("Plain.").facts
-    assert (facts.judge_tokens, facts.judge_tokens_exact) == (None, False)
-    reply = JudgeReply(text="", model="m", usage=Usage(input_tokens=5000), finish="stop")
-    counted = facts.with_usage(reply)
-    assert (counted.judge_tokens, counted.judge_tokens_exact) == (5000, True)
-    assert facts.with_usage(None) == facts
-    assert facts.with_usage(replace(reply, usage=Usage())) == facts
 
 
 def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
