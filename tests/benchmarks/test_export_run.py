@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.benchmarks import registry
-from mmie_tasks.benchmarks.export_run import export_parser, named_runs, samples_of
-from mmie_tasks.benchmarks.mmie.record import read_line
+from mmie_tasks.benchmarks.export_run import export_parser, named_runs, records_of
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 
 LOG = "20260101_120000_samples_mmie.jsonl"
@@ -33,9 +33,8 @@ def log(*lines, name=f"run/{LOG}"):
 
 
 def records(run="run"):
-    return samples_of(
-        Path(run), "mmie", read_line, same=lambda one: one.sample.answer, noun="answer"
-    )
+    read = BENCHMARK.read_record
+    return records_of(Path(run), "mmie", read, same=lambda one: one.answer, noun="answer")
 
 
 def test_of_several_logs_of_a_task_the_newest_counts():
@@ -56,7 +55,7 @@ def test_a_last_line_that_was_cut_off_is_left_out():
     [
         pytest.param([], "no samples of mmie", id="empty"),
         pytest.param([{"doc_id": 0, "bypass": 999}], "line 1: no record under", id="predict-only"),
-        pytest.param([{"coverage": {"id": "1"}}], "not a sample of MMIE", id="another-benchmark"),
+        pytest.param([{"coverage": {"id": "1"}}], "`official` is ", id="another-benchmark"),
         pytest.param(
             [line("SA-0"), line("SA-0", [{"text": "a"}])], "different answer to SA-0", id="two"
         ),

@@ -94,9 +94,10 @@ def test_an_object_that_is_not_a_benchmark_is_refused(package):
 def test_a_judge_of_another_benchmark_is_refused(package):
     folder = package(sketch="judged_package.benchmark:BENCHMARK")
     (folder / "judged_package" / "benchmark.py").write_text(
-        "from dataclasses import replace\n"
-        "from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK\n"
-        "BENCHMARK = replace(BENCHMARK, name='sketch')\n"
+        "from mmie_tasks.benchmarks.mmie.benchmark import Mmie\n"
+        "class Sketch(Mmie):\n"
+        "    name = 'sketch'\n"
+        "BENCHMARK = Sketch()\n"
     )
     with pytest.raises(SettingWrong, match="judge of the benchmark `sketch` is that of `mmie`"):
         entry_of_task("sketch").load()

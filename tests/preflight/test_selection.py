@@ -154,7 +154,7 @@ def test_a_benchmark_of_another_package_without_assets_is_noted(
     (package / "task_yamls").mkdir(parents=True)
     (package / "__init__.py").write_text("")
     source = (SUPPORT / "sketch_task.py").read_text(encoding="utf-8")
-    (package / "benchmark.py").write_text(source.replace('name="sketch"', 'name="guest"'))
+    (package / "benchmark.py").write_text(source.replace('name = "sketch"', 'name = "guest"'))
     info = tmp_path / "guest_bench-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest-bench\nVersion: 1\n")

@@ -13,7 +13,8 @@ from pathlib import Path
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_bench
 from mmie_tasks.benchmarks.mmie import metrics as mmie
 from mmie_tasks.benchmarks.opening import metrics as opening
-from mmie_tasks.record.record import RECORD_KEY, RunnerTable
+from mmie_tasks.record.record import RECORD_KEY
+from mmie_tasks.record.rows import RunnerTable
 
 HEAD = "metric_list:\n"
 ROWS = "mmie_tasks.record.rows"

@@ -125,7 +125,7 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
 
 
 def test_notes_and_counts_name_impossible_totals_and_second_requests():
-    impossible = SENTENCE.replace("4/4", "5/4")
+    impossible = SENTENCE.replace("2/4", "5/4")
     assert impossible != SENTENCE
     twice = JudgeResult(
         reply=JudgeReply(text=impossible, model="m"),

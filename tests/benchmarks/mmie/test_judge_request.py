@@ -151,15 +151,4 @@ def test_a_line_of_another_benchmark_is_an_error() -> None:
     points = {"points": 1}
     record = {"id": "1", "category": "scene", "official": points, "robust": points}
     with pytest.raises(BadRecord, match="category"):
-        BENCHMARK.judge_request(
-            (),
-            (),
-            {
-                "coverage": {
-                    "id": "1",
-                    "category": "scene",
-                    "official": {"points": 1},
-                    "robust": {"points": 1},
-                }
-            },
-        )
+        BENCHMARK.judge_request((), (), {"coverage": record})

@@ -22,9 +22,8 @@ def record(verdicts, facts=None, judge_tokens=0, category="PBL", field="Educatio
     result = JudgeResult(reply=reply)
     judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
     judged = Judged.by([judgement], None)
-    return MmieRecord.of(
-        judged, id=f"{category}-1", category=category, field=field, facts=facts or RequestFacts()
-    )
+    facts = facts or RequestFacts()
+    return MmieRecord.of(judged, id=f"{category}-1", category=category, field=field, facts=facts)
 
 
 def rows(verdicts, table=TABLE, **sample):

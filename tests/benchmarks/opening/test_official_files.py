@@ -12,7 +12,7 @@ from support.file_server import sends, serving
 from support.opening_data import GENERATOR, PROMPTS, SCORER
 
 from mmie_tasks.benchmarks.opening import official_files
-from mmie_tasks.benchmarks.opening.benchmark import assets
+from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.opening.judge_prompts import read_texts
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.hub.pinned_file import Pin
@@ -109,11 +109,13 @@ def test_unusable_other_prompts_are_named(tmp_path: Path, change: object, words:
 
 
 def test_prefetch_gets_questions_and_prompts_by_their_pins(tmp_path: Path) -> None:
-    data, prompts = assets((), environment(tmp_path))
+    data, prompts = BENCHMARK.assets((), environment(tmp_path))
     assert (data.name, prompts.name) == ("opening: data", "opening: prompts")
     assert not data.is_here()
     assert data.plan().size_bytes == 2
     assert prompts.plan().size_bytes == sum(map(len, CONTENTS.values())) - 2
-    local, _ = assets((), environment(tmp_path, OPENING_DATA=str(clone(tmp_path / "clone"))))
+    local, _ = BENCHMARK.assets(
+        (), environment(tmp_path, OPENING_DATA=str(clone(tmp_path / "clone")))
+    )
     assert local.origin == "local"
     assert local.is_here()

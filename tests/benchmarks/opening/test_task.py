@@ -20,7 +20,7 @@ from support.opening_yamls import files
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.benchmarks.opening import benchmark, metrics, task
+from mmie_tasks.benchmarks.opening import metrics, task
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.opening.data import TASKS, dataset
 from mmie_tasks.benchmarks.opening.official import METRICS, read_official
@@ -98,7 +98,7 @@ def test_a_line_with_invalid_content_is_read_or_is_a_bad_record(junk: object) ->
 
 
 def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
-    signature = str(benchmark.BENCHMARK.signature(next(iter(docs()).values())))
+    signature = str(BENCHMARK.signature(next(iter(docs().values()))))
     assert signature.startswith("judge:made_up|model:made-up|replayed:")
     for part in (
         *("|paper_judge:no|prompt:other:", ",max_tokens=2000|pictures:official,pillow="),
@@ -108,7 +108,7 @@ def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
 
 
 def test_the_counts_have_the_official_table_to_the_digit() -> None:
-    records = [line["coverage"] for line in lines().values()]
+    records = [BENCHMARK.read_record(line) for line in lines().values()]
     counts = metrics.counts(records)
     assert counts["pictures_lost"] == counts["without_picture"] == counts["asked_twice"] == 1
     means = (6.5, 6.33, 7.0, 6.0, 7.17, 6.17, 4.5)  # of six replies; the wrapped one is dropped
@@ -146,7 +146,7 @@ def test_the_tested_model_gets_texts_and_pictures_in_order() -> None:
     )
     assert task.doc_to_text(doc, {"instruction": False}).startswith("Answer in 3 steps")
     assert task.doc_to_target(doc) == "Cut the apples.\nMake a dough.\nBake the cake."
-    assert benchmark.picture_limit(doc) == 3
+    assert BENCHMARK.picture_limit(doc) == 3
 
 
 @pytest.mark.parametrize(
