@@ -51,8 +51,9 @@ class Access:
 
     @property
     def address(self) -> str:
-        """The `public_address` of the server."""
-        return public_address(self.base_url)
+        """The server's address for messages: without user, password and query."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     @property
     def is_at_azure(self) -> bool:
@@ -110,16 +111,6 @@ class Access:
             f"{self.service} at {self.address} needs a key, and none is set in {names}.",
             hint=f"`export {self.key_variables[-1]}=...`, or set `base_url=` to your own server",
         )
-
-
-def public_address(url: str) -> str:
-    """An address for messages: without user, password and query.
-
-    >>> public_address("https://me:word@host:8000/v1?key=1")
-    'https://host:8000/v1'
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def server_name(url: str) -> str:

@@ -7,14 +7,14 @@ import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import openai
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import warn
 from mmie_tasks.http import client as http_client
-from mmie_tasks.http.access import UNREACHABLE_HINT, Access
+from mmie_tasks.http.access import UNREACHABLE_HINT, Access, ErrorT
 from mmie_tasks.http.attempt import Failure
 from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.errors import ServerError, UnusableBody
@@ -25,8 +25,6 @@ _TIMEOUT_S = 10.0
 ModelList: TypeAlias = Mapping[str, date | None]
 """Models by name, in the server's order, to the day on which it shuts them down, if it names one.
 """
-
-ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
 
 
 def check_model_lists(

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
-WARN_DAYS = 60
+_WARN_DAYS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ RETIREMENTS: Mapping[str, Retirement] = {
 def retirement_notice(
     model: str, today: date, *, is_at_azure: bool = False, shutdown: date | None = None
 ) -> str | None:
-    """A notice if a model was shut down or rerouted, or will be within `WARN_DAYS` days.
+    """A notice if a model was shut down or rerouted, or will be within `_WARN_DAYS` days.
 
     Args:
         model: Its name; the prefix of a gateway or maker does not count.
@@ -105,7 +105,7 @@ def retirement_notice(
     day = shutdown
     if day is None and listed is not None:
         day = listed.azure_day if is_at_azure else listed.day
-    if day is None or today < day - timedelta(days=WARN_DAYS):
+    if day is None or today < day - timedelta(days=_WARN_DAYS):
         return None
     successor = listed.successor if listed else None
     if listed is not None and listed.is_rerouted and shutdown is None:

@@ -30,7 +30,7 @@ MAX_FAILURES = FAILURES_BEFORE_PAUSE
 MAX_TIMEOUTS = 3
 """The same for timeouts: each counts as ten failures."""
 
-MAX_REPLIES = 3
+_MAX_REPLIES = 3
 """How often a request is answered at most, if its replies are not final; the last one counts."""
 
 
@@ -187,7 +187,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._note_response()
         self._heed("its quota is used up", 0.0, success.pause_s or 0.0)
         job.replies += 1
-        if success.is_final or job.replies == MAX_REPLIES:
+        if success.is_final or job.replies == _MAX_REPLIES:
             self._report(job, success.reply)
         else:
             job.last_reply = success.reply

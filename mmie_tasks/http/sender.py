@@ -16,7 +16,7 @@ from mmie_tasks.http.pace import Pace
 LOGGED_WAIT_S = 30.0
 """The log has a line about a server that demands a longer wait."""
 
-LINE_EVERY_S = 60.0
+_LINE_EVERY_S = 60.0
 """A server in trouble gets one log line in this time, not counting those about demanded waits."""
 
 
@@ -61,8 +61,8 @@ class Sender:
     _logged_wait_end: float = -inf  # the latest
 
     def log_trouble(self, line: str, now: float) -> None:
-        """Log that the server does not work unless it was logged less than `LINE_EVERY_S` ago."""
-        if now >= self._trouble_logged_at + LINE_EVERY_S:
+        """Log that the server does not work unless it was logged less than `_LINE_EVERY_S` ago."""
+        if now >= self._trouble_logged_at + _LINE_EVERY_S:
             self._trouble_logged_at, self._is_troubled = now, True
             logger.warning(line)
 
@@ -74,7 +74,7 @@ class Sender:
 
     def log_end(self, line: str, now: float, level: Literal["WARNING", "ERROR"]) -> None:
         """Log why a call gets no more replies, as seldom as `log_trouble`."""
-        if now >= self._end_logged_at + LINE_EVERY_S:
+        if now >= self._end_logged_at + _LINE_EVERY_S:
             self._end_logged_at = now
             logger.log(level, line)
 

@@ -14,8 +14,6 @@ from typing import Literal, NoReturn
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import cache_dir
 
-CACHE_VARIABLE = "MMIE_TASKS_CACHE"
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Check:
@@ -48,14 +46,10 @@ class DownloadPlan:
     disk_bytes: Mapping[Path, int] = field(default_factory=dict)
 
     @property
-    def known_bytes(self) -> int:
-        """Bytes to be downloaded of the files with a known size."""
-        return sum(size or 0 for size in self.file_bytes)
-
-    @property
     def size_bytes(self) -> int | None:
         """Bytes to be downloaded; None if the size of a file is unknown."""
-        return self.known_bytes if self.file_bytes and None not in self.file_bytes else None
+        sizes = [size for size in self.file_bytes if size is not None]
+        return sum(sizes) if sizes and len(sizes) == len(self.file_bytes) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +146,7 @@ def data_asset(
         is_here=is_here,
         plan=plan,
         fetch=fetch,
-        copies={CACHE_VARIABLE: folder},
+        copies={"MMIE_TASKS_CACHE": folder},
         checks=checks,
     )
 

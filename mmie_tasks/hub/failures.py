@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 
 _NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-_URL = re.compile(r"(https?://)[^\s/'\"]+\S*")
+_URL = re.compile(r"(https?://)[^\s/'\"]+\S*")  # shortened: a signed one gives access to a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +33,6 @@ def download_errors() -> tuple[type[BaseException], ...]:
     return (OSError, RuntimeError, *HfHubHTTPError.__bases__)
 
 
-def without_urls(error: BaseException) -> str:
-    """The first line of an error, with shortened URLs: a signed URL gives access to a file."""
-    return _URL.sub(r"\1…", (str(error).splitlines() or [""])[0])
-
-
 def connection_problem(error: BaseException) -> str:
     """Why a server could not be reached: the first error in the chain of causes.
 
@@ -45,7 +40,8 @@ def connection_problem(error: BaseException) -> str:
     """
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
-    return without_urls(error) or type(error).__name__
+    first = (str(error).splitlines() or [""])[0]
+    return _URL.sub(r"\1…", first) or type(error).__name__
 
 
 def explain(
@@ -71,7 +67,7 @@ def explain(
         # The cause is why the Hub was not asked, or did not answer.
         error, is_downloading = error.__cause__, False
     hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
-    if (status := http_status(error)) is not None:
+    if (status := _http_status(error)) is not None:
         return _explain_refusal(error, status, repo=repo, revision=revision, kind=kind)
     match error:
         case OfflineModeIsEnabled():
@@ -89,7 +85,7 @@ def explain(
     return Explanation(reason=why, hint=hint)
 
 
-def http_status(error: BaseException) -> int | None:
+def _http_status(error: BaseException) -> int | None:
     """The status with which the Hub refused a request; None if the error is of another kind.
 
     Not every such error is an `HfHubHTTPError`: huggingface_hub 0.36 also lets those of `requests`

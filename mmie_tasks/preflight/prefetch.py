@@ -21,11 +21,9 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import DEFAULT, VARIABLE, JudgeChoices, choose_judges
 from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.preflight.assets import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.findings import problem_from
-from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.selection import select_tasks, split_names
-
-HUB_HOME = "HF_HOME"
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -247,8 +245,8 @@ def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, st
         "",
         *(f"  {line}" for line in (*exports, "export HF_HUB_OFFLINE=1", doctor)),
     ]
-    if HUB_HOME in copies:
-        lines += ["", f"Do not copy the file `token` in `{HUB_HOME}`: it is a key."]
+    if "HF_HOME" in copies:
+        lines += ["", "Do not copy the file `token` in `HF_HOME`: it is a key."]
     names = dict.fromkeys([*settings, VARIABLE])
     set_here = [f"`{name}`" for name in names if environment.get(name) and name not in copies]
     lines += ["", f"Also set there, as here: {', '.join(set_here)}."] if set_here else []

@@ -68,13 +68,9 @@ def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None
 def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
     with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
     entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
+    value = value_of(task_run, metrics_of([task_run])[0], "expected")
     return {
-        "expected": _headline_percent(task_run, "expected"),
+        "expected": value.percent if value else None,
         "expected_samples": float(len(with_score)),
         "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
     }
-
-
-def _headline_percent(task_run: TaskRun, kind: ScoreKind) -> float | None:
-    value = value_of(task_run, metrics_of([task_run])[0], kind)
-    return value.percent if value else None

@@ -8,9 +8,10 @@ from statistics import fmean
 
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.core.wording import listed
+from mmie_tasks.record.members import disagreement
 from mmie_tasks.record.sample import READER_KINDS, Record
 from mmie_tasks.runs.headline import headline_of
-from mmie_tasks.runs.panels import disagreements, judge_runs
+from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of
 
@@ -61,7 +62,8 @@ def _describe_panel(task_run: TaskRun) -> Iterator[str]:
             f"judge {number}, {name}: points in {total - reasons.total():,} of {total:,} "
             f"samples{failures}"
         )
-    if spreads := disagreements(task_run):
+    spreads = list(filter(None, (disagreement(s.members) for s in task_run.samples)))
+    if spreads:
         mean = fmean(spread.range for spread in spreads)
         yield (
             f"judges differ by {mean:.2f} points on average, in {len(spreads):,} samples with "

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.core.wording import numbered_names
-from mmie_tasks.record.members import Disagreement, disagreement
+from mmie_tasks.record.members import disagreement
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.runs.run import TaskRun
 
@@ -26,11 +26,6 @@ def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
         )
         by_judge[name] = replace(task_run, samples=tuple(judged))
     return by_judge
-
-
-def disagreements(task_run: TaskRun) -> list[Disagreement]:
-    """How far the judges differ, for each sample with points of two judges or more."""
-    return list(filter(None, (disagreement(sample.members) for sample in task_run.samples)))
 
 
 def judge_facts(sample: LoggedSample) -> dict[str, str]:

@@ -23,7 +23,7 @@ from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.saved_results import read_saved_results
 from mmie_tasks.runs.start_time import start_text, utc_time
 
-FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
+_FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 """Finds the benchmark of a task name; None if the task belongs to none."""
 
 
@@ -108,7 +108,7 @@ class Run:
 
 
 def open_runs(
-    words: Iterable[str], find_benchmark: FindBenchmark, tasks: Sequence[str] = ()
+    words: Iterable[str], find_benchmark: _FindBenchmark, tasks: Sequence[str] = ()
 ) -> list[Run]:
     """Open every run that the words name, and give runs of the same name distinct names.
 
@@ -132,7 +132,7 @@ def open_runs(
     return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 
-def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) -> Run:
+def _open(logs: RunLogs, find_benchmark: _FindBenchmark, tasks: Sequence[str]) -> Run:
     notes = [f"older logs of the same tasks, ignored: {logs.older}"] if logs.older else []
     opened: dict[str, TaskRun] = {}
     for log in logs.logs:
@@ -141,7 +141,7 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
         benchmark = find_benchmark(log.task)
         if benchmark is None:
             notes.append(f"`{log.task}` is not a task of a registered benchmark, ignored")
-        elif task := read_task(log, benchmark):
+        elif task := _read_task(log, benchmark):
             opened[log.task] = task
         else:
             notes.append(f"`{log.path.name}` has no scored samples (`--predict_only`?)")
@@ -160,7 +160,7 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
     )
 
 
-def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
+def _read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
     """Read the samples of one log; None if no line was scored.
 
     Raises:

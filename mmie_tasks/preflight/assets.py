@@ -1,17 +1,18 @@
-"""What is missing on this machine: sizes of downloads, and the disk space that they need."""
+"""Assets on this machine: what is missing, the disk space that it needs, and checks of the rest."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataMissing, MmieTasksError
 from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
-from mmie_tasks.hub.asset import Asset, DownloadPlan
+from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
+from mmie_tasks.preflight.findings import Finding, problem_from, run_check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +93,41 @@ def is_writable(path: Path) -> bool:
     """Whether files can be created in a folder, which need not exist yet."""
     folder = nearest_existing(path)
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
+    """What is to be downloaded, and the checks of what is here.
+
+    A check of several assets, such as the archives of one dataset, runs once, when all of them are
+    here; a path that the user names need not exist for it. The checks of an asset end with the
+    first problem.
+    """
+    planned = [plan_asset(asset) for asset in assets]
+    missing = [entry for entry in planned if not entry.is_here and entry.asset.origin == "hub"]
+    try:
+        check_disk_space(missing)
+    except MmieTasksError as error:
+        yield problem_from("disk", error)
+    waiting = {check for entry in missing for check in entry.asset.checks}
+    finished: set[Check] = set()
+    for entry in planned:
+        checks = entry.asset.checks
+        if entry in missing:
+            yield _download_finding(entry)
+        elif not checks or waiting.intersection(checks):
+            yield Finding("ok", entry.asset.name, f"{entry.source} is here")
+        elif not finished.issuperset(checks):
+            finished.update(checks)
+            for check in checks:
+                yield from (findings := list(run_check(check)))
+                if any(finding.status == "problem" for finding in findings):
+                    break
+
+
+def _download_finding(entry: PlannedAsset) -> Finding:
+    if entry.error:
+        return problem_from(entry.asset.name, entry.error)
+    state = f"not downloaded yet: {entry.size}, which the first run fetches"
+    if entry.plan.size_bytes == 0:
+        state = "in the Hub's cache; the first run unpacks it"
+    return Finding("ok", entry.asset.name, f"{entry.source}: {state}")
