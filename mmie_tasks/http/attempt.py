@@ -1,4 +1,4 @@
-"""What one attempt at a request gave: a reply, or a failure of a kind that decides what follows."""
+"""The result of one attempt at a request: a reply, or a failure whose kind decides what follows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Success(Generic[ReplyT]):
 
     Attributes:
         is_final: False if the request may get a better reply when it is sent again.
-        cost_usd: In US dollars; None if the price is unknown.
-        pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
+        cost_usd: None if the price is unknown.
+        pause_s: Seconds until the server's exhausted quota is reset; None if quota is left.
     """
 
     reply: ReplyT
@@ -42,9 +42,8 @@ class Failure:
 
     Attributes:
         reason: For messages; holds no secret.
-        error: The server's error response, if there was one.
-        wait_s: Seconds that the server demands this request to wait.
-        pause_s: As in `Success`.
+        wait_s: Seconds for which the server demands that this request waits.
+        pause_s: See `Success`.
     """
 
     kind: FailureKind

@@ -25,7 +25,7 @@ _OF_SERVERS = (
     *("chat_template_kwargs", "enable_thinking", "thinking", "reasoning", "provider", "models"),
     *("top_k", "min_p", "repetition_penalty", "mm_processor_kwargs", "safety_settings"),
 )
-"""Fields of vLLM, SGLang, DashScope, Anthropic, OpenRouter and Gemini that the SDK has not."""
+"""Fields of vLLM, SGLang, DashScope, Anthropic, OpenRouter and Gemini that the SDK lacks."""
 
 
 def read_extra_body(
@@ -36,12 +36,12 @@ def read_extra_body(
     Args:
         kind: ``judge`` or ``writer``, for messages.
         text: JSON, as it was typed.
-        computed: Fields that cannot be set so, to the option that sets each.
-        secrets: What it must not hold.
+        computed: Each field that cannot be set here, to the hint with the option that sets it.
+        secrets: Texts that it must not contain.
 
     Raises:
-        SettingWrong: It is no JSON object, or holds a secret or a computed field; the message does
-            not repeat a value.
+        SettingWrong: The text is not a JSON object, or holds a secret or a computed field. The
+            message does not repeat a value.
 
     >>> read_extra_body("judge", '{"b": 1, "a": {"c": true}}', {})
     '{"a":{"c":true},"b":1}'
@@ -54,7 +54,7 @@ def read_extra_body(
         fields = None
     if not isinstance(fields, dict):
         raise SettingWrong(
-            f"The {kind} option `extra_body` is no JSON object.",
+            f"The {kind} option `extra_body` is not a JSON object.",
             hint="in single quotes of the shell: `'extra_body={\"top_k\": 1}'`, with `true`, "
             "`false` and `null`",
         )
@@ -75,7 +75,7 @@ def read_extra_body(
 
 
 def extra_fields(reasoning_effort: str, extra_body: str) -> dict[str, object]:
-    """The fields that both options add to a body; `extra_body` as `read_extra_body` returns it.
+    """The fields that both options add to a body; `extra_body` is what `read_extra_body` returned.
 
     >>> extra_fields("low", '{"top_k":1}')
     {'reasoning_effort': 'low', 'top_k': 1}
@@ -85,9 +85,7 @@ def extra_fields(reasoning_effort: str, extra_body: str) -> dict[str, object]:
 
 
 def refused_field(error: ServerError | None, fields: Mapping[str, object]) -> str | None:
-    """The added field, or the one inside it, that a server's error is about; None if it is about
-    something else.
-    """
+    """The added field, at any depth, that a server's error is about; None if there is none."""
     if error is None or error.status not in (400, 422) or error.is_content_filter:
         return None
     names = dict.fromkeys(name for name, _ in _all_fields(fields))
@@ -100,8 +98,7 @@ def refused_field(error: ServerError | None, fields: Mapping[str, object]) -> st
 
 
 def refusal_hint(name: str, fields: Mapping[str, object], error: ServerError) -> str:
-    """What to set in place of a field that a server refuses: the nearest value that it names, or
-    the nearest field.
+    """A hint on a field that a server refuses: the nearest value it names, or the nearest field.
 
     >>> error = ServerError(status=400, message="Supported values are: 'none', 'low' and 'high'.")
     >>> refusal_hint("reasoning_effort", {"reasoning_effort": "lov"}, error)
@@ -124,7 +121,7 @@ def refusal_hint(name: str, fields: Mapping[str, object], error: ServerError) ->
 
 
 def _all_fields(fields: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Names and values of all fields, also of objects inside."""
+    """Names and values of all fields, at any depth."""
     for name, value in fields.items():
         yield name, value
         for inner in value if isinstance(value, list) else [value]:
@@ -132,4 +129,4 @@ def _all_fields(fields: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -13,13 +13,13 @@ class Pace:
     """Waiting times in seconds. Tests shorten them.
 
     Attributes:
-        base_s: The longest wait before the second attempt; doubles before every further one.
+        base_s: The longest wait before the second attempt; it doubles before every further one.
         cap_s: The longest wait of all, unless a server demands a longer one.
-        short_cap_s: The longest wait of a request that fails on a server that works.
-        busy_cap_s: The same after a 429.
+        short_cap_s: The longest wait of a request that fails while its server works.
+        busy_cap_s: The longest wait after a 429.
         no_growth_s: How long the concurrency does not grow after a 429.
         check_s: The waits between the attempts of a check before a run.
-        fraction: Chooses between no wait and the longest one: a number from 0 to 1.
+        fraction: Returns the share of the longest wait that is waited, 0 to 1.
     """
 
     base_s: float = 0.5

@@ -1,7 +1,7 @@
 """Days on which models are shut down or answered by another one, and the notice before a run.
 
-A server's own list of models comes first: an entry may have a ``shutdown_date``. The table holds
-what no server says; a model in neither gets no notice.
+An entry in a server's own list of models may have a ``shutdown_date``, which comes first. The table
+holds what no server says. A model in neither gets no notice.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ class Retirement:
     """The end of a model at its provider.
 
     Attributes:
-        day: The first one without the model.
-        successor: The model that the provider names instead; None where sources differ.
-        azure_day: The same at Azure; None if it is not known.
+        day: The first day without the model.
+        successor: The model that the provider names instead; None if sources differ.
+        azure_day: The first day without the model at Azure; None if it is not known.
         is_rerouted: Whether the successor answers requests for the model from that day on.
-        source: Who says so.
         read: When the source was read.
     """
 
@@ -80,7 +79,7 @@ RETIREMENTS: Mapping[str, Retirement] = {
     ),
     **dict.fromkeys(("gpt-image-1-mini", "gpt-image-1.5"), _IMAGE),
 }
-"""By the name of the model without a prefix."""
+"""Name of each model, without a prefix, to its retirement."""
 
 
 def retirement_notice(
@@ -89,9 +88,9 @@ def retirement_notice(
     """A notice if a model was shut down or rerouted, or will be within `_WARN_DAYS` days.
 
     Args:
-        model: Its name; the prefix of a gateway or maker does not count.
+        model: Its name; the prefix of a gateway or maker is ignored.
         today: The present day.
-        is_at_azure: Whether Azure's day counts, not the provider's.
+        is_at_azure: Whether Azure's day counts instead of the provider's.
         shutdown: The day that the model's server names; it wins over the table.
 
     >>> retirement_notice("gpt-4o-2024-11-20", date(2026, 12, 1))
@@ -118,8 +117,7 @@ def retirement_notice(
 
 
 def shutdown_day(value: object) -> date | None:
-    """The day in a field ``shutdown_date``: an ISO date or time, or Unix seconds, also as a text;
-    None for anything else.
+    """The day in a field ``shutdown_date``: an ISO date or time, or Unix seconds; None for others.
 
     >>> shutdown_day("2027-01-14"), shutdown_day(1799884800)
     (datetime.date(2027, 1, 14), datetime.date(2027, 1, 14))

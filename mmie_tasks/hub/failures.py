@@ -1,4 +1,4 @@
-"""Failures of the Hugging Face Hub, explained: why it could not be used, and what helps."""
+"""Explains failures of the Hugging Face Hub: why it could not be used, and what helps."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Explanation:
 
 
 def download_errors() -> tuple[type[BaseException], ...]:
-    """What `huggingface_hub` raises, for every HTTP library that it has been built on.
+    """What `huggingface_hub` raises, with each HTTP library that it has used.
 
-    A refused connection is no OSError in httpx; the base class of its errors is found as the base
-    of the Hub's own. huggingface_hub 1 closes its client when it cannot connect, and the next call
-    raises RuntimeError.
+    httpx raises errors that are not OSErrors; their base class is also the base of the Hub's own
+    errors. huggingface_hub 1 closes its client when it cannot connect, and the next call raises
+    RuntimeError.
     """
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -34,10 +34,7 @@ def download_errors() -> tuple[type[BaseException], ...]:
 
 
 def connection_problem(error: BaseException) -> str:
-    """Why a server could not be reached: the first error in the chain of causes.
-
-    That is the system's own ("Connection refused"); HTTP libraries wrap it in theirs.
-    """
+    """Why a server could not be reached: the system's own error, which HTTP libraries wrap."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     first = (str(error).splitlines() or [""])[0]
@@ -58,8 +55,8 @@ def explain(
         error: One of `download_errors`.
         repo: The requested repository.
         revision: The requested branch, tag or commit.
-        kind: Kind of the repository.
-        is_downloading: Whether the error came while a file was transferred.
+        kind: The kind of repository.
+        is_downloading: Whether the error was raised while files were downloaded.
     """
     from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
@@ -86,12 +83,8 @@ def explain(
 
 
 def _http_status(error: BaseException) -> int | None:
-    """The status with which the Hub refused a request; None if the error is of another kind.
-
-    Not every such error is an `HfHubHTTPError`: huggingface_hub 0.36 also lets those of `requests`
-    through.
-    """
-    match error:
+    """The status with which the Hub refused a request; None if the error is of another kind."""
+    match error:  # an `HfHubHTTPError`, or in huggingface_hub 0.36 an error of `requests`
         case object(response=object(status_code=int(status))):
             return status
     return None

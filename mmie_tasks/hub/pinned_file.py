@@ -1,7 +1,4 @@
-"""Download single files of public repositories that are known by their SHA-256, once.
-
-Nothing is ever accepted in the place of such a file.
-"""
+"""Downloads single files of public repositories, once. A file with another SHA-256 is refused."""
 
 from __future__ import annotations
 
@@ -22,14 +19,16 @@ TIMEOUT_S = 20.0  # to connect, and between bytes
 class Pin:
     """A file that is identified by its SHA-256.
 
-    ``name`` says what it is, in the plural: ``MMIE's official judge prompts``. ``local`` says how
-    users name a local copy, as the end of a hint: ``set `MMIE_PROMPTS` to``.
+    Attributes:
+        name: What it is, in the plural: ``MMIE's official judge prompts``.
+        sha256: In hexadecimal.
+        local: The end of a hint that says how users name a local copy: ``set `MMIE_PROMPTS` to``.
     """
 
     name: str
     url: str
     size_bytes: int
-    sha256: str  # in hex
+    sha256: str
     local: str
 
     def holds(self, content: bytes) -> bool:
@@ -37,7 +36,7 @@ class Pin:
         return hashlib.sha256(content).hexdigest() == self.sha256
 
     def read(self, path: Path) -> bytes:
-        """A local file's bytes, at most twice the pinned size: enough to show that it is another.
+        """The first bytes of a local file, twice the pinned size at most: enough to tell it apart.
 
         Raises:
             OSError: It cannot be read.
@@ -47,10 +46,10 @@ class Pin:
 
 
 def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str]) -> bytes:
-    """The bytes of a pinned file: the cached file at `path`, or a download, which is then cached.
+    """The bytes of a pinned file, which is downloaded to `path` if it is not there.
 
     Raises:
-        DataMissing: The file could not be downloaded or cached; with ``HF_HUB_OFFLINE`` nothing is.
+        DataMissing: The file could not be downloaded or written, or ``HF_HUB_OFFLINE`` is set.
     """
     if (content := cached_bytes(pin, path)) is not None:
         return content
@@ -76,7 +75,7 @@ def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str]) -> bytes:
 
 
 def cached_bytes(pin: Pin, path: Path) -> bytes | None:
-    """The bytes of a cached file; None if there is none, or it is another file."""
+    """The bytes of the file at `path`; None if it is missing or is not the pinned one."""
     try:
         content = pin.read(path)
     except OSError:
