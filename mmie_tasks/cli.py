@@ -1,4 +1,4 @@
-"""The command ``mmie-tasks``: its own commands; those of lmms-eval are passed on."""
+"""The command ``mmie-tasks``: its own commands, and those of lmms-eval, which it passes on."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mmie_tasks.core.suggestions import nearest
 _RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
 
-Returns the text to print, or, if the command has printed its text already, the exit status.
-Raises a `MmieTasksError`, which ends the process with its message and status 1.
+It returns the text to print, or, if it has printed its text already, the exit status. A
+`MmieTasksError` ends the process with its message and status 1.
 """
 
 
@@ -27,7 +27,7 @@ _RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
         "judge a saved run again, by another judge or where its judge failed",
     )
 }
-"""Commands that evaluate: their module and function, and a line of ``mmie-tasks --help``."""
+"""Commands that evaluate: module and function of each, and its line of ``mmie-tasks --help``."""
 
 _RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("cli:_report", "scores, charts and every sample, in one HTML file"),
@@ -95,8 +95,8 @@ All other commands of lmms-eval work as well: `mmie-tasks models`, `mmie-tasks p
 def main() -> None:
     """Run ``sys.argv``.
 
-    The exit status is 0, or 1 for an error or a failed evaluation, 2 for an invalid command line,
-    or 130 after Ctrl-C.
+    The exit status is 1 for an error or a failed evaluation, 2 for an invalid command line, 130
+    after Ctrl-C, else 0.
     """
     if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
         os.environ.setdefault("LOGURU_COLORIZE", "no")  # before loguru is imported, which reads it
@@ -182,16 +182,13 @@ def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def _run_lmms_eval(arguments: Sequence[str]) -> None:
-    """Run lmms-eval in this process, with the judges of ``--judge``.
-
-    As for lmms-eval, a command line that begins with an option is an evaluation.
-    """
+    """Run lmms-eval in this process, with the judges of ``--judge``."""
     from mmie_tasks.benchmarks.registry import require_judged
     from mmie_tasks.judges.flags import judge_options_help, split_eval_arguments
     from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
     name = arguments[0]
-    if name != "eval" and not name.startswith("-"):
+    if name != "eval" and not name.startswith("-"):  # lmms-eval evaluates without a command, too
         if (commands := runner_commands()) and name not in commands:
             _stop_at_unknown_command(name, commands)
         raise SystemExit(run_lmms_eval())

@@ -55,7 +55,7 @@ def choice_setting(
 
 
 def is_first_process(environment: Mapping[str, str]) -> bool:
-    """Whether this process, the first or only one of a run, is the one that prints.
+    """Whether this process is the first or only one of a run: the one that prints.
 
     Launchers such as torchrun set ``RANK``.
 

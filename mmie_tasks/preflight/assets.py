@@ -1,4 +1,4 @@
-"""Assets on this machine: what is missing, the disk space that it needs, and checks of the rest."""
+"""Assets on this machine: downloads that are missing, the disk space for them, and checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mmie_tasks.preflight.findings import Finding, problem_from, run_check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAsset:
-    """An asset, what has to be downloaded of it, and why that is not known or failed."""
+    """An asset and what has to be downloaded; ``error``: why that is unknown, or why it failed."""
 
     asset: Asset
     is_here: bool
@@ -26,7 +26,7 @@ class PlannedAsset:
 
     @property
     def source(self) -> str:
-        """Where it comes from, commits shortened to 12 digits."""
+        """Where it comes from, with commits shortened to 12 digits."""
         return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28}\b", r"\1", self.plan.source)
 
     @property
@@ -37,7 +37,7 @@ class PlannedAsset:
 
 
 def plan_asset(asset: Asset) -> PlannedAsset:
-    """Ask the Hub for the size of an asset that is not here."""
+    """The asset; if it is not here, the Hub is asked for its size."""
     unplanned = DownloadPlan(source=asset.source)
     if asset.is_here():
         return PlannedAsset(asset=asset, is_here=True, plan=unplanned)
@@ -51,10 +51,6 @@ def check_disk_space(
     missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes
 ) -> str:
     """One line for each disk with the needed and the free space; unknown sizes count as 0.
-
-    Args:
-        missing: The assets to be fetched.
-        free: Returns the free bytes for a folder.
 
     Raises:
         DataMissing: A disk has too little space, or a folder cannot be written.
@@ -90,17 +86,16 @@ def _other_folder(kind: str) -> str:
 
 
 def is_writable(path: Path) -> bool:
-    """Whether files can be created in a folder, which need not exist yet."""
+    """Whether files can be created in a folder, which may not exist yet."""
     folder = nearest_existing(path)
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
 def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
-    """What is to be downloaded, and the checks of what is here.
+    """What a run would download, and the results of the checks of the other assets.
 
-    A check of several assets, such as the archives of one dataset, runs once, when all of them are
-    here; a path that the user names need not exist for it. The checks of an asset end with the
-    first problem.
+    A check of several assets, such as the archives of one dataset, runs once, if none of
+    them has to be downloaded. The checks of an asset end with the first problem.
     """
     planned = [plan_asset(asset) for asset in assets]
     missing = [entry for entry in planned if not entry.is_here and entry.asset.origin == "hub"]

@@ -26,19 +26,18 @@ from mmie_tasks.preflight.machine import check_folder, check_gpus, check_machine
 from mmie_tasks.preflight.selection import select_tasks, split_names
 
 _PAIR = "interleaved"
-"""The model whose arguments are checked, too."""
-
+"""The model whose arguments are checked."""
 
 _CheckPair: TypeAlias = Callable[[str, Sequence[str]], Iterable[Finding]]
-"""Checks writer and drawer, given the arguments of `interleaved` and the tasks of the run."""
+"""Checks writer and drawer. Takes the arguments of `interleaved` and the tasks of the run."""
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: _CheckPair) -> Report:
     """Check this machine, a writer and a drawer, and the requested benchmarks with their judges.
 
     Args:
-        arguments: Those after ``doctor``.
-        environment: Of this process; judges and benchmarks read it themselves.
+        arguments: The command line after ``doctor``.
+        environment: The environment of this process, which judges and benchmarks read.
         check_pair: Checks the models of ``--model interleaved``.
 
     Raises:
@@ -74,7 +73,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: _C
 
 
 def mute_logs() -> None:
-    """Remove log lines and progress bars of this process: the report contains what matters."""
+    """Switch off log lines and progress bars: the report contains what matters."""
     import logging
 
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -111,11 +110,7 @@ def _check_benchmark(
     session: JudgingSession,
     tasks: Sequence[str],
 ) -> Iterator[Finding]:
-    """The findings on a benchmark: its task files, the assets of the requested tasks, its judge.
-
-    Raises:
-        MmieTasksError: The benchmark cannot be loaded.
-    """
+    """The findings on a benchmark: its task files, the assets of the requested tasks, its judge."""
     benchmark, folder = entry.load(), entry.task_dir()
     if not entry.is_ours:
         count = len(list(folder.rglob("*.yaml")))

@@ -24,7 +24,7 @@ _LOW_DISK_BYTES = 2**30
 
 
 def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Python, packages and caches: what every benchmark needs."""
+    """Check what every benchmark needs: Python, packages and caches."""
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     yield Finding("ok", "Python", python)
     yield from check_copies("mmie-tasks", "mmie_tasks")
@@ -35,12 +35,14 @@ def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def check_copies(distribution: str, package: str) -> Iterator[Finding]:
-    """The version of a package and the folder from which it is imported; a warning if there are
-    copies of it in other folders. Imports nothing.
+    """The version of a package and the folder it is imported from; a warning about other copies.
+
+    A user may have both an editable clone of lmms-eval and a wheel of it, and only one of them is
+    the code that runs. Nothing is imported.
 
     Args:
-        distribution: Its name for pip.
-        package: Its name in Python.
+        distribution: The package's name for pip.
+        package: The package's name in Python.
     """
     installed = list(distributions(name=distribution))[::-1]  # the first one is pip's
     versions = {folder: one.version for one in installed if (folder := _installed_at(one, package))}
@@ -67,7 +69,7 @@ def check_copies(distribution: str, package: str) -> Iterator[Finding]:
 
 
 def _imported_from(spec: ModuleSpec | None) -> Path | None:
-    """The folder of a package; a module is its file, and a folder of no package is nothing."""
+    """The folder of a package or the file of a module; None for a folder without ``__init__``."""
     if spec is None or spec.origin is None:
         return None
     path = Path(spec.origin).resolve()
@@ -75,7 +77,7 @@ def _imported_from(spec: ModuleSpec | None) -> Path | None:
 
 
 def _installed_at(distribution: Distribution, package: str) -> Path | None:
-    """The folder of the package; of an editable install in its checkout."""
+    """The folder of the package; for an editable install, the one in its checkout."""
     source = json.loads(distribution.read_text("direct_url.json") or "{}")
     root = Path(str(distribution.locate_file("")))
     if source.get("dir_info", {}).get("editable"):

@@ -27,11 +27,7 @@ from mmie_tasks.preflight.selection import select_tasks, split_names
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Print the sizes of all assets, and fetch the missing ones.
-
-    Args:
-        arguments: Those after ``prefetch``.
-        environment: Of this process; the Hub's libraries read it themselves.
+    """Log the sizes of all assets, and fetch the missing ones.
 
     Returns:
         The number of fetched assets, and how to copy everything to a machine without network
@@ -72,7 +68,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def plain_logs() -> None:
-    """Log to stderr without times and places in our code: the log is for the user."""
+    """Log to stderr without times and lines of code: the log is for the user."""
     logger.remove()
     logger.add(sys.stderr, level="INFO", format="{message}")
 
@@ -110,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssetList:
-    """What is to be fetched, and notes to print with it."""
+    """Assets to be fetched, and notes to print with them."""
 
     assets: tuple[Asset, ...] = ()
     notes: tuple[str, ...] = ()
@@ -119,7 +115,7 @@ class AssetList:
 def benchmark_assets(
     selection: Mapping[BenchmarkEntry, Sequence[str]], environment: Mapping[str, str]
 ) -> AssetList:
-    """The assets of the selected tasks of benchmarks."""
+    """The assets of the selected tasks."""
     assets: list[Asset] = []
     notes: list[str] = []
     for entry, tasks in selection.items():
@@ -137,10 +133,10 @@ def judge_assets(
     """The assets of the judges that these benchmarks would use.
 
     Args:
-        explicit: The choices of ``--judge``, empty for each benchmark's own judge; None for no
-            judge: a note names the judges that have assets.
+        explicit: The choices of ``--judge``, empty for each benchmark's own judge. None without
+            the option: then a note names the judges that have assets.
         benchmarks: The benchmarks.
-        environment: Read: ``MMIE_TASKS_JUDGE`` and what else chooses a judge, and what judges read.
+        environment: Has ``MMIE_TASKS_JUDGE`` and what judges read.
 
     Raises:
         SettingWrong: There is no such judge, or it has no such option.
@@ -171,7 +167,7 @@ def _to_fetch(assets: Iterable[Asset]) -> list[Asset]:
 
 
 def overview_text(planned: Sequence[PlannedAsset], notes: Sequence[str] = ()) -> str:
-    """A table of assets, the sum of their sizes, and notes."""
+    """A table of assets, the size of all downloads, and notes."""
     lines: list[str] = []
     if planned:
         sizes = [entry.plan.size_bytes for entry in planned if not entry.is_here]
@@ -192,10 +188,7 @@ def overview_text(planned: Sequence[PlannedAsset], notes: Sequence[str] = ()) ->
 
 
 def fetch_all(missing: Sequence[PlannedAsset]) -> list[PlannedAsset]:
-    """Fetch one asset after the other; returns those that failed.
-
-    Only a `MmieTasksError` lets the next asset be fetched; any other error is raised at once.
-    """
+    """Fetch one asset after the other; returns the assets that failed with a `MmieTasksError`."""
     failures: list[PlannedAsset] = []
     for number, entry in enumerate(missing, start=1):
         name = entry.asset.name
@@ -209,12 +202,7 @@ def fetch_all(missing: Sequence[PlannedAsset]) -> list[PlannedAsset]:
 
 
 def fetch_error(failures: Iterable[PlannedAsset], total: int) -> DataMissing:
-    """One error for all failed assets, with the hint of each.
-
-    Args:
-        failures: At least one.
-        total: The number of all assets.
-    """
+    """One error for all failed assets, of `total`, with the hint of each."""
     findings = [problem_from(entry.asset.name, entry.error) for entry in failures if entry.error]
     lines = [f"{len(findings)} of {total} could not be fetched:"]
     for finding in findings:
@@ -229,7 +217,7 @@ def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, st
     Args:
         assets: All assets; they are here now.
         doctor: The command that checks them on the other machine.
-        environment: Of this process; the values of settings are not printed.
+        environment: The environment of this process; values of settings are not printed.
     """
     copies: dict[str, Path] = {}
     settings = ["HF_ENDPOINT"]

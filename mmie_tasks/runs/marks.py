@@ -1,4 +1,4 @@
-"""What makes the numbers of a task of a run incomparable with the published ones."""
+"""Marks: what makes the scores of a task of a run incomparable with the published ones."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ _MAX_QUOTED_CHARACTERS = 60
 
 
 def paper_marks(task_run: TaskRun) -> tuple[str, ...]:
-    """What makes the numbers of a task incomparable with the published ones, the most important
-    first: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``.
+    """What makes the scores of a task incomparable with the published ones, most important first.
 
-    Empty if they are comparable: all published samples, the judge and the prompt words of the
-    paper, and every sample scored.
+    Marks are ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``. There are
+    none for all published samples with the paper's judge and prompt, if every sample is scored.
     """
     return tuple(filter(None, _marks(task_run)))
 
@@ -67,7 +66,7 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
 
 
 def _sight_marks(task_run: TaskRun) -> Iterator[str]:
-    """One for each judge that may not have seen the pictures."""
+    """One mark for each judge that may not have seen the images."""
     for judge_run in judge_runs(task_run).values() or [task_run]:
         replies = (reply for sample in judge_run.samples for reply in sample.replies)
         if reason := unseen_pictures(replies):
@@ -93,7 +92,7 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
 
 
 def _part_of_samples(task_run: TaskRun) -> str:
-    """How many of the published samples the run has, if it has another number of them."""
+    """How many of the published samples the run has, unless it has all."""
     published, n_samples = task_run.benchmark.published.get(task_run.task), len(task_run.samples)
     options = (("--limit", task_run.limit), ("--offset", task_run.offset))
     part = " ".join(f"{option} {value:g}" for option, value in options if value)
@@ -104,12 +103,12 @@ def _part_of_samples(task_run: TaskRun) -> str:
 
 
 def text_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
-    """How many answers begin with a tag or contain special tokens, and which short texts answer
-    several samples: ``40 answers are the same: `I cannot help.` ``.
+    """Answers with a text that the tested model may not have written, or not in this form.
 
-    A short text counts if it answers three samples, and one in 200, or more; one or two words, one
-    in 20. It is not the gold answer of a sample, a letter, a number, yes or no, and not of the form
-    "the answer is ...".
+    The marks count answers that begin with a tag or contain special tokens, and name short texts
+    that answer several samples: ``40 answers are the same: `I cannot help.` ``. Such a text answers
+    at least three samples, and one in 200, or one in 20 if it has one or two words. It is not a
+    gold answer, a letter, a number, yes or no, or of the form "the answer is ...".
     """
     answered = [sample for sample in samples if not _is_missing(sample)]
     tags = Counter(sample.text.tag for sample in answered if sample.text.tag)
@@ -134,7 +133,7 @@ def _is_missing(sample: LoggedSample) -> bool:
 
 
 def _named(counts: Counter[str]) -> str:
-    """Names, the most frequent first, with their numbers if there are several."""
+    """Names, the most frequent first, with their counts if there are several."""
     if len(counts) == 1:
         return f"`{next(iter(counts))}`"
     more = f" and {len(counts) - _MAX_NAMED:,} more" if len(counts) > _MAX_NAMED else ""

@@ -1,4 +1,4 @@
-"""What each judge of a panel did, and how far they differ."""
+"""The verdicts of each judge of a panel, and how far they differ."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from mmie_tasks.runs.run import TaskRun
 
 
 def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
-    """The name of each judge of a panel to the samples that it was asked about, with its own
-    verdicts; empty for a single judge.
+    """Name of each judge of a panel to the samples that it was asked about, with its own verdicts.
+
+    It is empty for a single judge.
     """
     names = max((signature.judge_names for signature in task_run.signatures), key=len, default=[])
     by_judge = {}
@@ -29,10 +30,9 @@ def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
 
 
 def judge_facts(sample: LoggedSample) -> dict[str, str]:
-    """For display, of a panel's sample: each judge's points or the reason for none, and how far
-    they differ.
+    """For display: the points of each judge of a panel, or why there are none, and how they differ.
 
-    The name of a fact is that of the judge: ``{"judge gpt-4o": "4", "judges differ by": "1"}``.
+    ``{"judge gpt-4o": "4", "judge qwen": "3", "judges differ by": "1"}``
     """
     facts = {}
     names = numbered_names([member.judge.name or "without a name" for member in sample.members])

@@ -24,7 +24,7 @@ from mmie_tasks.runs.saved_results import read_saved_results
 from mmie_tasks.runs.start_time import start_text, utc_time
 
 _FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
-"""Finds the benchmark of a task name; None if the task belongs to none."""
+"""Returns the benchmark of a task, by the task's name; None for other tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +33,10 @@ class TaskRun:
 
     Attributes:
         samples: In the order of the log; ids are unique.
-        notes: Remarks for readers of the scores: lines cut off, duplicate samples.
-        stored: The scores in the results file beside the log, metric to value.
-        limit: ``--limit`` of the run, from the same file.
-        offset: ``--offset`` of the run, from the same file.
+        notes: Remarks for readers of the scores: a line that is cut off, duplicate samples.
+        stored: The scores in the results file next to the log, metric to value.
+        limit: ``--limit`` of the run, from the results file.
+        offset: ``--offset`` of the run, from the results file.
     """
 
     task: str
@@ -62,7 +62,7 @@ class TaskRun:
 
     @property
     def answer_form(self) -> AnswerForm:
-        """How the answers came about; ``drawn`` if some pictures were drawn."""
+        """How the answers were made; ``drawn`` if some images were drawn."""
         forms = {signature.answer_form for signature in self.signatures}
         return max(forms, key=get_args(AnswerForm).index, default="plain")
 
@@ -84,8 +84,8 @@ class Run:
 
     Attributes:
         name: For display; unique among the runs that are opened together.
-        date: Of its newest log, as the runner wrote it.
-        time_zone: Of the date; empty if the run did not log it.
+        date: The date of the newest log, as the runner wrote it.
+        time_zone: The time zone of the date; empty if the run did not log it.
         notes: What was ignored, and why.
     """
 
@@ -98,28 +98,28 @@ class Run:
 
     @property
     def started(self) -> datetime | None:
-        """When the evaluation of its newest log began, in UTC; None if that is unknown."""
+        """When the evaluation of the newest log began, in UTC; None if that is unknown."""
         return utc_time(self.date, self.time_zone)
 
     @property
     def started_text(self) -> str:
-        """The same, for display, as `start_text` writes it."""
+        """The start of the evaluation for display, from `start_text`."""
         return start_text(self.date, self.time_zone)
 
 
 def open_runs(
     words: Iterable[str], find_benchmark: _FindBenchmark, tasks: Sequence[str] = ()
 ) -> list[Run]:
-    """Open every run that the words name, and give runs of the same name distinct names.
+    """Open every run that the words name; each gets a unique name.
 
     Args:
         words: ``PATH`` or ``NAME=PATH``; one path may contain several runs.
-        find_benchmark: Finds the benchmark of a task name.
-        tasks: The tasks to read; every task with a benchmark if none is named.
+        find_benchmark: Returns the benchmark of a task name.
+        tasks: The tasks to read; by default, every task with a benchmark.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
-        SettingWrong: A name stands for several runs.
+        SettingWrong: One name is given to several runs.
     """
     was_enabled = gc.isenabled()
     gc.disable()  # the cycle collector would scan all samples read so far again and again
@@ -161,11 +161,7 @@ def _open(logs: RunLogs, find_benchmark: _FindBenchmark, tasks: Sequence[str]) -
 
 
 def _read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
-    """Read the samples of one log; None if no line was scored.
-
-    Raises:
-        AnswersUnusable: A line cannot be read, or two lines give one id different results.
-    """
+    """Read the samples of one log; None if no line was scored."""
     samples: dict[str, LoggedSample] = {}
     notes: list[str] = []
     repeated = off_scale = unscored = 0
@@ -213,11 +209,11 @@ def _read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
 
 
 def sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
-    """Each scored sample as its line has it, and the line; of an id the first line.
+    """Read each scored sample again, with its line; an id that is logged twice gives one.
 
     Raises:
         AnswersUnusable: The log cannot be read.
-        BadRecord: It has changed since the task was read.
+        BadRecord: The log has changed since the task was read.
     """
     seen: set[str] = set()
     for numbered in read_lines(task_run.log):
@@ -229,10 +225,9 @@ def sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
 
 
 def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:
-    """The sample, its verdicts unscored where points are not finite or not on a whole scale.
+    """The sample; a verdict with points that are not finite or not on the scale becomes unscored.
 
-    Points that are not whole numbers are only checked for being finite: some official scripts do
-    not clamp.
+    Only a scale of whole numbers has limits here: some official scripts do not clamp other points.
     """
 
     def checked(verdict: Verdict) -> Verdict:
