@@ -19,9 +19,6 @@ def atomic_write(target: Path) -> Iterator[Path]:
     """A temporary path that replaces `target` in one step on success and is removed on failure.
 
     Each has a name of its own, so several processes may write the same target.
-
-    Raises:
-        OSError: The folder of `target` cannot be written.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
@@ -36,13 +33,7 @@ def atomic_write(target: Path) -> Iterator[Path]:
 def file_lock(lock_file: Path, activity: str) -> Iterator[None]:
     """Hold a lock between processes; the system releases it when its holder dies.
 
-    Args:
-        lock_file: Created if missing, and never removed.
-        activity: What the holder is doing, for the log line of a process that waits:
-            ``downloading `data.json```.
-
-    Raises:
-        OSError: The file cannot be written.
+    The file stays. A process that waits logs the activity: ``downloading `data.json```.
     """
     lock = FileLock(lock_file)
     try:
@@ -59,14 +50,8 @@ def file_lock(lock_file: Path, activity: str) -> Iterator[None]:
 def create_folder_once(destination: Path, fill: Callable[[Path], object], activity: str) -> None:
     """Create a folder completely or not at all, unless it exists; other processes wait meanwhile.
 
-    Args:
-        destination: The folder. If it exists, it is complete.
-        fill: Writes the contents into an empty folder, which then gets the name `destination`. A
-            killed process leaves that folder, and the next process deletes it.
-        activity: See `file_lock`.
-
-    Raises:
-        OSError: The folder cannot be written.
+    `fill` writes into an empty folder, which then gets the name `destination`. A killed process
+    leaves that folder, and the next process deletes it. For `activity` see `file_lock`.
     """
     if destination.is_dir():
         return
@@ -99,11 +84,7 @@ def nearest_existing(path: Path) -> Path:
 
 
 def free_bytes(path: Path) -> int:
-    """Free bytes on the disk that holds or would hold `path`.
-
-    Raises:
-        OSError: The file system does not report it.
-    """
+    """Free bytes on the disk that holds or would hold `path`."""
     return shutil.disk_usage(nearest_existing(path)).free
 
 

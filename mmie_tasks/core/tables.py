@@ -21,14 +21,10 @@ def table(
     *,
     wrap: bool = False,
 ) -> str:
-    """A table in Markdown, as wide as its cells.
+    """A table in Markdown, as wide as its cells, with notes below.
 
-    Args:
-        header: One title per column.
-        rows: Cells, ready to print: numbers are aligned, but not formatted.
-        text_columns: How many columns, from the first, hold text; the rest hold numbers.
-        notes: Lines below the table, after a blank line.
-        wrap: Whether to wrap the first column if the table is wider than `WIDTH`.
+    The first `text_columns` hold text; the rest hold numbers, which are aligned but not formatted.
+    `wrap` wraps the first column if the table is wider than `WIDTH`.
 
     >>> print(table(["judge", "MAE"], [["other", "1.250"]]))
     | judge   |   MAE |

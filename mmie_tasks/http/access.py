@@ -30,22 +30,17 @@ ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
 class Access:
     """The server of a model, and how a client reaches it.
 
-    Attributes:
-        service: The subject of messages: ``The judge `gpt-4o```.
-        base_url: The address, without a route. A query in it is sent with every request.
-        key_variables: The environment variables that may hold the key, in order of precedence.
-        timeout_s: Seconds that one attempt may take.
-        shared_variable: The environment variable that holds the address, if other programs read
-            it, too; else empty.
+    A query in `base_url` is sent with every request. `shared_variable` is the environment variable
+    that holds the address, if other programs read it, too.
     """
 
-    service: str
-    base_url: str = field(repr=False)  # may hold a password
+    service: str  # the subject of messages: The judge `gpt-4o`
+    base_url: str = field(repr=False)  # without a route; may hold a password
     api_type: ApiType = "openai"
     api_version: str = ""
     api_key: str | None = field(repr=False)
-    key_variables: tuple[str, ...]
-    timeout_s: float
+    key_variables: tuple[str, ...]  # that may hold the key, in order of precedence
+    timeout_s: float  # of one attempt
     shared_variable: str = ""
 
     @property
@@ -165,16 +160,11 @@ def basic_credentials(url: str) -> str | None:
 def read_key(
     kind: str, option: str | None, variables: Sequence[str], environment: Mapping[str, str]
 ) -> str | None:
-    """The key in the first of the variables that is set; None if none is.
-
-    Args:
-        kind: ``judge`` or ``writer``, for messages.
-        option: The option ``api_key_env``; if it is given, its variable is the only one.
-        variables: In order of precedence.
-        environment: Holds the variables.
+    """The key in the first of the variables that is set.
 
     Raises:
-        SettingWrong: The option's variable is not set, or the key cannot be sent.
+        SettingWrong: The variable of the option ``api_key_env`` is not set, or the key cannot be
+            sent.
     """
     api_key = first_of(environment, variables)
     if option is not None and api_key is None:

@@ -22,32 +22,20 @@ ReplyT = TypeVar("ReplyT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Success(Generic[ReplyT]):
-    """A reply, as the caller's `Endpoint.send` read it.
-
-    Attributes:
-        is_final: False if the request may get a better reply when it is sent again.
-        cost_usd: None if the price is unknown.
-        pause_s: Seconds until the server's exhausted quota is reset; None if quota is left.
-    """
+    """A reply, as the caller's `Endpoint.send` read it."""
 
     reply: ReplyT
-    is_final: bool = True
-    cost_usd: float | None = None
-    pause_s: float | None = None
+    is_final: bool = True  # False if the request may get a better reply when it is sent again
+    cost_usd: float | None = None  # None if the price is unknown
+    pause_s: float | None = None  # until the server's exhausted quota is reset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why an attempt brought no reply.
-
-    Attributes:
-        reason: For messages; holds no secret.
-        wait_s: Seconds for which the server demands that this request waits.
-        pause_s: See `Success`.
-    """
+    """Why an attempt brought no reply."""
 
     kind: FailureKind
-    reason: str
+    reason: str  # for messages, without secrets
     error: ServerError | None = None
-    wait_s: float | None = None
-    pause_s: float | None = None
+    wait_s: float | None = None  # the server demands that this request waits
+    pause_s: float | None = None  # see `Success`

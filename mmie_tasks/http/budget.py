@@ -6,20 +6,15 @@ from threading import Lock
 
 
 class Budget:
-    """The US dollars that one client object may spend in its lifetime.
+    """The US dollars that one client object may spend in its lifetime; None for no limit.
 
-    Args:
-        max_cost_usd: The limit; None for no limit.
-        price_usd: The price of a request, if it is known before the first one is paid.
-
-    Attributes:
-        largest_usd: The largest cost of a request so far.
+    `price_usd` is the price of a request, if it is known before the first one is paid.
     """
 
     def __init__(self, *, max_cost_usd: float | None, price_usd: float | None = None) -> None:
         self.max_cost_usd = max_cost_usd
         self.spent_usd = 0.0
-        self.largest_usd = price_usd or 0.0
+        self.largest_usd = price_usd or 0.0  # of a request so far
         self._estimate_usd = 0.0
         self._paid_requests = 0
         self._lock = Lock()

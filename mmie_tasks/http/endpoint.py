@@ -29,16 +29,7 @@ time may have fewer in a row by chance.
 class Endpoint(Generic[RequestT, ReplyT]):
     """A server, for one event loop. Every time is on that loop's clock.
 
-    Args:
-        send: Sends a request once, and reads the response.
-        ceiling: The highest number of requests in flight.
-
-    Attributes:
-        served: Replies so far, without errors.
-        replied_at: When the server last replied.
-        denial: The reason for the last failure, if that was a denial.
-        paused_until: The server demands that it gets no request before this time.
-        demand: The longest wait that the server has demanded, if it is too long, for messages.
+    `send` sends a request once and reads the response. At most `ceiling` requests are in flight.
     """
 
     def __init__(
@@ -50,11 +41,11 @@ class Endpoint(Generic[RequestT, ReplyT]):
     ) -> None:
         self.send = send
         self.in_flight = 0
-        self.served = 0
-        self.replied_at = -inf
-        self.denial: str | None = None
-        self.paused_until = -inf
-        self.demand = ""
+        self.served = 0  # replies that are not errors
+        self.replied_at = -inf  # the last time
+        self.denial: str | None = None  # the reason for the last failure, if that was a denial
+        self.paused_until = -inf  # the server demands no request before
+        self.demand = ""  # for messages: the longest demanded wait, if it is too long
         self._pace = pace
         self._ceiling = ceiling
         self._limit = float(min(START, ceiling))
@@ -107,13 +98,8 @@ class Endpoint(Generic[RequestT, ReplyT]):
         """Note a 429: lower the limit to the number of requests that the server was serving.
 
         It was serving those still in flight; if replies arrived in a wave before the 429, also
-        those served since this request was sent, up to the number in flight at that time.
-
-        Args:
-            now: The time.
-            wait_s: The wait that the server demands, in seconds.
-            others: Other requests in flight when this one was sent.
-            served: The value of `served` when this one was sent.
+        those served since this request was sent, up to the number in flight at that time. `others`
+        (the other requests in flight) and `served` are of the time when it was sent.
         """
         self._was_throttled = True
         capacity = max(self.in_flight, min(others, self.in_flight + self.served - served))
@@ -123,15 +109,10 @@ class Endpoint(Generic[RequestT, ReplyT]):
             self.pause(now + wait_s)
 
     def fail(self, now: float, sent_at: float, denial: str | None = None) -> bool:
-        """Note a failure; returns whether it begins the server's first pause.
+        """Note a failure, or the reason of a denial; returns whether the first pause begins.
 
         After `FAILURES_BEFORE_PAUSE` failures in a row the server is paused; every failed probe
         begins a longer pause.
-
-        Args:
-            now: The time.
-            sent_at: When the request was sent.
-            denial: The reason, if the server denied access.
         """
         if denial is None:
             self._offset_growth()

@@ -40,17 +40,11 @@ _MARKUP = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """The texts of an error body. Each may be empty; none is redacted.
+    """The texts of an error body. Each may be empty; none is redacted."""
 
-    Attributes:
-        message: The message closest to the cause: a gateway's own only if it quotes no other.
-        param: The parameter that the error names in a field.
-        code: The error's code, or else its type. The HTTP status is not a code.
-    """
-
-    message: str = ""
-    param: str = ""
-    code: str = ""
+    message: str = ""  # the one closest to the cause: a gateway's own only if it quotes no other
+    param: str = ""  # the parameter that the error names in a field
+    code: str = ""  # or else its type; not the HTTP status
 
 
 def read_error_body(body: object) -> ErrorBody:

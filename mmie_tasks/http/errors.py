@@ -44,19 +44,12 @@ class UnusableBody(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerError:
-    """An error response. All texts may be empty.
+    """An error response. All texts may be empty."""
 
-    Attributes:
-        status: HTTP status.
-        code: The provider's error code in lower case, ``insufficient_quota``.
-        param: The parameter that the error is about.
-        message: The server's message, cut to 200 characters, without keys.
-    """
-
-    status: int
-    code: str = ""
-    param: str = ""
-    message: str = ""
+    status: int  # of HTTP
+    code: str = ""  # the provider's, in lower case: `insufficient_quota`
+    param: str = ""  # the parameter that the error is about
+    message: str = ""  # the server's, cut to 200 characters, without keys
 
     def __str__(self) -> str:
         code = f" ({self.code})" if self.code else ""

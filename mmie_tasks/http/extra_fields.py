@@ -33,11 +33,8 @@ def read_extra_body(
 ) -> str:
     """The option ``extra_body`` as canonical JSON: no blanks, keys in order; empty for no field.
 
-    Args:
-        kind: ``judge`` or ``writer``, for messages.
-        text: JSON, as it was typed.
-        computed: Each field that cannot be set here, to the hint with the option that sets it.
-        secrets: Texts that it must not contain.
+    `kind` is ``judge`` or ``writer``. `computed` gives, for each field that cannot be set here, the
+    hint with the option that sets it.
 
     Raises:
         SettingWrong: The text is not a JSON object, or holds a secret or a computed field. The

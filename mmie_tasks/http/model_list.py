@@ -47,14 +47,7 @@ def check_model_lists(
 def warn_of_retirement(
     access: Access, model: str, models: ModelList | Failure, today: date | None = None
 ) -> None:
-    """Log the `retirement_notice` of a model, if there is one.
-
-    Args:
-        access: The model's server.
-        model: The model's name.
-        models: The server's models, if they are known; the first day that they name counts.
-        today: The present day by default.
-    """
+    """Log the `retirement_notice` of a model; the first day in its server's list counts."""
     plain = _without_prefix(model)
     listed = {} if isinstance(models, Failure) else models
     days = [

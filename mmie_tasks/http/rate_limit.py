@@ -43,9 +43,7 @@ _LATEST_IN_SECONDS = 1e11  # a larger Unix time is in milliseconds
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """The wait in seconds that a response demands; None if it demands none.
 
-    Args:
-        headers: Names in lower case, or a mapping that ignores case.
-        now: Seconds since 1970.
+    Headers have names in lower case, unless the mapping ignores case; `now` is in Unix seconds.
 
     >>> retry_after_s({"retry-after": "2"}, 0.0), retry_after_s({"retry-after-ms": "120"}, 0.0)
     (2.0, 0.12)
@@ -126,12 +124,7 @@ def duration_s(text: str, now: float) -> float | None:
 
 
 def demand_text(wait_s: float, longest_s: float) -> str:
-    """A clause for messages about a demanded wait: its end in local time, and its length.
-
-    Args:
-        wait_s: The wait in seconds.
-        longest_s: How long a run waits; the clause says if the wait is longer.
-    """
+    """A clause for messages: until when, how long, and whether that is longer than a run waits."""
     text = f"it demands a wait until {local_time(wait_s)} ({_length(wait_s)})"
     return f"{text}, longer than `patience={longest_s:g}`" if wait_s > longest_s else text
 

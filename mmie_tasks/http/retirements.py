@@ -17,22 +17,14 @@ _WARN_DAYS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """The end of a model at its provider.
+    """The end of a model at its provider."""
 
-    Attributes:
-        day: The first day without the model.
-        successor: The model that the provider names instead; None if sources differ.
-        azure_day: The first day without the model at Azure; None if it is not known.
-        is_rerouted: Whether the successor answers requests for the model from that day on.
-        read: When the source was read.
-    """
-
-    day: date
-    successor: str | None = None
-    azure_day: date | None = None
-    is_rerouted: bool = False
+    day: date  # the first one without the model
+    successor: str | None = None  # as the provider says; None if sources differ
+    azure_day: date | None = None  # the first one without the model at Azure, if it is known
+    is_rerouted: bool = False  # whether the successor answers requests for the model from `day` on
     source: str
-    read: date
+    read: date  # when the source was read
 
 
 _GPT_4O_SOURCES = "dev.to/max_bob (compared with `GET /v1/models`), codersera, bigcircle"
@@ -87,11 +79,8 @@ def retirement_notice(
 ) -> str | None:
     """A notice if a model was shut down or rerouted, or will be within `_WARN_DAYS` days.
 
-    Args:
-        model: Its name; the prefix of a gateway or maker is ignored.
-        today: The present day.
-        is_at_azure: Whether Azure's day counts instead of the provider's.
-        shutdown: The day that the model's server names; it wins over the table.
+    The prefix of a gateway or maker in its name is ignored. `shutdown`, the day that its server
+    names, wins over the table.
 
     >>> retirement_notice("gpt-4o-2024-11-20", date(2026, 12, 1))
     '`gpt-4o-2024-11-20` is shut down on 2027-01-14; its provider names `gpt-6-luna` instead'

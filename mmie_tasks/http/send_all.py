@@ -35,16 +35,11 @@ def send_all(
 ) -> Iterator[tuple[int, ReplyT | Undelivered]]:
     """Send all requests and yield one result per request, with its index, as results arrive.
 
-    Closing the iterator early, or an interruption, cancels the requests in flight and ends the
-    thread.
+    `attempt_with` returns, for the server's client, the function that sends a request once. Replies
+    are looked up in the store before a request is sent, and stored before they are yielded.
 
-    Args:
-        requests: They are neither changed nor copied.
-        attempt_with: Returns, for the server's client, the function that sends a request once.
-        sender: How requests are sent and retried.
-        store: Where replies are looked up before a request is sent, and stored before they are
-            yielded.
-        stop: Another thread sets it to end the call, like Ctrl-C in the calling thread.
+    Closing the iterator early, an interruption, or another thread that sets `stop` cancels the
+    requests in flight and ends the thread.
 
     Raises:
         KeyboardInterrupt: `stop` is set.

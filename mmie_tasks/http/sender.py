@@ -22,30 +22,25 @@ _LINE_EVERY_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undelivered:
-    """A request without a reply, after all retries.
+    """A request without a reply, after all retries."""
 
-    Attributes:
-        cause: ``unavailable``: the request failed too often, or the server does not reply or
-            demands too long a wait. ``denied``: the same, and access was denied last.
-            ``over_budget``: the request was not sent. ``rejected`` and ``invalid``: see `Failure`.
-        reason: For messages; holds no secret.
-    """
-
-    cause: Literal["unavailable", "denied", "over_budget", "rejected", "invalid"]
-    reason: str
+    cause: Literal[
+        "unavailable",  # it failed too often, or the server is silent or demands too long a wait
+        "denied",  # the same, and access was denied last
+        "over_budget",  # it was not sent
+        "rejected",  # see `FailureKind`
+        "invalid",
+    ]
+    reason: str  # for messages, without secrets
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Sender:
     """What all calls of `send_all` by one client object share.
 
-    Attributes:
-        max_concurrency: The highest number of requests in flight.
-        patience_s: Seconds without any reply after which all remaining requests are given up. A
-            request that fails while others are answered is retried for at least as long. If the
-            server demands a wait meanwhile, the seconds begin again after it.
-        in_flight: Requests in flight now.
-        retries: Requests that were sent again so far.
+    All remaining requests are given up after `patience_s` seconds without any reply. A request that
+    fails while others are answered is retried for at least as long. If the server demands a wait
+    meanwhile, the seconds begin again after it.
     """
 
     access: Access
@@ -54,7 +49,7 @@ class Sender:
     patience_s: float
     pace: Pace = field(default_factory=Pace)
     in_flight: int = 0
-    retries: int = 0
+    retries: int = 0  # requests that were sent again
     _trouble_logged_at: float = -inf
     _is_troubled: bool = False  # by the log
     _end_logged_at: float = -inf

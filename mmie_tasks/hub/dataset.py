@@ -67,28 +67,18 @@ class HubFolder:
 class HubDataset:
     """Files of a dataset repository, and the folder that is made from them.
 
-    Attributes:
-        repo: The repository.
-        variable: The environment variable with a branch, tag or commit; ``main`` if it is not set.
-        files: Names of files, or patterns of names.
-        fill: Called with the folder of the downloaded files and an empty folder, which it fills.
-        name: The folder's name, unique in the repository.
-        alternative: The end of a hint that says how users name local data: ``set `MMIE_DATA` to``.
+    `fill` gets the folder of the downloaded files and an empty folder, which it fills.
     """
 
     repo: str
-    variable: str
-    files: tuple[str, ...]
+    variable: str  # environment variable with a branch, tag or commit; default: main
+    files: tuple[str, ...]  # names, or patterns of names
     fill: Callable[[Path, Path], object]
-    name: str = "data"
-    alternative: str
+    name: str = "data"  # the folder's, unique in the repository
+    alternative: str  # how users name local data, as the end of a hint: set `MMIE_DATA` to ...
 
     def cached(self, environment: Mapping[str, str]) -> HubFolder | None:
-        """The folder, if an earlier run made it. Does not connect.
-
-        Raises:
-            SettingWrong: The variable's value cannot be a revision.
-        """
+        """The folder, if an earlier run made it. Does not connect."""
         folder = self._folder(self._revision(environment))
         return folder if folder.folder.is_dir() else None
 
@@ -99,7 +89,7 @@ class HubDataset:
             DataMissing: There is no access, no such repository, revision or file, no connection, or
                 no space on the disk.
             DataBroken: `fill` cannot use the files.
-            SettingWrong: The variable's value cannot be a revision.
+            SettingWrong: The variable's value cannot be a revision; all methods raise it.
         """
         if cached := self.cached(environment):
             return cached
@@ -119,7 +109,6 @@ class HubDataset:
 
         Raises:
             DataMissing: The Hub refuses or does not answer.
-            SettingWrong: The variable's value cannot be a revision.
         """
         revision = self._revision(environment)
         unpacked = assets_folder(self.repo)
@@ -130,11 +119,7 @@ class HubDataset:
         return replace(plan, source=f"{plan.source}: {', '.join(self.files)}")
 
     def asset(self, name: str, environment: Mapping[str, str], check: Check) -> Asset:
-        """The folder as an asset.
-
-        Raises:
-            SettingWrong: The variable's value cannot be a revision.
-        """
+        """The folder as an asset."""
         cached = self.cached(environment)
         source = cached.source if cached else self.repo
         return Asset(

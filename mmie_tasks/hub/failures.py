@@ -49,15 +49,7 @@ def explain(
     kind: RepositoryKind = "dataset",
     is_downloading: bool = False,
 ) -> Explanation:
-    """Why the Hub could not be used, and what helps.
-
-    Args:
-        error: One of `download_errors`.
-        repo: The requested repository.
-        revision: The requested branch, tag or commit.
-        kind: The kind of repository.
-        is_downloading: Whether the error was raised while files were downloaded.
-    """
+    """Why the Hub could not be used, and what helps; the error is one of `download_errors`."""
     from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
     if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:

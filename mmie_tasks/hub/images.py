@@ -103,8 +103,8 @@ def open_rgb(path: Path, max_pixels: int = MAX_PIXELS) -> Image.Image:
 
     Raises:
         DataMissing: There is no such file, or no permission to read it.
-        ImageBroken: It is not an image, is truncated, or has more than `max_pixels` (width times
-            height).
+        ImageBroken: It is not an image, or is truncated.
+        TooManyPixels: It has more than `max_pixels` (width times height).
     """
     image = open_bounded(path, max_pixels)
     try:
@@ -140,11 +140,8 @@ def reencode(
     JPEG has no modes with alpha, a palette or grey values of 16 bits. The name of the file depends
     on the content of the image, so each image is encoded once.
 
-    Args:
-        path: The image file.
-        folder: Where the JPEG is written.
-        size_px: Width and height of the JPEG; the aspect ratio is not kept.
-        flatten: First rotate the image by its EXIF, put it on white and convert it to RGB.
+    The aspect ratio is not kept. `flatten` first rotates the image by its EXIF, puts it on white
+    and converts it to RGB.
     """
     import PIL
     from PIL import ImageOps
@@ -171,10 +168,7 @@ def reencode(
 def size_px(path: Path, max_pixels: float = math.inf) -> tuple[int, int]:
     """Width and height in the image's header, in pixels; nothing is decoded.
 
-    Raises:
-        DataMissing: There is no such file, or no permission to read it.
-        TooManyPixels: It has more than `max_pixels`, or more than Pillow opens.
-        ImageBroken: It is not an image.
+    It raises the errors of `open_rgb`; `TooManyPixels` also if Pillow refuses to open the image.
     """
     with _open(path) as file:
         return _header(file, path, max_pixels).size
@@ -195,10 +189,8 @@ def check_end(content: bytes, path: Path) -> bool:
     """Check that a PNG, JPEG, GIF, WebP or BMP is not cut off; `path` is for the message.
 
     Pillow does not, since ``lmms_eval/api/task.py`` sets its ``LOAD_TRUNCATED_IMAGES``: a model
-    would see grey in place of the missing part.
-
-    Returns:
-        Whether the image has one of these formats, whose end can be recognised.
+    would see grey in place of the missing part. Returns whether the image has one of these formats,
+    whose end can be recognised.
 
     Raises:
         ImageBroken: The end is missing.
@@ -223,12 +215,7 @@ def check_whole(path: Path) -> None:
     """Check that a file is a complete image, by its type, its header and its end.
 
     The likely damage is a file that was cut off while it was written. An image is decoded only if
-    its end cannot be recognised: TIFF, AVIF.
-
-    Raises:
-        DataMissing: There is no such file, or no permission to read it.
-        TooManyPixels: It has more than `MAX_PIXELS`.
-        ImageBroken: It is not an image, or is damaged.
+    its end cannot be recognised: TIFF, AVIF. It raises the errors of `open_rgb`.
     """
     content = read_image(path)
     _header(BytesIO(content), path, MAX_PIXELS)
@@ -237,11 +224,7 @@ def check_whole(path: Path) -> None:
 
 
 def read_image(path: Path) -> bytes:
-    """The bytes of an image file.
-
-    Raises:
-        DataMissing: There is no such file, or no permission to read it.
-    """
+    """The bytes of an image file; `DataMissing` if there is none, or it cannot be read."""
     with _open(path) as file:
         return file.read()
 

@@ -17,30 +17,20 @@ TIMEOUT_S = 20.0  # to connect, and between bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A file that is identified by its SHA-256.
+    """A file that is identified by its SHA-256."""
 
-    Attributes:
-        name: What it is, in the plural: ``MMIE's official judge prompts``.
-        sha256: In hexadecimal.
-        local: The end of a hint that says how users name a local copy: ``set `MMIE_PROMPTS` to``.
-    """
-
-    name: str
+    name: str  # in the plural: MMIE's official judge prompts
     url: str
     size_bytes: int
-    sha256: str
-    local: str
+    sha256: str  # in hexadecimal
+    local: str  # how users name a local copy, as part of a hint: set `MMIE_PROMPTS` to
 
     def holds(self, content: bytes) -> bool:
         """Whether the content is the file's."""
         return hashlib.sha256(content).hexdigest() == self.sha256
 
     def read(self, path: Path) -> bytes:
-        """The first bytes of a local file, twice the pinned size at most: enough to tell it apart.
-
-        Raises:
-            OSError: It cannot be read.
-        """
+        """The first bytes of a local file, twice the pinned size at most: enough to tell it apart."""
         with path.open("rb") as file:
             return file.read(2 * self.size_bytes)
 

@@ -50,14 +50,9 @@ def download_plan(
 ) -> DownloadPlan:
     """The files of a revision that are not in the Hub's cache. Nothing is downloaded.
 
-    Args:
-        repo: The repository.
-        kind: The kind of repository.
-        revision: A branch, tag or commit.
-        patterns: The files; the size of one is requested, so that a gated repository is noticed.
-        ignored: Patterns of files that are left out.
-        unpacked: The folder that the files are unpacked into, if any. The unpacked files are
-            assumed to be as large as the archives: they are images, which gzip does not compress.
+    One file is requested by its header, so that a gated repository is noticed. Files in the folder
+    `unpacked` are assumed to be as large as their archives: they are images, which gzip does not
+    compress.
 
     Raises:
         OSError: The Hub refuses or does not answer: one of the errors of `download_errors`.

@@ -35,11 +35,6 @@ _CheckPair: TypeAlias = Callable[[str, Sequence[str]], Iterable[Finding]]
 def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: _CheckPair) -> Report:
     """Check this machine, a writer and a drawer, and the requested benchmarks with their judges.
 
-    Args:
-        arguments: The command line after ``doctor``.
-        environment: The environment of this process, which judges and benchmarks read.
-        check_pair: Checks the models of ``--model interleaved``.
-
     Raises:
         SettingWrong: An option has an invalid value.
     """

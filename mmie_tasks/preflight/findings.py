@@ -21,19 +21,12 @@ _wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphe
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report.
-
-    Attributes:
-        status: ``warning``: a run works, but the user should know this; ``problem``: a run fails.
-        subject: What was checked: ``mmie: data``.
-        message: The result, one sentence without a full stop.
-        hint: What to do, if anything.
-    """
+    """One line of the report. A run fails if there is a problem; it works in spite of warnings."""
 
     status: Literal["ok", "warning", "problem"]
-    subject: str
-    message: str
-    hint: str = ""
+    subject: str  # what was checked: `mmie: data`
+    message: str  # the result, one sentence without a full stop
+    hint: str = ""  # what to do, if anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

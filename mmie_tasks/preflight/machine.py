@@ -39,10 +39,6 @@ def check_copies(distribution: str, package: str) -> Iterator[Finding]:
 
     A user may have both an editable clone of lmms-eval and a wheel of it, and only one of them is
     the code that runs. Nothing is imported.
-
-    Args:
-        distribution: The package's name for pip.
-        package: The package's name in Python.
     """
     installed = list(distributions(name=distribution))[::-1]  # the first one is pip's
     versions = {folder: one.version for one in installed if (folder := _installed_at(one, package))}

@@ -132,11 +132,8 @@ def judge_assets(
 ) -> AssetList:
     """The assets of the judges that these benchmarks would use.
 
-    Args:
-        explicit: The choices of ``--judge``, empty for each benchmark's own judge. None without
-            the option: then a note names the judges that have assets.
-        benchmarks: The benchmarks.
-        environment: Has ``MMIE_TASKS_JUDGE`` and what judges read.
+    `explicit` has the choices of ``--judge``, none for each benchmark's own judge. If it is None,
+    without the option, a note names the judges that have assets.
 
     Raises:
         SettingWrong: There is no such judge, or it has no such option.
@@ -212,12 +209,9 @@ def fetch_error(failures: Iterable[PlannedAsset], total: int) -> DataMissing:
 
 
 def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, str]) -> str:
-    """How to copy assets to a machine without network access.
+    """How to copy assets to a machine without network access, and the `doctor` command for it.
 
-    Args:
-        assets: All assets; they are here now.
-        doctor: The command that checks them on the other machine.
-        environment: The environment of this process; values of settings are not printed.
+    Settings are named without their values.
     """
     copies: dict[str, Path] = {}
     settings = ["HF_ENDPOINT"]

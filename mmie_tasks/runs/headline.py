@@ -16,23 +16,16 @@ from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """The score of a task that people quote: one line of the block that a run ends with.
-
-    Attributes:
-        scored: How many samples have an official score: see `scored_of`.
-        judge: The judge's model, or the panel; empty for a benchmark that is scored by rule.
-        marks: What makes the score incomparable with the published one: see `paper_marks`.
-        missing: Why a score does not exist, for each score that does not.
-    """
+    """The score of a task that people quote: one line of the block that a run ends with."""
 
     task: str
     official: MetricValue | None
     robust: MetricValue | None
     expected: MetricValue | None
-    scored: str
-    judge: str
-    marks: tuple[str, ...]
-    missing: tuple[str, ...] = ()
+    scored: str  # see `scored_of`
+    judge: str  # its model, or the panel; empty for a benchmark that is scored by rule
+    marks: tuple[str, ...]  # see `paper_marks`
+    missing: tuple[str, ...] = ()  # why a score does not exist, for each that does not
 
     @property
     def cells(self) -> tuple[str, ...]:

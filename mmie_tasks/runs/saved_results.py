@@ -13,21 +13,14 @@ from mmie_tasks.record.log_line import number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedResults:
-    """The contents of a results file; a field is empty if the file lacks it.
+    """The contents of a results file; a field is empty if the file lacks it."""
 
-    Attributes:
-        options: The options of lmms-eval, by name: its ``config``, and the command line in it.
-        time_zone: ``--timezone`` of the command line.
-        scores: Task to its scores, metric to value.
-        judges: Task to the texts that chose its judges: see `judges.registry.parse_choice`.
-    """
-
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)  # its config and command line
     limit: float | None = None
     offset: float | None = None
     time_zone: str = ""
-    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # task, metric, value
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # task, texts of choices
 
 
 def read_saved_results(log: Path) -> SavedResults:
@@ -73,12 +66,9 @@ def _scores(metrics: Mapping[str, object]) -> dict[str, float]:
 def judge_metadata(choices: Sequence[str | None], machine: str | None) -> dict[str, object]:
     """The fields of a task's ``metadata`` in the results that say what judged it.
 
-    ``judges`` is read again into `SavedResults.judges`; ``judged_on`` is for people.
-
-    Args:
-        choices: The text of each `JudgeChoice`; None for one that may hold a secret: then no choice
-            is written.
-        machine: What computed the replies, if the judge was in this process.
+    ``judges`` is read again into `SavedResults.judges`. None in place of a choice means that it may
+    hold a secret: then no choice is written. ``judged_on`` is the machine that computed the replies
+    of a judge in this process.
     """
     return {
         **({} if None in choices else {"judges": list(choices)}),

@@ -13,12 +13,8 @@ _MINUTES = "%Y-%m-%d %H:%M"
 def utc_time(date: str, time_zone: str) -> datetime | None:
     """The runner's date in UTC, to the minute; None if it is not a date or its zone is unknown.
 
-    The runner writes local times, by default of Singapore (`get_datetime_str` of
-    lmms_eval/utils.py), and the time zone only into the results file.
-
-    Args:
-        date: The date in the name of a log.
-        time_zone: The run's ``--timezone``; empty if it was not logged.
+    The runner writes local times into the names of logs, by default of Singapore
+    (`get_datetime_str` of lmms_eval/utils.py), and the time zone only into the results file.
 
     >>> utc_time("20261122_181949", "Asia/Singapore").isoformat()
     '2026-11-22T10:19:00+00:00'

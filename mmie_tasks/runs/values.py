@@ -17,9 +17,6 @@ def metrics_of(runs: Sequence[TaskRun]) -> tuple[Metric, ...]:
 
     A task that covers only a part of its benchmark has the metrics whose groups it contains. If the
     benchmark's headline is not among them, the first metric that counts every sample replaces it.
-
-    Args:
-        runs: One or more runs of one task.
     """
     metrics = runs[0].benchmark.metrics
     if runs[0].task == runs[0].benchmark.name:
