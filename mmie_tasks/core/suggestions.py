@@ -25,4 +25,4 @@ def valid_names_text(valid_names: Iterable[str], name: str) -> str:
     """The valid names, the most similar ones first, and `did_you_mean`."""
     valid = sorted(valid_names)
     names = dict.fromkeys((*nearest(name, valid), *valid))
-    return f"{', '.join(f'`{one}`' for one in names)}{did_you_mean(name, valid)}"
+    return f"{', '.join(f'`{similar}`' for similar in names)}{did_you_mean(name, valid)}"

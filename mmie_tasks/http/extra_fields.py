@@ -51,23 +51,25 @@ def read_extra_body(
         fields = None
     if not isinstance(fields, dict):
         raise SettingWrong(
-            f"The {kind} option `extra_body` is not a JSON object.",
+            f"The {kind} option `extra_body` is no JSON object.",
             hint="in single quotes of the shell: `'extra_body={\"top_k\": 1}'`, with `true`, "
             "`false` and `null`",
         )
     canonical = json.dumps(fields, sort_keys=True, separators=(",", ":")).replace("|", "\\u007c")
-    named = [name for name, value in _all_fields(fields) if value and isinstance(value, str)]
-    found = [name for name in named if _SECRET.search(name.lower().replace("-", "_"))]
-    if found or any(json.dumps(secret)[1:-1] in canonical for secret in secrets if len(secret) > 5):
+    text_fields = [name for name, value in _all_fields(fields) if value and isinstance(value, str)]
+    secret_names = [name for name in text_fields if _SECRET.search(name.lower().replace("-", "_"))]
+    long_secrets = [json.dumps(secret)[1:-1] for secret in secrets if len(secret) > 5]
+    if secret_names or any(secret in canonical for secret in long_secrets):
+        which = f", `{secret_names[0]}`" if secret_names else ""
         raise SettingWrong(
-            f"The {kind} option `extra_body` holds a secret{f', `{found[0]}`' if found else ''}: "
-            "options are written into logs and results.",
+            f"The {kind} option `extra_body` holds a secret{which}: options are written into "
+            "logs and results.",
             hint="`export OPENAI_API_KEY=...`, or name your variable with `api_key_env=NAME`",
         )
-    if taken := [name for name in fields if name in computed]:
-        raise SettingWrong(
-            f"The {kind} option `extra_body` cannot set `{taken[0]}`.", hint=computed[taken[0]]
-        )
+    for name in fields:
+        if name in computed:
+            message = f"The {kind} option `extra_body` cannot set `{name}`."
+            raise SettingWrong(message, hint=computed[name])
     return canonical if fields else ""
 
 
@@ -105,14 +107,14 @@ def refusal_hint(name: str, fields: Mapping[str, object], error: ServerError) ->
 
     value = str(dict(_all_fields(fields))[name])
     option = "reasoning_effort=" if name == "reasoning_effort" else f"{name}: "
-    lists = [re.findall(r"[\w-]+", found) for found in _VALUES.findall(error.message)]
-    values = [one for one in max(lists, key=len, default=[]) if one.lower() not in _NO_VALUES]
-    values = [one for one in dict.fromkeys(values) if one not in (name, value)]
+    lists = [re.findall(r"[\w-]+", words) for words in _VALUES.findall(error.message)]
+    values = [word for word in max(lists, key=len, default=[]) if word.lower() not in _NO_VALUES]
+    values = [word for word in dict.fromkeys(values) if word not in (name, value)]
     if len(values) > 1:
         best = (nearest(value, values, 1) or values)[0]
-        return f"`{option}{best}`; the server names {', '.join(f'`{one}`' for one in values)}"
-    known = {*completion_create_params.CompletionCreateParamsBase.__annotations__, *_OF_SERVERS}
-    if name not in known and (similar := nearest(name, known, 1)):
+        return f"`{option}{best}`; the server names {', '.join(f'`{word}`' for word in values)}"
+    valid = {*completion_create_params.CompletionCreateParamsBase.__annotations__, *_OF_SERVERS}
+    if name not in valid and (similar := nearest(name, valid, 1)):
         return f"did you mean `{similar[0]}`?"
     return f"leave out `{name}`, or see which values the server takes"
 

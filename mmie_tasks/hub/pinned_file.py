@@ -30,7 +30,7 @@ class Pin:
         return hashlib.sha256(content).hexdigest() == self.sha256
 
     def read(self, path: Path) -> bytes:
-        """The first bytes of a local file, twice the pinned size at most: enough to tell it apart."""
+        """The first bytes of a local file: twice the pinned size shows that it is another."""
         with path.open("rb") as file:
             return file.read(2 * self.size_bytes)
 

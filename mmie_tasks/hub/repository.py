@@ -50,9 +50,9 @@ def download_plan(
 ) -> DownloadPlan:
     """The files of a revision that are not in the Hub's cache. Nothing is downloaded.
 
-    One file is requested by its header, so that a gated repository is noticed. Files in the folder
-    `unpacked` are assumed to be as large as their archives: they are images, which gzip does not
-    compress.
+    The metadata of one file are requested, so that a gated repository is noticed. Files in the
+    folder `unpacked` are assumed to be as large as their archives: they are images, which gzip does
+    not compress.
 
     Raises:
         OSError: The Hub refuses or does not answer: one of the errors of `download_errors`.

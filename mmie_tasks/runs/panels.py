@@ -19,11 +19,11 @@ def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
     names = max((signature.judge_names for signature in task_run.signatures), key=len, default=[])
     by_judge = {}
     for index, name in enumerate(names):
-        asked = [sample for sample in task_run.samples if len(sample.members) > index]
-        verdicts = [sample.members[index].verdicts for sample in asked]
+        samples = [sample for sample in task_run.samples if len(sample.members) > index]
+        verdicts = [sample.members[index].verdicts for sample in samples]
         judged = (
             replace(s, official=v.official, robust=v.robust, expected=v.expected)
-            for s, v in zip(asked, verdicts, strict=True)
+            for s, v in zip(samples, verdicts, strict=True)
         )
         by_judge[name] = replace(task_run, samples=tuple(judged))
     return by_judge

@@ -20,7 +20,7 @@ class SavedResults:
     offset: float | None = None
     time_zone: str = ""
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # task, metric, value
-    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # task, texts of choices
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # task, choices
 
 
 def read_saved_results(log: Path) -> SavedResults:
