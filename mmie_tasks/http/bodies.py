@@ -20,7 +20,7 @@ def parse_json(content: bytes | str) -> object:
     try:
         parsed: object = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise UnusableBody(f"the server sent {len(content)} bytes that are not JSON") from error
+        raise UnusableBody(f"the server sent {len(content)} bytes that are no JSON") from error
     return parsed
 
 
