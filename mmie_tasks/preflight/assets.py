@@ -94,8 +94,8 @@ def is_writable(path: Path) -> bool:
 def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
     """What a run would download, and the results of the checks of the other assets.
 
-    A check of several assets, such as the archives of one dataset, runs once, if none of
-    them has to be downloaded. The checks of an asset end with the first problem.
+    A check of several assets, such as the archives of one dataset, runs once, if none of them has
+    to be downloaded. The checks of an asset end with the first problem.
     """
     planned = [plan_asset(asset) for asset in assets]
     missing = [entry for entry in planned if not entry.is_here and entry.asset.origin == "hub"]

@@ -18,9 +18,9 @@ from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of
 
-_MIN_SAME = 3
-_MIN_SHARE, _MIN_SHARE_OF_WORDS = 0.005, 0.05  # of the answers; of one or two words
-# A letter, yes or no, a word with a number; and "the answer is ...".
+_MIN_SAME = 3  # answers with the same short text
+_MIN_SHARE, _MIN_SHARE_OF_WORDS = 0.005, 0.05  # of the answers; for a text of one or two words
+# Usual short texts: a letter, yes or no, a word with a number, and "the answer is ...".
 _USUAL = re.compile(
     r"[a-z]|yes|no|true|false|\S*\d\S*(?: \S+)?"
     r"|(?:the )?(?:\w+ )?(?:answer|option|choice)(?: is|:).*"
