@@ -1,9 +1,8 @@
-"""The command ``mmie-tasks``: its own commands; those of lmms-eval are passed on."""
+"""The command ``mmie-tasks``: its own commands, and those of lmms-eval, which it passes on."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -12,24 +11,25 @@ from typing import TypeAlias
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.suggestions import nearest
 
-RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
+_RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
 
-Returns the text to print, or, if the command has printed its text already, the exit status.
-Raises a `MmieTasksError`, which ends the process with its message and status 1.
+It returns the text to print, or, if it has printed its text already, the exit status. A
+`MmieTasksError` ends the process with its message and status 1.
 """
 
 
-RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
+_RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
     "rejudge": (
         "runner.rejudge:run",
         "judge a saved run again, by another judge or where its judge failed",
     )
 }
-"""Commands that evaluate: their module and function, and a line of ``mmie-tasks --help``."""
+"""Commands that evaluate: module and function of each, and its line of ``mmie-tasks --help``."""
 
-RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
+_RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("cli:_report", "scores, charts and every sample, in one HTML file"),
     "table": ("cli:_table", "models by benchmarks, as Markdown, CSV or LaTeX"),
     "compare": ("results.compare.command:run", "whether one tested model is better than another"),
@@ -49,7 +49,7 @@ RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 
-SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
+_SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
     "doctor": (
         "cli:_doctor",
         "check whether a run can start: packages, model, disk, data, prompts, judges",
@@ -63,7 +63,7 @@ SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
     "path": ("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
 
-COMMANDS = {**RUN_COMMANDS, **RESULT_COMMANDS, **SETUP_COMMANDS}
+COMMANDS = {**_RUN_COMMANDS, **_RESULT_COMMANDS, **_SETUP_COMMANDS}
 
 
 def _help_lines(commands: Mapping[str, tuple[str, str]]) -> str:
@@ -77,14 +77,14 @@ MMIE, MileBench, MIA-Bench and OpenING for lmms-eval, scored as their papers sco
 
 Run:
   eval        evaluate a model: `lmms-eval eval` with our tasks, and with `--judge`
-{_help_lines(RUN_COMMANDS)}
+{_help_lines(_RUN_COMMANDS)}
   tasks list  list the tasks of lmms-eval and ours
 
 Look at results that were saved with `--output_path` and `--log_samples`:
-{_help_lines(RESULT_COMMANDS)}
+{_help_lines(_RESULT_COMMANDS)}
 
 Set up:
-{_help_lines(SETUP_COMMANDS)}
+{_help_lines(_SETUP_COMMANDS)}
 
 `mmie-tasks COMMAND --help` shows the options of a command, `mmie-tasks --version` the version.
 All other commands of lmms-eval work as well: `mmie-tasks models`, `mmie-tasks power`, ...
@@ -95,8 +95,8 @@ All other commands of lmms-eval work as well: `mmie-tasks models`, `mmie-tasks p
 def main() -> None:
     """Run ``sys.argv``.
 
-    The exit status is 0, or 1 for an error or a failed evaluation, 2 for an invalid command line,
-    or 130 after Ctrl-C.
+    The exit status is 1 for an error or a failed evaluation, 2 for an invalid command line, 130
+    after Ctrl-C, else 0.
     """
     if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
         os.environ.setdefault("LOGURU_COLORIZE", "no")  # before loguru is imported, which reads it
@@ -132,10 +132,10 @@ def _run_command(name: str, arguments: Sequence[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def load_command(name: str) -> RunCommand:
+def load_command(name: str) -> _RunCommand:
     """Import the function that runs a command."""
     module, _, function = COMMANDS[name][0].partition(":")
-    run: RunCommand = getattr(import_module(f"mmie_tasks.{module}"), function)
+    run: _RunCommand = getattr(import_module(f"mmie_tasks.{module}"), function)
     return run
 
 
@@ -182,16 +182,13 @@ def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def _run_lmms_eval(arguments: Sequence[str]) -> None:
-    """Run lmms-eval in this process, with the judges of ``--judge``.
-
-    As for lmms-eval, a command line that begins with an option is an evaluation.
-    """
+    """Run lmms-eval in this process, with the judges of ``--judge``."""
     from mmie_tasks.benchmarks.registry import require_judged
     from mmie_tasks.judges.flags import judge_options_help, split_eval_arguments
     from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
     name = arguments[0]
-    if name != "eval" and not name.startswith("-"):
+    if name != "eval" and not name.startswith("-"):  # lmms-eval evaluates without a command, too
         if (commands := runner_commands()) and name not in commands:
             _stop_at_unknown_command(name, commands)
         raise SystemExit(run_lmms_eval())
@@ -210,8 +207,8 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
 
 
 def _stop_at_unknown_command(name: str, runner_commands: Collection[str]) -> None:
-    nearest = difflib.get_close_matches(name, [*COMMANDS, *sorted(runner_commands)], 1)
-    suggestion = f" Did you mean `{nearest[0]}`?" if nearest else ""
+    similar = nearest(name, [*COMMANDS, *runner_commands], 1)
+    suggestion = f" Did you mean `{similar[0]}`?" if similar else ""
     ours, theirs = ", ".join(COMMANDS), ", ".join(sorted(runner_commands))
     sys.stderr.write(
         f"There is no command `{name}`.{suggestion}\n\n"

@@ -1,152 +1,78 @@
 """What packages that add a benchmark, a judge or a model may rely on; see the guides.
 
-Each name is imported when it is first used. Nothing inside this package imports this module.
+Nothing inside this package imports this module.
 
 >>> from mmie_tasks.extend import Scored
 >>> Scored(4).points
 4
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:  # `as` makes a name public for type checkers
-    from mmie_tasks.answers.content_json import write_answer as write_answer
-    from mmie_tasks.answers.failures import NOT_TEXT as NOT_TEXT
-    from mmie_tasks.answers.failures import failure_of as failure_of
-    from mmie_tasks.benchmarks.benchmark import Benchmark as Benchmark
-    from mmie_tasks.benchmarks.benchmark import Doc as Doc
-    from mmie_tasks.benchmarks.benchmark import Environment as Environment
-    from mmie_tasks.benchmarks.benchmark import Prepared as Prepared
-    from mmie_tasks.benchmarks.benchmark import PublishedRow as PublishedRow
-    from mmie_tasks.core.errors import AnswersUnusable as AnswersUnusable
-    from mmie_tasks.core.errors import DataBroken as DataBroken
-    from mmie_tasks.core.errors import DataMissing as DataMissing
-    from mmie_tasks.core.errors import MmieTasksError as MmieTasksError
-    from mmie_tasks.core.errors import SettingWrong as SettingWrong
-    from mmie_tasks.core.messages import user_turn as user_turn
-    from mmie_tasks.core.verdict import Scored as Scored
-    from mmie_tasks.core.verdict import ScoreKind as ScoreKind
-    from mmie_tasks.core.verdict import Unscored as Unscored
-    from mmie_tasks.core.verdict import UnscoredReason as UnscoredReason
-    from mmie_tasks.core.verdict import Verdict as Verdict
-    from mmie_tasks.core.verdict import Verdicts as Verdicts
-    from mmie_tasks.http.sender import ReplyStore as ReplyStore
-    from mmie_tasks.hub.asset import Asset as Asset
-    from mmie_tasks.hub.asset import Check as Check
-    from mmie_tasks.hub.asset import DownloadPlan as DownloadPlan
-    from mmie_tasks.hub.run_images import ImageOpener as ImageOpener
-    from mmie_tasks.hub.run_images import check_images as check_images
-    from mmie_tasks.judges.base import Judge as Judge
-    from mmie_tasks.judges.base import JudgeError as JudgeError
-    from mmie_tasks.judges.base import JudgeMisconfigured as JudgeMisconfigured
-    from mmie_tasks.judges.base import JudgeRefused as JudgeRefused
-    from mmie_tasks.judges.base import JudgeRequest as JudgeRequest
-    from mmie_tasks.judges.base import JudgeUnavailable as JudgeUnavailable
-    from mmie_tasks.judges.base import Outcome as Outcome
-    from mmie_tasks.judges.base import OutOfBudget as OutOfBudget
-    from mmie_tasks.judges.base import ReplySchema as ReplySchema
-    from mmie_tasks.judges.base import RequestBroken as RequestBroken
-    from mmie_tasks.judges.base import RequestCounts as RequestCounts
-    from mmie_tasks.judges.base import RequestUnfit as RequestUnfit
-    from mmie_tasks.judging.batch import PendingSample as PendingSample
-    from mmie_tasks.judging.benchmark_judge import BenchmarkJudge as BenchmarkJudge
-    from mmie_tasks.judging.requests import GradedRequest as GradedRequest
-    from mmie_tasks.record.expected import expected_verdict as expected_verdict
-    from mmie_tasks.record.judgement import Judged as Judged
-    from mmie_tasks.record.judgement import Judgement as Judgement
-    from mmie_tasks.record.metrics import Metric as Metric
-    from mmie_tasks.record.metrics import Scale as Scale
-    from mmie_tasks.record.panel import Panel as Panel
-    from mmie_tasks.record.record import BadRecord as BadRecord
-    from mmie_tasks.record.record import Line as Line
-    from mmie_tasks.record.record import NoJudgeRequest as NoJudgeRequest
-    from mmie_tasks.record.record import PictureRecord as PictureRecord
-    from mmie_tasks.record.record import Record as Record
-    from mmie_tasks.record.record import answer_text as answer_text
-    from mmie_tasks.record.record import request_parts as request_parts
-    from mmie_tasks.record.reply import JudgeReply as JudgeReply
-    from mmie_tasks.record.reply import JudgeResult as JudgeResult
-    from mmie_tasks.record.reply import Usage as Usage
-    from mmie_tasks.record.rows import Row as Row
-    from mmie_tasks.record.rows import RunnerTable as RunnerTable
-    from mmie_tasks.record.rows import aggregation as aggregation
-    from mmie_tasks.record.rows import coverage as coverage
-    from mmie_tasks.record.sample import LoggedSample as LoggedSample
-    from mmie_tasks.record.sample import Needle as Needle
-    from mmie_tasks.record.segment import Segment as Segment
-    from mmie_tasks.record.segment import Segments as Segments
-    from mmie_tasks.record.segment import text_segments as text_segments
-    from mmie_tasks.record.signature import Signature as Signature
-    from mmie_tasks.record.signature import signature_text as signature_text
-    from mmie_tasks.record.text_facts import TextFacts as TextFacts
-
-_NAMES = {
-    "answers.failures": {"NOT_TEXT", "failure_of"},
-    "answers.content_json": {"write_answer"},
-    "benchmarks.benchmark": {"Benchmark", "Doc", "Environment", "Prepared", "PublishedRow"},
-    "core.errors": {
-        "AnswersUnusable",
-        "DataBroken",
-        "DataMissing",
-        "MmieTasksError",
-        "SettingWrong",
-    },
-    "core.messages": {"user_turn"},
-    "core.verdict": {"ScoreKind", "Scored", "Unscored", "UnscoredReason", "Verdict", "Verdicts"},
-    "http.sender": {"ReplyStore"},
-    "hub.asset": {"Asset", "Check", "DownloadPlan"},
-    "hub.run_images": {"ImageOpener", "check_images"},
-    "judges.base": {
-        "Judge",
-        "JudgeError",
-        "JudgeMisconfigured",
-        "JudgeRefused",
-        "JudgeRequest",
-        "JudgeUnavailable",
-        "OutOfBudget",
-        "Outcome",
-        "ReplySchema",
-        "RequestBroken",
-        "RequestCounts",
-        "RequestUnfit",
-    },
-    "judging.batch": {"PendingSample"},
-    "judging.benchmark_judge": {"BenchmarkJudge"},
-    "judging.requests": {"GradedRequest"},
-    "record.expected": {"expected_verdict"},
-    "record.judgement": {"Judged", "Judgement"},
-    "record.metrics": {"Metric", "Scale"},
-    "record.panel": {"Panel"},
-    "record.record": {
-        "BadRecord",
-        "Line",
-        "NoJudgeRequest",
-        "PictureRecord",
-        "Record",
-        "answer_text",
-        "request_parts",
-    },
-    "record.reply": {"JudgeReply", "JudgeResult", "Usage"},
-    "record.rows": {"Row", "RunnerTable", "aggregation", "coverage"},
-    "record.sample": {"LoggedSample", "Needle"},
-    "record.segment": {"Segment", "Segments", "text_segments"},
-    "record.signature": {"Signature", "signature_text"},
-    "record.text_facts": {"TextFacts"},
-}
-"""Module to what it provides; a test compares it with the imports for type checkers."""
-
-__all__ = sorted(name for names in _NAMES.values() for name in names)
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        for module, names in _NAMES.items():
-            if name in names:  # as `from module import name`, which also imports a submodule
-                return getattr(__import__(f"mmie_tasks.{module}", fromlist=[name]), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+from mmie_tasks.answers.content_json import write_answer as write_answer
+from mmie_tasks.answers.failures import NOT_TEXT as NOT_TEXT
+from mmie_tasks.answers.failures import failure_of as failure_of
+from mmie_tasks.benchmarks.benchmark import Benchmark as Benchmark
+from mmie_tasks.benchmarks.benchmark import Doc as Doc
+from mmie_tasks.benchmarks.benchmark import Environment as Environment
+from mmie_tasks.benchmarks.benchmark import Prepared as Prepared
+from mmie_tasks.benchmarks.benchmark import PublishedRow as PublishedRow
+from mmie_tasks.core.errors import AnswersUnusable as AnswersUnusable
+from mmie_tasks.core.errors import DataBroken as DataBroken
+from mmie_tasks.core.errors import DataMissing as DataMissing
+from mmie_tasks.core.errors import MmieTasksError as MmieTasksError
+from mmie_tasks.core.errors import SettingWrong as SettingWrong
+from mmie_tasks.core.messages import user_turn as user_turn
+from mmie_tasks.core.verdict import Scored as Scored
+from mmie_tasks.core.verdict import ScoreKind as ScoreKind
+from mmie_tasks.core.verdict import Unscored as Unscored
+from mmie_tasks.core.verdict import UnscoredReason as UnscoredReason
+from mmie_tasks.core.verdict import Verdict as Verdict
+from mmie_tasks.core.verdict import Verdicts as Verdicts
+from mmie_tasks.http.sender import ReplyStore as ReplyStore
+from mmie_tasks.hub.asset import Asset as Asset
+from mmie_tasks.hub.asset import Check as Check
+from mmie_tasks.hub.asset import DownloadPlan as DownloadPlan
+from mmie_tasks.hub.run_images import ImageOpener as ImageOpener
+from mmie_tasks.hub.run_images import check_images as check_images
+from mmie_tasks.judges.base import Judge as Judge
+from mmie_tasks.judges.base import JudgeError as JudgeError
+from mmie_tasks.judges.base import JudgeMisconfigured as JudgeMisconfigured
+from mmie_tasks.judges.base import JudgeRefused as JudgeRefused
+from mmie_tasks.judges.base import JudgeRequest as JudgeRequest
+from mmie_tasks.judges.base import JudgeUnavailable as JudgeUnavailable
+from mmie_tasks.judges.base import Outcome as Outcome
+from mmie_tasks.judges.base import OutOfBudget as OutOfBudget
+from mmie_tasks.judges.base import ReplySchema as ReplySchema
+from mmie_tasks.judges.base import RequestBroken as RequestBroken
+from mmie_tasks.judges.base import RequestCounts as RequestCounts
+from mmie_tasks.judges.base import RequestUnfit as RequestUnfit
+from mmie_tasks.judging.batch import PendingSample as PendingSample
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge as BenchmarkJudge
+from mmie_tasks.judging.requests import GradedRequest as GradedRequest
+from mmie_tasks.record.expected import expected_verdict as expected_verdict
+from mmie_tasks.record.judgement import Judged as Judged
+from mmie_tasks.record.judgement import Judgement as Judgement
+from mmie_tasks.record.metrics import Metric as Metric
+from mmie_tasks.record.metrics import Scale as Scale
+from mmie_tasks.record.panel import Panel as Panel
+from mmie_tasks.record.record import BadRecord as BadRecord
+from mmie_tasks.record.record import Line as Line
+from mmie_tasks.record.record import NoJudgeRequest as NoJudgeRequest
+from mmie_tasks.record.record import PictureRecord as PictureRecord
+from mmie_tasks.record.record import Record as Record
+from mmie_tasks.record.record import answer_text as answer_text
+from mmie_tasks.record.record import request_parts as request_parts
+from mmie_tasks.record.reply import JudgeReply as JudgeReply
+from mmie_tasks.record.reply import JudgeResult as JudgeResult
+from mmie_tasks.record.reply import Usage as Usage
+from mmie_tasks.record.rows import Row as Row
+from mmie_tasks.record.rows import RunnerTable as RunnerTable
+from mmie_tasks.record.rows import aggregation as aggregation
+from mmie_tasks.record.rows import coverage as coverage
+from mmie_tasks.record.sample import LoggedSample as LoggedSample
+from mmie_tasks.record.sample import Needle as Needle
+from mmie_tasks.record.segment import Segment as Segment
+from mmie_tasks.record.segment import Segments as Segments
+from mmie_tasks.record.segment import text_segments as text_segments
+from mmie_tasks.record.signature import Signature as Signature
+from mmie_tasks.record.signature import signature_text as signature_text
+from mmie_tasks.record.text_facts import TextFacts as TextFacts

@@ -68,7 +68,6 @@ IMPORTS_BY_STRING = (
     "benchmarks/registry.py",
     "core/options.py",  # factories of judges and drawers
     "cli.py",  # its table of commands
-    "extend.py",  # its table of names
 )
 """The only files that import a module whose name is computed."""
 

@@ -1,12 +1,11 @@
-"""Errors that stop a run before it starts: one class per action the user can take; and a sample
-that cannot be used, which stops none.
+"""Errors that stop a run before it starts, one class for each thing that the user can do.
 
 * MmieTasksError
   + DataMissing      data or access is missing: download it, or set where it is
   + DataBroken       data is unusable: repair it, or download it again
   + AnswersUnusable  saved answers cannot be matched to the samples: pass another path
   + SettingWrong     an option or environment variable is invalid: change it
-* BadSample          a row of a data file cannot be used: it is left out and counted
+* BadSample          a row of a data file cannot be used: becomes a DataBroken
 """
 
 from __future__ import annotations
@@ -53,9 +52,7 @@ class SettingWrong(MmieTasksError):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error that says something; the class of an error without words.
-
-    Of an error with a hint, that is the message.
+    """The first line of an error's text that is not blank; the class of an error without a text.
 
     >>> first_line(DataMissing("No folder `x`.", hint="`mkdir x`")), first_line(TimeoutError())
     ('No folder `x`.', 'TimeoutError')

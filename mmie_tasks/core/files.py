@@ -1,6 +1,4 @@
-"""Files on disk: our folders, atomic writes, locks between processes, free space and readable
-sizes.
-"""
+"""Files on disk: our folders, atomic writes, locks between processes, free space, sizes."""
 
 from __future__ import annotations
 
@@ -20,10 +18,7 @@ from loguru import logger
 def atomic_write(target: Path) -> Iterator[Path]:
     """A temporary path that replaces `target` in one step on success and is removed on failure.
 
-    Every writer has a temporary path of its own, so several processes may write the same target.
-
-    Raises:
-        OSError: The folder of `target` cannot be written.
+    Each has a name of its own, so several processes may write the same target.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
@@ -38,13 +33,7 @@ def atomic_write(target: Path) -> Iterator[Path]:
 def file_lock(lock_file: Path, activity: str) -> Iterator[None]:
     """Hold a lock between processes; the system releases it when its holder dies.
 
-    Args:
-        lock_file: Created if missing, and left behind empty.
-        activity: What the current holder is doing, for the log line of a process that waits:
-            ``downloading `data.json```.
-
-    Raises:
-        OSError: The file cannot be written.
+    The file stays. A process that waits logs the activity: ``downloading `data.json```.
     """
     lock = FileLock(lock_file)
     try:
@@ -61,14 +50,8 @@ def file_lock(lock_file: Path, activity: str) -> Iterator[None]:
 def create_folder_once(destination: Path, fill: Callable[[Path], object], activity: str) -> None:
     """Create a folder completely or not at all, unless it exists; other processes wait meanwhile.
 
-    Args:
-        destination: The folder. If it exists, it is complete.
-        fill: Writes its contents into an empty folder beside it. A killed process leaves that one,
-            and the next deletes it.
-        activity: As for `file_lock`.
-
-    Raises:
-        OSError: The folder cannot be written.
+    `fill` writes into an empty folder, which then gets the name `destination`. A killed process
+    leaves that folder, and the next process deletes it. For `activity` see `file_lock`.
     """
     if destination.is_dir():
         return
@@ -87,7 +70,7 @@ def create_folder_once(destination: Path, fill: Callable[[Path], object], activi
 
 
 def file_status(path: Path) -> os.stat_result | None:
-    """What `os.stat` returns for a path; None if it does not exist, as `os.path.exists`."""
+    """What `os.stat` returns for a path; None if it does not exist."""
     try:
         return path.stat()
     except (OSError, ValueError):  # ValueError: a NUL, or characters no file name has
@@ -101,16 +84,12 @@ def nearest_existing(path: Path) -> Path:
 
 
 def free_bytes(path: Path) -> int:
-    """Free bytes on the disk that holds `path`, or would hold it.
-
-    Raises:
-        OSError: The file system does not report it.
-    """
+    """Free bytes on the disk that holds or would hold `path`."""
     return shutil.disk_usage(nearest_existing(path)).free
 
 
 def readable_size(size_bytes: float) -> str:
-    """A size for display in binary units; a unit is used from more than half of it.
+    """A size for display in binary units; sizes above half a unit are in that unit.
 
     >>> readable_size(3_974_906_269), readable_size(700 * 1024), readable_size(8204)
     ('3.7 GiB', '0.7 MiB', '8.0 KiB')
@@ -124,8 +103,7 @@ def readable_size(size_bytes: float) -> str:
 
 
 def json_problem(error: ValueError | RecursionError) -> str:
-    """Where and why a file is not JSON in UTF-8, as a clause, by the error of `json.loads` or
-    ``decode``.
+    """A clause that says where and why a text is not JSON in UTF-8.
 
     >>> try:
     ...     json.loads("[1,")
@@ -144,7 +122,7 @@ def json_problem(error: ValueError | RecursionError) -> str:
 
 
 def task_dir() -> Path:
-    """The folder with our task YAMLs: inside the wheel, or beside the package in a checkout."""
+    """The folder with our task YAMLs: inside the wheel, or next to the package in a checkout."""
     package = Path(__file__).resolve().parents[1]
     shipped = package / "task_yamls"
     return shipped if shipped.is_dir() else package.parent / "task_yamls"

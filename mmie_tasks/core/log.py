@@ -1,4 +1,4 @@
-"""What is logged: warnings that say what to do about them, and tracebacks without secrets."""
+"""Logs warnings with a hint, and tracebacks without secrets."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _EXTRA = "mmie_tasks_warning"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedWarning:
-    """A warning, and what to do about it; the hint is empty if it was logged without one."""
+    """A warning, and what to do about it; the hint may be empty."""
 
     message: str
     hint: str = ""
 
 
 def warn(message: str, *, hint: str) -> None:
-    """Log ``MESSAGE hint: HINT`` as a warning; `warning_of` gives both parts."""
+    """Log ``MESSAGE hint: HINT`` as a warning."""
     warning = LoggedWarning(message=message, hint=hint)
     bound = logger.opt(depth=1).bind(**{_EXTRA: warning})  # depth: the line names the caller
     bound.warning(f"{message} hint: {hint}")
 
 
 def warning_of(record: Record) -> LoggedWarning:
-    """The warning of a record of the log."""
+    """The warning in a record of loguru."""
     warning = record["extra"].get(_EXTRA)
     if isinstance(warning, LoggedWarning):
         return warning

@@ -11,10 +11,9 @@ if TYPE_CHECKING:
 
 
 def user_turn(parts: Iterable[str | Image.Image]) -> list[dict[str, object]]:
-    """One user message with text and images in their order, for the runner's chat models.
+    """One user message with texts and images in their order, for the runner's chat models.
 
-    Neighbouring texts become one. Images are opened ones: every chat model takes those, while
-    paths mean different things to different models.
+    Neighbouring texts become one. Images are opened, because not every chat model takes paths.
 
     >>> user_turn(["a ", "b"])
     [{'role': 'user', 'content': [{'type': 'text', 'text': 'a b'}]}]
@@ -31,8 +30,8 @@ def user_turn(parts: Iterable[str | Image.Image]) -> list[dict[str, object]]:
 def replace_surrogates(text: str) -> str:
     r"""The text with every lone surrogate replaced by U+FFFD.
 
-    A lone surrogate cannot be written as UTF-8: the runner would fail on it when it saves its
-    samples, after all the work, and no request can hold it.
+    A lone surrogate cannot be written as UTF-8: no request can contain it, and the runner would
+    fail when it saves its samples.
 
     >>> replace_surrogates("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"
     True

@@ -1,9 +1,8 @@
-"""What the functions of a task remember of samples, for one evaluation.
+"""What the functions of a task remember about samples during one evaluation.
 
 lmms-eval calls the functions that a task file names (``doc_to_messages``, ``process_results``) with
-a sample and nothing about the run, so what they remember is kept in their modules, for the whole
-process. The hooks have all of it forgotten when an evaluation begins: a process may evaluate
-several times.
+a sample and nothing about the run, so what they remember is in module variables. A process may
+evaluate several times: the hooks clear all memories when an evaluation begins.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from weakref import WeakSet
 
 T = TypeVar("T")
 
-_MEMORIES: WeakSet[RunMemory[Any]] = WeakSet()  # all of this process: see above
+_MEMORIES: WeakSet[RunMemory[Any]] = WeakSet()  # of this process
 
 
 class RunMemory(Generic[T]):
@@ -24,11 +23,11 @@ class RunMemory(Generic[T]):
         _MEMORIES.add(self)
 
     def remember(self, sample_id: str, value: T) -> None:
-        """Remember a value of a sample; it replaces an earlier one."""
+        """Remember the value of a sample, in place of an earlier one."""
         self._values[sample_id] = value
 
     def of(self, sample_id: str) -> T | None:
-        """The value of a sample; None if there is none."""
+        """The value of a sample, if there is one."""
         return self._values.get(sample_id)
 
     def forget(self) -> None:
@@ -37,6 +36,6 @@ class RunMemory(Generic[T]):
 
 
 def forget_last_run() -> None:
-    """Forget what is remembered of the evaluation before, in all memories of this process."""
+    """Clear all memories of this process."""
     for memory in list(_MEMORIES):
         memory.forget()

@@ -1,4 +1,4 @@
-"""Settings in environment variables, and whether this process is the first one of a run."""
+"""Settings in environment variables."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from mmie_tasks.core.errors import SettingWrong
 COVERAGE_SETTING = "MMIE_TASKS_MIN_COVERAGE"
 
 COVERAGE_FLOOR = 0.9
-"""Default: below this fraction of scored samples, no mean is reported."""
+"""The default: no mean is reported below this fraction of scored samples."""
 
 
 def coverage_floor(environment: Mapping[str, str]) -> float:
     """The fraction of scored samples below which no mean is reported, 0 to 1.
 
-    Args:
-        environment: Read: ``MMIE_TASKS_MIN_COVERAGE``; 0.9 if it is not set.
-
     Raises:
-        SettingWrong: It is not a number from 0 to 1.
+        SettingWrong: ``MMIE_TASKS_MIN_COVERAGE`` is not a number from 0 to 1.
 
     >>> coverage_floor({}), coverage_floor({"MMIE_TASKS_MIN_COVERAGE": "0.5"})
     (0.9, 0.5)
@@ -41,10 +38,10 @@ def coverage_floor(environment: Mapping[str, str]) -> float:
 def choice_setting(
     environment: Mapping[str, str], variable: str, default: str, other: str, *, hint: str
 ) -> str:
-    """The value of an environment variable that has one of two values.
+    """The value of an environment variable with two valid values.
 
     Raises:
-        SettingWrong: It has another value.
+        SettingWrong: The value is neither.
 
     >>> choice_setting({}, "MMIE_TASKS_ROWS", "main", "all", hint="`export MMIE_TASKS_ROWS=all`")
     'main'
@@ -58,10 +55,9 @@ def choice_setting(
 
 
 def is_first_process(environment: Mapping[str, str]) -> bool:
-    """Whether this process is the first or the only one of a run, and so the one that prints.
+    """Whether this process is the first or only one of a run: the one that prints.
 
-    Args:
-        environment: Read: ``RANK``, which launchers such as torchrun set.
+    Launchers such as torchrun set ``RANK``.
 
     >>> is_first_process({}), is_first_process({"RANK": "0"}), is_first_process({"RANK": "1"})
     (True, True, False)

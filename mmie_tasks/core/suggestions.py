@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, valid_names: Iterable[str], n: int = 3) -> list[str]:
-    """The valid names that are most similar to a misspelt one, in whatever case; empty if none is
-    similar.
+    """The valid names that are most similar to a misspelt one, ignoring case.
 
     >>> nearest("opnai", ["replay", "openai"]), nearest("MMIE", ["mmie"]), nearest("x", ["mmie"])
     (['openai'], ['mmie'], [])
@@ -18,14 +17,12 @@ def nearest(name: str, valid_names: Iterable[str], n: int = 3) -> list[str]:
 
 
 def did_you_mean(name: str, valid_names: Iterable[str]) -> str:
-    """The end of a hint: ``; did you mean `openai`?``, or nothing if no valid name is similar."""
+    """The end of a hint: ``; did you mean `openai`?``, or an empty text if no name is similar."""
     return "".join(f"; did you mean `{similar}`?" for similar in nearest(name, valid_names, 1))
 
 
 def valid_names_text(valid_names: Iterable[str], name: str) -> str:
-    """The valid names, those most similar to a misspelt one first, and whether the first was
-    meant.
-    """
+    """The valid names, the most similar ones first, and `did_you_mean`."""
     valid = sorted(valid_names)
     names = dict.fromkeys((*nearest(name, valid), *valid))
-    return f"{', '.join(f'`{one}`' for one in names)}{did_you_mean(name, valid)}"
+    return f"{', '.join(f'`{similar}`' for similar in names)}{did_you_mean(name, valid)}"

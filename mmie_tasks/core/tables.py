@@ -10,7 +10,7 @@ from tabulate import tabulate
 from mmie_tasks.core.wording import WIDTH
 
 _MAX_NAME = 60  # characters of an id or name in a table
-_MIN_WRAPPED = 16  # characters of a column that is wrapped, however wide the others are
+_MIN_WRAPPED = 16  # characters of a wrapped column, however wide the others are
 
 
 def table(
@@ -21,15 +21,10 @@ def table(
     *,
     wrap: bool = False,
 ) -> str:
-    """A table in Markdown, as wide as its cells.
+    """A table in Markdown, as wide as its cells, with notes below.
 
-    Args:
-        header: One title per column.
-        rows: Cells, ready to print: numbers are aligned, and not formatted again.
-        text_columns: How many columns, from the first, hold text; the rest hold numbers.
-        notes: Lines below the table, after a blank line.
-        wrap: Whether the first column continues on further lines where the table is wider than
-            `WIDTH`.
+    The first `text_columns` hold text; the rest hold numbers, which are aligned but not formatted.
+    `wrap` wraps the first column if the table is wider than `WIDTH`.
 
     >>> print(table(["judge", "MAE"], [["other", "1.250"]]))
     | judge   |   MAE |
@@ -58,7 +53,7 @@ NO_VALUE = "n/a"
 def percent_cell(
     value: float | None, interval: tuple[float, float] | None = None, decimals: int = 2
 ) -> str:
-    """A number, and both ends of its interval.
+    """A number, and both ends of its interval if it has one.
 
     >>> percent_cell(48.1), percent_cell(48.1, (40, 56.25)), percent_cell(None)
     ('48.10', '48.10 [40.00, 56.25]', 'n/a')
@@ -82,6 +77,6 @@ def signed_cell(value: float | None, interval: tuple[float, float] | None = None
 
 
 def short_name(name: str) -> str:
-    """An id or name for a cell, without characters that could move a terminal's cursor."""
+    """An id or name for a cell, shortened, without characters that control a terminal."""
     name = name if name.isprintable() else ascii(name)
     return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"

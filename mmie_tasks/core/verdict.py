@@ -44,19 +44,15 @@ class Unscored:
 Verdict: TypeAlias = Scored | Unscored
 
 ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
-"""Which of the `Verdicts` on one answer a score is made of."""
+"""Which of the `Verdicts` on one answer a score is computed from."""
 
 ALL_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
 
 READER_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
-"""The scores that a reader gives. The expected score is a mean over probabilities, which not every
-judge reports.
-"""
+"""The scores that a reader gives. The expected score needs a judge that reports probabilities."""
 
 NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
-"""The expected verdict where the judge reports no probabilities of digits, and of a benchmark that
-asks for none.
-"""
+"""The expected verdict if the judge reports no probabilities, or the benchmark asks for none."""
 
 _SAME = 1e-9  # points closer than this are equal: fractions computed in two ways
 
@@ -77,11 +73,11 @@ def differ(one: Verdict, other: Verdict) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """The official and the robust verdict on one answer, on the benchmark's own scale.
+    """The verdicts on one answer, on the benchmark's own scale.
 
     Attributes:
-        official: As the official script reads the reply or answer.
-        robust: As it was evidently meant.
+        official: What the official script reads in the reply or answer.
+        robust: What the reply or answer evidently means.
         expected: The mean of the points under the judge's probabilities, at the position of the
             official score.
         entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
@@ -98,12 +94,12 @@ class Verdicts:
 
     @classmethod
     def unscored(cls, reason: UnscoredReason, detail: str) -> Verdicts:
-        """Unscored in every way, for a reason outside the text that the readers read."""
+        """No score of any kind, for a reason that does not depend on a reader."""
         verdict = Unscored(reason, detail)
         return cls(official=verdict, robust=verdict, expected=verdict)
 
     def verdict(self, kind: ScoreKind) -> Verdict:
-        """The official, robust or expected verdict."""
+        """The verdict of this kind."""
         return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
 
     @property

@@ -1,4 +1,4 @@
-"""Numbers, names and paragraphs as people read them in messages."""
+"""Numbers, names and paragraphs for messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTH = 100
 
 
 def wrapped(text: str) -> str:
-    """A paragraph in lines of `WIDTH` characters at most."""
+    """A paragraph in lines of at most `WIDTH` characters."""
     return textwrap.fill(text, WIDTH, break_on_hyphens=False)
 
 
@@ -25,7 +25,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun in English: ``categories`` of ``category``."""
+    """The plural of a noun: ``categories`` for ``category``."""
     return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
@@ -40,7 +40,7 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def numbered_names(names: Sequence[str]) -> list[str]:
-    """The names, those that occur several times with a number.
+    """The names, with a number after each that occurs several times.
 
     >>> numbered_names(["a", "b", "a"])
     ['a (1)', 'b', 'a (2)']

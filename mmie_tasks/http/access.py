@@ -1,5 +1,5 @@
-"""How a server is reached: its address and key, from options and the environment, and what of them
-is secret.
+"""How a server is reached: its address and key, from options and the environment, and which parts
+are secret.
 """
 
 from __future__ import annotations
@@ -30,54 +30,50 @@ ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
 class Access:
     """The server of a model, and how a client reaches it.
 
-    Attributes:
-        service: The subject of messages: ``The judge `gpt-4o```.
-        base_url: Its address, without a route. A query is sent with every request.
-        api_version: Azure's.
-        key_variables: The environment variables that may hold the key, in order of precedence.
-        timeout_s: Seconds that one attempt may take.
-        shared_variable: The environment variable that holds the address, if other programs read
-            it, too; empty for an option, a variable for judges alone, and the default.
+    A query in `base_url` is sent with every request. `shared_variable` is the environment variable
+    that holds the address, if other programs read it, too.
     """
 
-    service: str
-    base_url: str = field(repr=False)  # may hold a password
+    service: str  # the subject of messages: The judge `gpt-4o`
+    base_url: str = field(repr=False)  # without a route; may hold a password
     api_type: ApiType = "openai"
     api_version: str = ""
     api_key: str | None = field(repr=False)
-    key_variables: tuple[str, ...]
-    timeout_s: float
+    key_variables: tuple[str, ...]  # that may hold the key, in order of precedence
+    timeout_s: float  # of one attempt
     shared_variable: str = ""
 
     @property
     def address(self) -> str:
-        """The `public_address` of the server."""
-        return public_address(self.base_url)
+        """The server's address for messages: without user, password and query."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     @property
     def is_at_azure(self) -> bool:
-        """Whether the server is at Azure, whose days of shutdown are its own."""
+        """Whether the server is at Azure, which shuts models down on days of its own."""
         return self.api_type == "azure" or f".{_host(self.base_url)}".endswith(_AZURE_DOMAIN)
 
     @property
     def foreign_host(self) -> str | None:
-        """The host, without port, where any model may have a provider's model's name; None if it is
-        the provider's own.
+        """The host, without port; None for the provider's own.
+
+        A model at a foreign host may be any model, whatever its name.
         """
         host = _host(self.base_url)
         return None if f".{host}".endswith(_PROVIDER_DOMAINS) else host
 
     @property
     def storage_name(self) -> str | None:
-        """`storage_name` of a server that is not the provider's own; None for that one."""
+        """The function `storage_name` of the address; None for the provider's own server."""
         return None if self.foreign_host is None else storage_name(self.base_url)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no message may contain: the key, and password and query of the address; also
-        URL-quoted and unquoted, and in base64 as they are sent.
+        """What no message may contain: the key, and password and query of the address.
 
-        The longest first, as one may be part of another.
+        They are also listed URL-quoted and unquoted, and in base64 as they are sent. The longest
+        is first, since one may be part of another.
         """
         parts = urlsplit(self.base_url)
         credentials = (basic_credentials(self.base_url) or "").rstrip("=")
@@ -92,17 +88,17 @@ class Access:
 
     @property
     def needs_key(self) -> bool:
-        """Whether the server is certain to require a key: the provider's."""
+        """Whether the server certainly requires a key: the provider's does."""
         return self.api_type == "azure" or self.foreign_host is None
 
     @property
     def key_hint(self) -> str:
-        """What to do about a key that a server denies."""
+        """What to do if the server denies the key."""
         names = ", ".join(f"`{name}`" for name in self.key_variables)
         return f"correct the key; the first of these that is set is used: {names}"
 
     def missing_key(self, error: type[ErrorT]) -> ErrorT | None:
-        """An error of this class if a key is required and no variable holds one."""
+        """Returns an error of this class if a key is required and no variable holds one."""
         if self.api_key is not None or not self.needs_key:
             return None
         names = ", ".join(f"`{name}`" for name in self.key_variables)
@@ -112,21 +108,11 @@ class Access:
         )
 
 
-def public_address(url: str) -> str:
-    """An address for messages: without user, password and query.
-
-    >>> public_address("https://me:word@host:8000/v1?key=1")
-    'https://host:8000/v1'
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
 def server_name(url: str) -> str:
     """A server's host, port and path, the same for all ways to write its address.
 
-    A default port is left out, and so is ``/v1`` at the end of the path. ``localhost`` and
-    ``0.0.0.0`` are ``127.0.0.1``.
+    A default port and a ``/v1`` at the end are left out; ``localhost`` and ``0.0.0.0`` become
+    ``127.0.0.1``.
 
     >>> [server_name(url) for url in ("http://LocalHost:8000/v1/", "https://host:443/other/v1")]
     ['127.0.0.1:8000', 'host/other']
@@ -139,16 +125,16 @@ def server_name(url: str) -> str:
 
 
 def storage_name(url: str) -> str | None:
-    """What of an address is in the keys of stored replies, pictures and texts, next to the host.
+    """The part of an address in the keys of stored replies, images and texts, next to the host.
 
-    That is the `server_name` if it has a port: the servers of one machine may have other weights
-    under one name. None without a port: its keys are from when they held the host alone.
+    It is the `server_name` of an address with a port: two servers of one machine may have different
+    weights under one name. It is None without a port, since older keys hold only the host.
     """
     return server_name(url) if _port(url) else None
 
 
 def _port(url: str) -> int | None:
-    """The port, if it is not the default one."""
+    """The port, unless it is the default one."""
     parts = urlsplit(url)
     return None if parts.port == _DEFAULT_PORTS.get(parts.scheme) else parts.port
 
@@ -174,11 +160,11 @@ def basic_credentials(url: str) -> str | None:
 def read_key(
     kind: str, option: str | None, variables: Sequence[str], environment: Mapping[str, str]
 ) -> str | None:
-    """The first key in the variables, which are that of the option ``api_key_env`` if it is given;
-    None if none is set.
+    """The key in the first of the variables that is set.
 
     Raises:
-        SettingWrong: The option's variable is not set, or the key cannot be sent.
+        SettingWrong: The variable of the option ``api_key_env`` is not set, or the key cannot be
+            sent.
     """
     api_key = first_of(environment, variables)
     if option is not None and api_key is None:
@@ -197,10 +183,10 @@ def read_key(
 
 
 def read_base_url(kind: str, text: str | None, api_type: ApiType = "openai") -> str:
-    """The address in a text, without route; OpenAI's own if it is None.
+    """The address in a text, without its route; OpenAI's own without a text.
 
     Raises:
-        SettingWrong: It is not an address or holds several, or is None and the server is at Azure.
+        SettingWrong: The text is not one address, or the address of a server at Azure is missing.
 
     >>> read_base_url("judge", "http://h/v1/chat/completions")
     'http://h/v1'
@@ -247,9 +233,7 @@ def first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None
 
 
 def cost_share_usd(max_cost_usd: float | None, environment: Mapping[str, str]) -> float | None:
-    """What one process may spend of the limit of a run, in US dollars: every process sends its own
-    requests.
-    """
+    """The share of one process in the cost limit of a run, in US dollars."""
     world_size = environment.get("WORLD_SIZE", "")
     processes = max(1, int(world_size) if world_size.isdecimal() else 1)
     return None if max_cost_usd is None else max_cost_usd / processes

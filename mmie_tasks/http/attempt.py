@@ -1,4 +1,4 @@
-"""What one attempt at a request gave: a reply, or a failure of a kind that decides what follows."""
+"""The result of one attempt at a request: a reply, or a failure whose kind decides what follows."""
 
 from __future__ import annotations
 
@@ -22,33 +22,20 @@ ReplyT = TypeVar("ReplyT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Success(Generic[ReplyT]):
-    """A reply, as the caller's `Endpoint.send` read it.
-
-    Attributes:
-        is_final: False if the request may get a better reply when it is sent again.
-        cost_usd: In US dollars; None if the price is unknown.
-        pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
-    """
+    """A reply, as the caller's `Endpoint.send` read it."""
 
     reply: ReplyT
-    is_final: bool = True
-    cost_usd: float | None = None
-    pause_s: float | None = None
+    is_final: bool = True  # False if the request may get a better reply when it is sent again
+    cost_usd: float | None = None  # None if the price is unknown
+    pause_s: float | None = None  # until the server's exhausted quota is reset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why an attempt brought no reply.
-
-    Attributes:
-        reason: For messages; holds no secret.
-        error: The server's error response, if there was one.
-        wait_s: Seconds that the server demands this request to wait.
-        pause_s: As in `Success`.
-    """
+    """Why an attempt brought no reply."""
 
     kind: FailureKind
-    reason: str
+    reason: str  # for messages, without secrets
     error: ServerError | None = None
-    wait_s: float | None = None
-    pause_s: float | None = None
+    wait_s: float | None = None  # the server demands that this request waits
+    pause_s: float | None = None  # see `Success`

@@ -1,4 +1,4 @@
-"""JSON that a server sent: nothing in it is certain to have the promised type."""
+"""JSON from a server, in which any value may have a type other than the promised one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from mmie_tasks.http.errors import UnusableBody
 
 MAX_COUNT = 10**11
-"""The largest number of tokens that is read from a server or an export of replies."""
+"""The largest token count that is accepted from a server or an export of replies."""
 
 
 def parse_json(content: bytes | str) -> object:
     """The JSON of a response.
 
     Raises:
-        UnusableBody: It is not JSON: cut off, a proxy's page, empty.
+        UnusableBody: The response is not JSON: it is cut off, empty, or a proxy's page.
     """
     try:
         parsed: object = json.loads(content)

@@ -1,8 +1,7 @@
 """Clients of the OpenAI SDK, and what their errors mean.
 
-The SDK's own retries are switched off: the only retries are those of `http.retries`. A query in a
-server's address is sent with every request. The SDK and its HTTP library log only warnings, as
-their other lines have the whole address.
+The SDK's own retries are switched off: the only retries are those of `http.retries`. The SDK and
+its HTTP library log only warnings, because their other lines contain the whole address.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from mmie_tasks.http.errors import ServerError, UnusableBody, read_server_error,
 from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s, wait_in_body_s
 
 MAX_BODY_BYTES = 4 * 2**20
-"""Limit of a reply, after decompression. A long one has some 100 KiB."""
+"""Limit of a decompressed reply. A long one has some 100 KiB."""
 
 ResultT = TypeVar("ResultT")
 
@@ -77,11 +76,11 @@ async def receive(
 ) -> tuple[bytes, float | None]:
     """The decompressed body of a response, and the seconds until an exhausted quota is reset.
 
-    The SDK's timeout applies to every piece of the response; this one to all of it.
+    The SDK's timeout applies to every piece of the response, this one to all of it.
 
     Raises:
-        UnusableBody: It is larger than the limit, or cannot be decompressed.
-        openai.OpenAIError: See `failure_from_error`; also what else is in `ATTEMPT_ERRORS`.
+        UnusableBody: The body is larger than the limit, or cannot be decompressed.
+        openai.OpenAIError: One of `ATTEMPT_ERRORS`; `failure_from_error` explains them.
         ConnectionError: The SDK raised an error of another library.
     """
 
@@ -108,9 +107,7 @@ async def receive(
 
 
 def run_in_thread(coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """The result of a coroutine, from an event loop in a thread of its own: in a notebook, a loop
-    is running in this one.
-    """
+    """The result of a coroutine, run in another thread: a notebook's thread has a loop already."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, coroutine).result()
 
@@ -119,7 +116,7 @@ def failure_from_error(error: BaseException, secrets: Sequence[str]) -> Failure:
     """What one of `ATTEMPT_ERRORS` means for the request."""
     match error:
         case openai.APIStatusError():
-            # Not the SDK's reading of the body, which knows only one shape of errors.
+            # The SDK reads only one form of error bodies.
             content, headers, now = error.response.content, error.response.headers, time.time()
             server_error = read_server_error(error.status_code, content, secrets)
             wait_s = retry_after_s(headers, now) or wait_in_body_s(content, now)
@@ -128,7 +125,7 @@ def failure_from_error(error: BaseException, secrets: Sequence[str]) -> Failure:
                 reason=str(server_error),
                 error=server_error,
                 wait_s=wait_s,
-                # A 429 that says how long to wait is not about every quota that is used up.
+                # A 429 that demands a wait is not about every quota that is used up.
                 pause_s=None
                 if error.status_code == 429 and wait_s is not None
                 else quota_reset_s(headers, now),

@@ -1,10 +1,11 @@
 """One server: how many requests it gets, and when.
 
-Its concurrency starts low and grows with every reply until the server first answers 429. Then the
-limit is the number of requests that it was serving at that moment, and grows by one per round
-(additive increase). Other errors do not lower the limit; they only cancel the growth of replies.
+Its concurrency starts low and grows with every reply until the server first answers 429. From then
+on the limit is the number of requests that it was serving at that moment, and grows by one per
+round (additive increase). Other errors do not lower the limit; they only cancel growth.
 
-It is paused after many failures in a row, and then gets one probe at a time (a circuit breaker).
+After many failures in a row the server is paused, and then gets one probe at a time (a circuit
+breaker).
 """
 
 from __future__ import annotations
@@ -20,24 +21,15 @@ START = 16
 """Requests in flight to a server before its limit is known."""
 
 FAILURES_BEFORE_PAUSE = 30
-"""Failures or denials in a row after which a server is paused. Fewer are chance if it fails every
-second time.
+"""Failures or denials in a row after which a server is paused. A server that fails every second
+time may have fewer in a row by chance.
 """
 
 
 class Endpoint(Generic[RequestT, ReplyT]):
     """A server, for one event loop. Every time is on that loop's clock.
 
-    Args:
-        send: Sends a request once, and reads the response.
-        ceiling: Most requests in flight.
-
-    Attributes:
-        served: Replies so far, other than errors.
-        replied_at: When it last replied.
-        denial: The reason of its last failure, if that was a denial.
-        paused_until: It gets no request before, as it demands.
-        demand: The longest wait that it has demanded, if that is too long, for messages.
+    `send` sends a request once and reads the response. At most `ceiling` requests are in flight.
     """
 
     def __init__(
@@ -49,11 +41,11 @@ class Endpoint(Generic[RequestT, ReplyT]):
     ) -> None:
         self.send = send
         self.in_flight = 0
-        self.served = 0
-        self.replied_at = -inf
-        self.denial: str | None = None
-        self.paused_until = -inf
-        self.demand = ""
+        self.served = 0  # replies that are not errors
+        self.replied_at = -inf  # the last time
+        self.denial: str | None = None  # the reason for the last failure, if that was a denial
+        self.paused_until = -inf  # the server demands no request before
+        self.demand = ""  # for messages: the longest demanded wait, if it is too long
         self._pace = pace
         self._ceiling = ceiling
         self._limit = float(min(START, ceiling))
@@ -72,11 +64,11 @@ class Endpoint(Generic[RequestT, ReplyT]):
 
     @property
     def on_probation(self) -> bool:
-        """Whether it was paused and has not replied since: it gets one probe at a time."""
+        """Whether the server was paused and has not replied since: it gets one probe at a time."""
         return self._pauses_in_a_row > 0
 
     def free_at(self) -> float:
-        """When it may get another request; infinite until a response arrives."""
+        """When the server may get another request; infinite while only a response can free it."""
         if self.in_flight >= self.limit:
             return inf
         return max(self.paused_until, self._rests_until)
@@ -93,7 +85,7 @@ class Endpoint(Generic[RequestT, ReplyT]):
         self._rests_until = -inf
 
     def grow(self, now: float) -> None:
-        """Note a reply other than an error: the limit may grow."""
+        """Note a reply that is not an error: the limit may grow."""
         self.served += 1
         self._note_first(replied=True)
         if self._failures_to_offset >= 1:
@@ -103,16 +95,11 @@ class Endpoint(Generic[RequestT, ReplyT]):
             self._limit = min(self._limit + step, float(self._ceiling))
 
     def throttle(self, now: float, wait_s: float | None, others: int, served: int) -> None:
-        """Note a 429: lower the limit to what the server was serving meanwhile.
+        """Note a 429: lower the limit to the number of requests that the server was serving.
 
-        These are the requests still in flight; or, where replies arrived in a wave before the 429,
-        those and the ones served since this one was sent, up to the number in flight at that time.
-
-        Args:
-            now: The time.
-            wait_s: The wait that the server demands, in seconds.
-            others: Other requests in flight when this one was sent.
-            served: The value of `served` at that time.
+        It was serving those still in flight; if replies arrived in a wave before the 429, also
+        those served since this request was sent, up to the number in flight at that time. `others`
+        (the other requests in flight) and `served` are of the time when it was sent.
         """
         self._was_throttled = True
         capacity = max(self.in_flight, min(others, self.in_flight + self.served - served))
@@ -122,13 +109,10 @@ class Endpoint(Generic[RequestT, ReplyT]):
             self.pause(now + wait_s)
 
     def fail(self, now: float, sent_at: float, denial: str | None = None) -> bool:
-        """Note a failure of a request sent at that time; ``denial`` is its reason if it is one.
+        """Note a failure, or the reason of a denial; returns whether the first pause begins.
 
         After `FAILURES_BEFORE_PAUSE` failures in a row the server is paused; every failed probe
         begins a longer pause.
-
-        Returns:
-            Whether the server has just stopped working: its first pause begins.
         """
         if denial is None:
             self._offset_growth()
@@ -146,12 +130,10 @@ class Endpoint(Generic[RequestT, ReplyT]):
         return self._pauses_in_a_row == 1
 
     def _offset_growth(self) -> None:
-        """Cancel the growth of the next reply.
-
-        A server that failed before the limit grew does not fail because of the limit: then an error
-        cancels only a part of a reply's growth, the square of the share of replies among its first
-        results. So where it goes on like that, at least three of four replies make the limit grow.
-        """
+        """Cancel the growth of the next reply, or a part of it."""
+        # A server that failed before the limit grew does not fail because of the limit: an error
+        # then cancels the square of the share of replies among its first results. If it goes on
+        # like that, at least three of four replies make the limit grow.
         self._note_first(replied=False)
         part = (sum(self._first_results) / len(self._first_results)) ** 2
         self._failures_to_offset = min(self._failures_to_offset + part, self._limit)

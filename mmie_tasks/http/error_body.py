@@ -1,6 +1,6 @@
-"""What an error body says, whatever its form: its message, and the parameter and code it names.
+"""Reads error bodies of any form: their message, and the parameter and code that they name.
 
-The forms are those of the page of judges, each with its source.
+The page of judges lists the forms, each with its source.
 """
 
 from __future__ import annotations
@@ -40,17 +40,11 @@ _MARKUP = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """What an error body says; any of it may be empty, and none of it is redacted.
+    """The texts of an error body. Each may be empty; none is redacted."""
 
-    Attributes:
-        message: The message closest to the cause: a gateway's own only if it quotes no other.
-        param: The parameter that the error names in a field.
-        code: The error's type if it has no code. The HTTP status is not a code.
-    """
-
-    message: str = ""
-    param: str = ""
-    code: str = ""
+    message: str = ""  # the one closest to the cause: a gateway's own only if it quotes no other
+    param: str = ""  # the parameter that the error names in a field
+    code: str = ""  # or else its type; not the HTTP status
 
 
 def read_error_body(body: object) -> ErrorBody:
@@ -131,7 +125,7 @@ def _quoted_object(text: str) -> object:
 
 
 def _code(value: object) -> str:
-    """A code; none for an HTTP status, a sentence or an address."""
+    """A code; empty for an HTTP status, a sentence or an address."""
     is_number = type(value) is int and abs(value) < 10**9
     text = str(value)[:_MAX_TEXT].strip() if is_number or isinstance(value, str) else ""
     return "" if _NO_CODE.fullmatch(text) else text
@@ -145,7 +139,7 @@ def _parameter(value: object) -> str:
 
 
 def _without_markup(text: str) -> str:
-    """The title of a page, or its words; any other text unchanged."""
+    """The title or the words of a page; any other text unchanged."""
     if (page := _PAGE.search(text)) is None:
         return text
     before, markup = text[: page.start()], text[page.start() :]

@@ -1,6 +1,4 @@
-"""What goes wrong with a server: what its error responses mean, without secrets, and bodies that
-cannot be used.
-"""
+"""Errors of servers: what an error response means, without secrets, and unusable bodies."""
 
 from __future__ import annotations
 
@@ -41,24 +39,17 @@ _SECRET_CHARACTERS = 6  # a shorter value is a version or a stand-in for a key: 
 
 
 class UnusableBody(Exception):
-    """A response is not what the API promises. A retry may help."""
+    """A response breaks the API's promise. A retry may help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerError:
-    """An error response. All texts may be empty.
+    """An error response. All texts may be empty."""
 
-    Attributes:
-        status: HTTP status.
-        code: The provider's error code in lower case, ``insufficient_quota``.
-        param: The parameter it concerns.
-        message: The server's message, cut to 200 characters, without keys.
-    """
-
-    status: int
-    code: str = ""
-    param: str = ""
-    message: str = ""
+    status: int  # of HTTP
+    code: str = ""  # the provider's, in lower case: `insufficient_quota`
+    param: str = ""  # the parameter that the error is about
+    message: str = ""  # the server's, cut to 200 characters, without keys
 
     def __str__(self) -> str:
         code = f" ({self.code})" if self.code else ""
@@ -67,7 +58,7 @@ class ServerError:
 
     @property
     def cause(self) -> str:
-        """Message and code, where there is no HTTP status."""
+        """Message and code, for errors without an HTTP status."""
         return f"{self.message} ({self.code})" if self.code else self.message
 
     @property
@@ -77,12 +68,12 @@ class ServerError:
 
     @property
     def is_quota(self) -> bool:
-        """Whether the account has no credit left, so that waiting does not help."""
+        """Whether the account has no credit left: waiting does not help."""
         return "insufficient_quota" in self.code or "billing" in self.code
 
     @property
     def is_key(self) -> bool:
-        """Whether the server denies the key; Gemini's does so by a 400."""
+        """Whether the server denies the key; Gemini's answers 400."""
         return self.status == 401 or (self.status < 500 and bool(_WRONG_KEY.search(self.message)))
 
     @property
@@ -134,7 +125,7 @@ def redact(text: str, secrets: Sequence[str] = ()) -> str:
 def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
     """A text without these secrets, what looks like a key, and passwords in addresses.
 
-    Secrets below 6 characters stay: without the letter `x`, a message would be unreadable.
+    Secrets of less than 6 characters stay: without each `x`, a message would be unreadable.
     """
     for secret in secrets:
         if len(secret) >= _SECRET_CHARACTERS:

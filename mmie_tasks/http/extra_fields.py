@@ -25,7 +25,7 @@ _OF_SERVERS = (
     *("chat_template_kwargs", "enable_thinking", "thinking", "reasoning", "provider", "models"),
     *("top_k", "min_p", "repetition_penalty", "mm_processor_kwargs", "safety_settings"),
 )
-"""Fields of vLLM, SGLang, DashScope, Anthropic, OpenRouter and Gemini that the SDK has not."""
+"""Fields of vLLM, SGLang, DashScope, Anthropic, OpenRouter and Gemini that the SDK lacks."""
 
 
 def read_extra_body(
@@ -33,15 +33,12 @@ def read_extra_body(
 ) -> str:
     """The option ``extra_body`` as canonical JSON: no blanks, keys in order; empty for no field.
 
-    Args:
-        kind: ``judge`` or ``writer``, for messages.
-        text: JSON, as it was typed.
-        computed: Fields that cannot be set so, to the option that sets each.
-        secrets: What it must not hold.
+    `kind` is ``judge`` or ``writer``. `computed` gives, for each field that cannot be set here, the
+    hint with the option that sets it.
 
     Raises:
-        SettingWrong: It is no JSON object, or holds a secret or a computed field; the message does
-            not repeat a value.
+        SettingWrong: The text is not a JSON object, or holds a secret or a computed field. The
+            message does not repeat a value.
 
     >>> read_extra_body("judge", '{"b": 1, "a": {"c": true}}', {})
     '{"a":{"c":true},"b":1}'
@@ -59,23 +56,25 @@ def read_extra_body(
             "`false` and `null`",
         )
     canonical = json.dumps(fields, sort_keys=True, separators=(",", ":")).replace("|", "\\u007c")
-    named = [name for name, value in _all_fields(fields) if value and isinstance(value, str)]
-    found = [name for name in named if _SECRET.search(name.lower().replace("-", "_"))]
-    if found or any(json.dumps(secret)[1:-1] in canonical for secret in secrets if len(secret) > 5):
+    text_fields = [name for name, value in _all_fields(fields) if value and isinstance(value, str)]
+    secret_names = [name for name in text_fields if _SECRET.search(name.lower().replace("-", "_"))]
+    long_secrets = [json.dumps(secret)[1:-1] for secret in secrets if len(secret) > 5]
+    if secret_names or any(secret in canonical for secret in long_secrets):
+        which = f", `{secret_names[0]}`" if secret_names else ""
         raise SettingWrong(
-            f"The {kind} option `extra_body` holds a secret{f', `{found[0]}`' if found else ''}: "
-            "options are written into logs and results.",
+            f"The {kind} option `extra_body` holds a secret{which}: options are written into "
+            "logs and results.",
             hint="`export OPENAI_API_KEY=...`, or name your variable with `api_key_env=NAME`",
         )
-    if taken := [name for name in fields if name in computed]:
-        raise SettingWrong(
-            f"The {kind} option `extra_body` cannot set `{taken[0]}`.", hint=computed[taken[0]]
-        )
+    for name in fields:
+        if name in computed:
+            message = f"The {kind} option `extra_body` cannot set `{name}`."
+            raise SettingWrong(message, hint=computed[name])
     return canonical if fields else ""
 
 
 def extra_fields(reasoning_effort: str, extra_body: str) -> dict[str, object]:
-    """The fields that both options add to a body; `extra_body` as `read_extra_body` returns it.
+    """The fields that both options add to a body; `extra_body` is what `read_extra_body` returned.
 
     >>> extra_fields("low", '{"top_k":1}')
     {'reasoning_effort': 'low', 'top_k': 1}
@@ -85,9 +84,7 @@ def extra_fields(reasoning_effort: str, extra_body: str) -> dict[str, object]:
 
 
 def refused_field(error: ServerError | None, fields: Mapping[str, object]) -> str | None:
-    """The added field, or the one inside it, that a server's error is about; None if it is about
-    something else.
-    """
+    """The added field, at any depth, that a server's error is about; None if there is none."""
     if error is None or error.status not in (400, 422) or error.is_content_filter:
         return None
     names = dict.fromkeys(name for name, _ in _all_fields(fields))
@@ -100,8 +97,7 @@ def refused_field(error: ServerError | None, fields: Mapping[str, object]) -> st
 
 
 def refusal_hint(name: str, fields: Mapping[str, object], error: ServerError) -> str:
-    """What to set in place of a field that a server refuses: the nearest value that it names, or
-    the nearest field.
+    """A hint on a field that a server refuses: the nearest value it names, or the nearest field.
 
     >>> error = ServerError(status=400, message="Supported values are: 'none', 'low' and 'high'.")
     >>> refusal_hint("reasoning_effort", {"reasoning_effort": "lov"}, error)
@@ -111,20 +107,20 @@ def refusal_hint(name: str, fields: Mapping[str, object], error: ServerError) ->
 
     value = str(dict(_all_fields(fields))[name])
     option = "reasoning_effort=" if name == "reasoning_effort" else f"{name}: "
-    lists = [re.findall(r"[\w-]+", found) for found in _VALUES.findall(error.message)]
-    values = [one for one in max(lists, key=len, default=[]) if one.lower() not in _NO_VALUES]
-    values = [one for one in dict.fromkeys(values) if one not in (name, value)]
+    lists = [re.findall(r"[\w-]+", words) for words in _VALUES.findall(error.message)]
+    values = [word for word in max(lists, key=len, default=[]) if word.lower() not in _NO_VALUES]
+    values = [word for word in dict.fromkeys(values) if word not in (name, value)]
     if len(values) > 1:
         best = (nearest(value, values, 1) or values)[0]
-        return f"`{option}{best}`; the server names {', '.join(f'`{one}`' for one in values)}"
-    known = {*completion_create_params.CompletionCreateParamsBase.__annotations__, *_OF_SERVERS}
-    if name not in known and (similar := nearest(name, known, 1)):
+        return f"`{option}{best}`; the server names {', '.join(f'`{word}`' for word in values)}"
+    valid = {*completion_create_params.CompletionCreateParamsBase.__annotations__, *_OF_SERVERS}
+    if name not in valid and (similar := nearest(name, valid, 1)):
         return f"did you mean `{similar[0]}`?"
     return f"leave out `{name}`, or see which values the server takes"
 
 
 def _all_fields(fields: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Names and values of all fields, also of objects inside."""
+    """Names and values of all fields, at any depth."""
     for name, value in fields.items():
         yield name, value
         for inner in value if isinstance(value, list) else [value]:
@@ -132,4 +128,4 @@ def _all_fields(fields: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

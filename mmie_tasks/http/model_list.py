@@ -7,14 +7,14 @@ import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import openai
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import warn
 from mmie_tasks.http import client as http_client
-from mmie_tasks.http.access import UNREACHABLE_HINT, Access
+from mmie_tasks.http.access import UNREACHABLE_HINT, Access, ErrorT
 from mmie_tasks.http.attempt import Failure
 from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.errors import ServerError, UnusableBody
@@ -23,19 +23,17 @@ from mmie_tasks.http.retirements import retirement_notice, shutdown_day
 _TIMEOUT_S = 10.0
 
 ModelList: TypeAlias = Mapping[str, date | None]
-"""Models by name, in the server's order, to the day on which it shuts them down, if it names one.
-"""
-
-ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
+"""Name of each model, in the server's order, to its day of shutdown, if the server names one."""
 
 
 def check_model_lists(
     access: Access, model: str, pauses_s: Sequence[float], error: type[ErrorT]
 ) -> None:
-    """Raise an error of this class without a key, or if the server cannot be used.
+    """Raise an error of this class if the server certainly cannot be used.
 
-    It certainly cannot be used if it denies the key, or cannot be reached after so many pauses. The
-    log warns of a model that is not in its list, or that will be shut down soon.
+    That is so if a required key is missing, if the server denies the key, or if it cannot be
+    reached after these pauses. The log warns of a model that is not in the server's list, or that
+    will be shut down soon.
     """
     if (missing_key := access.missing_key(error)) is not None:
         raise missing_key
@@ -49,14 +47,7 @@ def check_model_lists(
 def warn_of_retirement(
     access: Access, model: str, models: ModelList | Failure, today: date | None = None
 ) -> None:
-    """Log a warning of a model that was shut down, or will be soon: see `retirement_notice`.
-
-    Args:
-        access: Its server.
-        model: Its name.
-        models: Of its server, if they are known; the first day in them counts.
-        today: By default, today.
-    """
+    """Log the `retirement_notice` of a model; the first day in its server's list counts."""
     plain = _without_prefix(model)
     listed = {} if isinstance(models, Failure) else models
     days = [
@@ -107,9 +98,9 @@ def _problem(
 
 
 def announce_retirement(access: Access, model: str) -> None:
-    """Warn of a model that leaves as `warn_of_retirement`, by the list that comes in two seconds.
+    """Call `warn_of_retirement` with the list that the server sends within two seconds.
 
-    No server makes it fail, and without a key that is required, nothing is sent.
+    A server that fails is ignored. Nothing is sent if a required key is missing.
     """
     models: ModelList | Failure = {}
     if access.missing_key(MmieTasksError) is None:
@@ -119,10 +110,10 @@ def announce_retirement(access: Access, model: str) -> None:
 
 
 def check_listed(access: Access, model: str, error: type[ErrorT], hint: str) -> None:
-    """Raise an error of this class if the server has a list of models without this one.
+    """Raise an error of this class if the server's list of models lacks this one.
 
-    Prefixes (``openai/gpt-4o``) and tags (``qwen3:latest``) of names do not count. A list with a
-    wildcard, as gateways have them, names any model.
+    Prefixes (``openai/gpt-4o``) and tags (``qwen3:latest``) are ignored. A gateway's list with a
+    wildcard names any model.
     """
     access = replace(access, timeout_s=min(_TIMEOUT_S, access.timeout_s))
     names = http_client.run_in_thread(_models_after_retries(access, ()))
@@ -143,9 +134,9 @@ def _without_prefix(model: str) -> str:
 
 
 async def list_models(client: openai.AsyncOpenAI, access: Access) -> ModelList | Failure:
-    """The models that a server lists; none if it takes long or sends something else.
+    """The models that a server lists; a failure if it cannot be reached or answers with an error.
 
-    A failure if it cannot be reached, or answers with an error.
+    There are none if it is slow or sends something else.
     """
     try:
         content, _ = await http_client.receive(
@@ -164,7 +155,5 @@ async def list_models(client: openai.AsyncOpenAI, access: Access) -> ModelList |
 
 
 def nearest_names(model: str, names: Collection[str]) -> list[str]:
-    """The names, at most five, that are most similar to a model's; the first ones if none is
-    similar.
-    """
+    """The five names most similar to a model's; the first five if none is similar."""
     return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or list(names)[:5]

@@ -10,25 +10,15 @@ from math import inf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Waiting times in seconds. Tests shorten them.
+    """Waiting times in seconds. Tests shorten them."""
 
-    Attributes:
-        base_s: The longest wait before the second attempt; doubles before every further one.
-        cap_s: The longest wait of all, unless a server demands a longer one.
-        short_cap_s: The longest wait of a request that fails on a server that works.
-        busy_cap_s: The same after a 429.
-        no_growth_s: How long the concurrency does not grow after a 429.
-        check_s: The waits between the attempts of a check before a run.
-        fraction: Chooses between no wait and the longest one: a number from 0 to 1.
-    """
-
-    base_s: float = 0.5
-    cap_s: float = 30.0
-    short_cap_s: float = 0.25
-    busy_cap_s: float = 1.0
-    no_growth_s: float = 5.0
-    check_s: tuple[float, ...] = (0.5, 1.0, 1.5)
-    fraction: Callable[[], float] = random.random
+    base_s: float = 0.5  # longest wait before the second attempt; doubles before every further one
+    cap_s: float = 30.0  # longest wait of all, unless a server demands a longer one
+    short_cap_s: float = 0.25  # longest wait of a request that fails while its server works
+    busy_cap_s: float = 1.0  # longest wait after a 429
+    no_growth_s: float = 5.0  # how long the concurrency does not grow after a 429
+    check_s: tuple[float, ...] = (0.5, 1.0, 1.5)  # between the attempts of a check before a run
+    fraction: Callable[[], float] = random.random  # the share of the longest wait, 0 to 1
 
     def wait_s(self, attempts: int, cap_s: float = inf) -> float:
         """The wait after this many failed attempts, with full jitter."""

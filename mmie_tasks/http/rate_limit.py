@@ -1,4 +1,4 @@
-"""The waits that servers demand: in headers, fields and words."""
+"""Reads the waits that servers demand in headers, fields and words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from math import inf
 
 LONGEST_WAIT_S = 900.0
-"""A run does not wait longer than that for a server, unless the patience is longer."""
+"""A run does not wait longer than this for a server, unless its patience is longer."""
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = (
@@ -43,9 +43,7 @@ _LATEST_IN_SECONDS = 1e11  # a larger Unix time is in milliseconds
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """The wait in seconds that a response demands; None if it demands none.
 
-    Args:
-        headers: Names in lower case, or in any case if the mapping ignores it.
-        now: Seconds since 1970.
+    Headers have names in lower case, unless the mapping ignores case; `now` is in Unix seconds.
 
     >>> retry_after_s({"retry-after": "2"}, 0.0), retry_after_s({"retry-after-ms": "120"}, 0.0)
     (2.0, 0.12)
@@ -58,7 +56,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 def wait_in_body_s(body: bytes, now: float) -> float | None:
     """The wait in seconds that the body of an error demands; None if it demands none.
 
-    A field counts before words: Gemini's ``retryDelay``, ``retry_after``. Then the reset of an
+    A field (Gemini's ``retryDelay``, ``retry_after``) comes first, then words, then the reset of an
     exhausted quota in headers that a gateway quotes (OpenRouter).
 
     >>> wait_in_body_s(b'{"error": {"message": "Please try again in 6m0s."}}', 0.0)
@@ -76,10 +74,9 @@ def wait_in_body_s(body: bytes, now: float) -> float | None:
 
 
 def quota_reset_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds until an exhausted quota is reset; None if quota is left, or if its reset is not
-    known.
+    """Seconds until an exhausted quota is reset; None if quota is left or the time is unknown.
 
-    A quota is any pair of headers such as ``x-ratelimit-remaining-tokens`` and
+    A quota is a pair of headers such as ``x-ratelimit-remaining-tokens`` and
     ``x-ratelimit-reset-tokens``, or ``anthropic-ratelimit-tokens-remaining`` and ``-reset``.
 
     >>> used_up = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}
@@ -97,8 +94,8 @@ def quota_reset_s(headers: Mapping[str, str], now: float) -> float | None:
 def duration_s(text: str, now: float) -> float | None:
     """A duration in the notation of headers or of messages, in seconds; None for other text.
 
-    Instead, the end may be given: as a Unix time in seconds or milliseconds, or as a date of HTTP
-    or ISO 8601. One that has passed counts as none.
+    The text may also be the end of the wait: a Unix time in seconds or milliseconds, or a date of
+    HTTP or ISO 8601. An end in the past gives None.
 
     >>> [duration_s(text, 0.0) for text in ("1s", "6m0s", "120ms", "2 hours and 1 minute", "soon")]
     [1.0, 360.0, 0.12, 7260.0, None]
@@ -127,18 +124,13 @@ def duration_s(text: str, now: float) -> float | None:
 
 
 def demand_text(wait_s: float, longest_s: float) -> str:
-    """A demanded wait for messages, with local time and length.
-
-    Args:
-        wait_s: Seconds.
-        longest_s: How long a run waits; a longer wait is said to be too long.
-    """
+    """A clause for messages: until when, how long, and whether that is longer than a run waits."""
     text = f"it demands a wait until {local_time(wait_s)} ({_length(wait_s)})"
     return f"{text}, longer than `patience={longest_s:g}`" if wait_s > longest_s else text
 
 
 def local_time(wait_s: float) -> str:
-    """The local time after a wait: ``14:05 CET``, on another day with the date."""
+    """The local time after a wait: ``14:05 CET``, with the date if it is on another day."""
     now = datetime.now(timezone.utc)
     try:
         moment = (now + timedelta(seconds=wait_s)).astimezone()
@@ -159,7 +151,7 @@ def _length(wait_s: float) -> str:
 
 
 def _header(field: str) -> str:
-    """The name of the header that means the same as a field."""
+    """The header with the meaning of a field."""
     name = field.lower().replace("_", "-").replace(" ", "-")
     if not name.startswith("retry"):
         return name
@@ -173,7 +165,7 @@ def _part_s(number: str, unit: str) -> float:
 
 
 def _wait_s(number: float, now: float) -> float | None:
-    """The wait that a number means: so many seconds, or until a Unix time."""
+    """The wait that a number means: seconds, or until a Unix time."""
     if number <= _LONGEST_IN_SECONDS:
         return number
     return _until(number / 1000 if number > _LATEST_IN_SECONDS else number, now)

@@ -1,7 +1,7 @@
 """Days on which models are shut down or answered by another one, and the notice before a run.
 
-A server's own list of models comes first: an entry may have a ``shutdown_date``. The table holds
-what no server says; a model in neither gets no notice.
+An entry in a server's own list of models may have a ``shutdown_date``, which comes first. The table
+holds what no server says. A model in neither gets no notice.
 """
 
 from __future__ import annotations
@@ -12,28 +12,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
-WARN_DAYS = 60
+_WARN_DAYS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """The end of a model at its provider.
+    """The end of a model at its provider."""
 
-    Attributes:
-        day: The first one without the model.
-        successor: The model that the provider names instead; None where sources differ.
-        azure_day: The same at Azure; None if it is not known.
-        is_rerouted: Whether the successor answers requests for the model from that day on.
-        source: Who says so.
-        read: When the source was read.
-    """
-
-    day: date
-    successor: str | None = None
-    azure_day: date | None = None
-    is_rerouted: bool = False
+    day: date  # the first one without the model
+    successor: str | None = None  # as the provider says; None if sources differ
+    azure_day: date | None = None  # the first one without the model at Azure, if it is known
+    is_rerouted: bool = False  # whether the successor answers requests for the model from `day` on
     source: str
-    read: date
+    read: date  # when the source was read
 
 
 _GPT_4O_SOURCES = "dev.to/max_bob (compared with `GET /v1/models`), codersera, bigcircle"
@@ -80,19 +71,16 @@ RETIREMENTS: Mapping[str, Retirement] = {
     ),
     **dict.fromkeys(("gpt-image-1-mini", "gpt-image-1.5"), _IMAGE),
 }
-"""By the name of the model without a prefix."""
+"""Name of each model, without a prefix, to its retirement."""
 
 
 def retirement_notice(
     model: str, today: date, *, is_at_azure: bool = False, shutdown: date | None = None
 ) -> str | None:
-    """A notice if a model was shut down or rerouted, or will be within `WARN_DAYS` days.
+    """A notice if a model was shut down or rerouted, or will be within `_WARN_DAYS` days.
 
-    Args:
-        model: Its name; the prefix of a gateway or maker does not count.
-        today: The present day.
-        is_at_azure: Whether Azure's day counts, not the provider's.
-        shutdown: The day that the model's server names; it wins over the table.
+    The prefix of a gateway or maker in its name is ignored. `shutdown`, the day that its server
+    names, wins over the table.
 
     >>> retirement_notice("gpt-4o-2024-11-20", date(2026, 12, 1))
     '`gpt-4o-2024-11-20` is shut down on 2027-01-14; its provider names `gpt-6-luna` instead'
@@ -105,7 +93,7 @@ def retirement_notice(
     day = shutdown
     if day is None and listed is not None:
         day = listed.azure_day if is_at_azure else listed.day
-    if day is None or today < day - timedelta(days=WARN_DAYS):
+    if day is None or today < day - timedelta(days=_WARN_DAYS):
         return None
     successor = listed.successor if listed else None
     if listed is not None and listed.is_rerouted and shutdown is None:
@@ -118,8 +106,7 @@ def retirement_notice(
 
 
 def shutdown_day(value: object) -> date | None:
-    """The day in a field ``shutdown_date``: an ISO date or time, or Unix seconds, also as a text;
-    None for anything else.
+    """The day in a field ``shutdown_date``: an ISO date or time, or Unix seconds; None for others.
 
     >>> shutdown_day("2027-01-14"), shutdown_day(1799884800)
     (datetime.date(2027, 1, 14), datetime.date(2027, 1, 14))

@@ -1,4 +1,4 @@
-"""Which request is sent when: one loop for all requests of a call.
+"""Decides which request is sent when: one loop for all requests of a call.
 
 Every request in flight is a task of its own, so a request's body is built only when it is sent. A
 failed request waits and is sent again. All remaining requests are given up if the server does not
@@ -25,42 +25,33 @@ from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.http.sender import LOGGED_WAIT_S, ReplyStore, Sender, Undelivered
 
 MAX_FAILURES = FAILURES_BEFORE_PAUSE
-"""A request that failed so often while others were answered is given up after the patience."""
+"""A request that failed this often while others were answered is given up after the patience."""
 
 MAX_TIMEOUTS = 3
-"""The same for timeouts: each counts as ten failures."""
+"""The same limit for timeouts: each counts as ten failures."""
 
-MAX_REPLIES = 3
-"""How often a request is answered at most, if its replies are not final; the last one counts."""
+_MAX_REPLIES = 3
+"""A request gets at most so many replies that are not final; the last one counts."""
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A request and its attempts. Times are on the loop's clock.
-
-    Attributes:
-        attempts: Failed attempts.
-        replies: Replies so far, of which only the last one can be final.
-        failures: Failures during which the server replied to other requests.
-        failed_at: When it last failed; before that, when it was first sent.
-        others: Other requests that the server had in flight when this one was sent.
-        served: The server's replies so far then.
-    """
+    """A request and its attempts. Times are on the loop's clock."""
 
     index: int
-    attempts: int = 0
-    replies: int = 0
+    attempts: int = 0  # failed ones
+    replies: int = 0  # only the last one can be final
     last_reply: Any = None
-    failures: int = 0
+    failures: int = 0  # while the server replied to other requests
     sent_at: float = inf
     first_sent_at: float = inf
-    failed_at: float = inf
-    others: int = 0
-    served: int = 0
+    failed_at: float = inf  # the last time; before the first failure, `first_sent_at`
+    others: int = 0  # other requests in flight when this one was sent
+    served: int = 0  # the server's replies when this one was sent
 
 
 class Dispatcher(Generic[RequestT, ReplyT]):
-    """Sends the requests of one `send_all`. Belongs to the running event loop.
+    """Sends the requests of one `send_all`, in the running event loop.
 
     ``report`` is called once per request, with its index and result.
     """
@@ -116,10 +107,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         return self._retries[0][0] if self._retries else inf
 
     def _send_ready(self) -> float:
-        """Send every request that may be sent now: retries first, then new ones in their order.
-
-        Returns when to try again if nothing changes.
-        """
+        """Send retries, then new requests, if they may be sent; returns when to try again."""
         while True:
             now = self._now()
             if (wake_at := max(self._next_at(), self._endpoint.free_at())) > now:
@@ -169,10 +157,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 self._handle_failure(job, result)
 
     def _undelivered_by_us(self, error: Exception) -> Undelivered:
-        """The result of a request for which our code failed; sent again, it would fail again.
-
-        The log has the first of these errors.
-        """
+        """The result of a request for which our code failed; the first such error is logged."""
         secrets = self._sender.access.secrets
         if not self._has_failed:
             self._has_failed = True
@@ -187,7 +172,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._note_response()
         self._heed("its quota is used up", 0.0, success.pause_s or 0.0)
         job.replies += 1
-        if success.is_final or job.replies == MAX_REPLIES:
+        if success.is_final or job.replies == _MAX_REPLIES:
             self._report(job, success.reply)
         else:
             job.last_reply = success.reply
@@ -230,13 +215,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._sender.log_trouble(line, now)
 
     def _heed(self, reason: str, wait_s: float, pause_s: float) -> None:
-        """Be patient for as long as the server demands, unless that is too long.
-
-        Args:
-            reason: Its last failure.
-            wait_s: For how long it shall not get this request, in seconds.
-            pause_s: For how long it shall get none.
-        """
+        """Note the demands to hold back this request (`wait_s`) and all requests (`pause_s`)."""
         now, demanded_s = self._now(), max(wait_s, pause_s)
         if demanded_s == 0:
             return
@@ -256,11 +235,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         heapq.heappush(self._retries, (self._now() + wait_s, job.index, job))
 
     def _wait_s(self, job: _Job, failure: Failure) -> float:
-        """The wait before a request that has failed is sent again, unless the server demands a
-        longer one.
-
-        It is short if the server works, unless this request alone fails again and again.
-        """
+        """The wait before a retry: short if the server works and this request failed rarely."""
         pace = self._sender.pace
         if self._endpoint.on_probation or self._endpoint.replied_at == -inf:
             return pace.wait_s(job.attempts)
@@ -271,7 +246,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         return pace.wait_s(job.attempts - MAX_FAILURES)
 
     async def _wait_until(self, time: float) -> None:
-        """Wait for a result, at most until this time."""
+        """Wait for a result, until this time at most."""
         if time < inf:
             timer = asyncio.get_running_loop().call_at(time, self._changed.set)
             await self._changed.wait()
@@ -280,7 +255,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             await self._changed.wait()
 
     def _patience_end(self) -> float:
-        """When to give up; never while a request from before the silence runs."""
+        """When to give up; never while a request from before the silence is in flight."""
         start = self._silence_start
         if any(job.sent_at < start for job in self._tasks):
             return inf

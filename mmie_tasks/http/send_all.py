@@ -1,4 +1,4 @@
-"""Sends many requests to a server, from a thread with an event loop of its own."""
+"""Sends many requests to a server, in a thread with its own event loop."""
 
 from __future__ import annotations
 
@@ -33,18 +33,13 @@ def send_all(
     store: ReplyStore[ReplyT] | None = None,
     stop: Event | None = None,
 ) -> Iterator[tuple[int, ReplyT | Undelivered]]:
-    """Send all requests and yield one result per request, with its index, as they arrive.
+    """Send all requests and yield one result per request, with its index, as results arrive.
 
-    The requests are sent in an event loop of their own thread. Closing the iterator early, or an
-    interruption, cancels the requests in flight and ends the thread.
+    `attempt_with` returns, for the server's client, the function that sends a request once. Replies
+    are looked up in the store before a request is sent, and stored before they are yielded.
 
-    Args:
-        requests: Not changed and not copied.
-        attempt_with: Returns, for the server's client, the function that sends a request once.
-        sender: How requests are sent and retried.
-        store: Where replies are looked up before a request is sent, and stored before they are
-            yielded.
-        stop: Set by another thread to end the call as Ctrl-C in its own thread would.
+    Closing the iterator early, an interruption, or another thread that sets `stop` cancels the
+    requests in flight and ends the thread.
 
     Raises:
         KeyboardInterrupt: `stop` is set.

@@ -20,8 +20,7 @@ MAX_MEMBERS = 1_000_000
 
 _CHUNK_BYTES = 1024 * 1024
 
-# `gzip.BadGzipFile` is an OSError without a number; so is what `bz2` raises. What Python's filter
-# refuses is a TarError, what `inside` refuses DataBroken.
+# gzip and bz2 raise OSErrors without a number, Python's filter a TarError, and `inside` DataBroken.
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, DataBroken, OSError)
 
 
@@ -59,18 +58,14 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write a member, unless it would leave the folder.
-
-    Python before 3.10.12 and 3.11.4 (Debian 12 has 3.11.2) has no extraction filters: there,
-    everything but files and folders is refused.
-    """
+    """Write a member, unless it would leave the folder."""
     if posixpath.normpath(member.name) != ".":
         inside(folder, member.name)
     if hasattr(tarfile, "data_filter"):
         tar.extract(member, folder, filter="data")
-    elif member.isreg() or member.isdir():
+    elif member.isreg() or member.isdir():  # Python before 3.10.12 and 3.11.4, as in Debian 12
         tar.extract(member, folder)
     else:
         raise ValueError(
-            f"{member.name!r} is a link or no file, which needs Python 3.11.4 or later"
+            f"{member.name!r} is a link or a special file, which needs Python 3.11.4 or later"
         )

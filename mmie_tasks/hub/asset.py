@@ -1,7 +1,7 @@
 """Assets: the datasets, prompts and checkpoints that a run needs on this machine.
 
-A benchmark lists its assets in ``Benchmark.assets``, a judge in ``HasAssets.assets``. Two commands
-loop over them: ``doctor`` reports whether each is here, ``prefetch`` downloads the missing ones.
+A benchmark lists its assets in ``Benchmark.assets``, a judge in ``HasAssets.assets``. ``doctor``
+reports whether each is here, ``prefetch`` downloads the missing ones.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Literal, NoReturn
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import cache_dir
 
-CACHE_VARIABLE = "MMIE_TASKS_CACHE"
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Check:
-    """A check of assets that are on this machine, for ``doctor``.
+    """A check by ``doctor`` of assets that are on this machine.
 
-    Several assets may share a check, such as the archives of one dataset. It runs when all of them
+    Several assets, such as the archives of one dataset, may share a check. It runs when all of them
     are here.
 
-    ``describe`` reads the files and returns one sentence about them. It raises a `MmieTasksError`
-    if they cannot be used; what it logs as a warning is reported, alone if the text is empty.
+    Attributes:
+        subject: What is checked: ``mmie: data``.
+        describe: Reads the files and returns one sentence about them, or an empty text. Raises a
+            `MmieTasksError` if they cannot be used. The warnings that it logs are reported, too.
     """
 
-    subject: str  # ``mmie: data``
+    subject: str
     describe: Callable[[], str]
 
 
@@ -38,9 +38,9 @@ class DownloadPlan:
 
     Attributes:
         source: Repository, commit and files: ``MMIE/MMIE@c0ffee: data.json, images.tar.gz``.
-        file_bytes: Bytes still to be downloaded of each file; None if the server gives no size.
-            All zeros if the files are in the Hub's cache and only have to be unpacked.
-        disk_bytes: Folder to the bytes that are stored below it afterwards, in addition.
+        file_bytes: Bytes to be downloaded for each file; None if the server gives no size. All
+            zeros if the files are in the Hub's cache and only have to be unpacked.
+        disk_bytes: Folder to the bytes that will be added below it.
     """
 
     source: str
@@ -48,37 +48,33 @@ class DownloadPlan:
     disk_bytes: Mapping[Path, int] = field(default_factory=dict)
 
     @property
-    def known_bytes(self) -> int:
-        """Bytes to be downloaded of the files with a known size."""
-        return sum(size or 0 for size in self.file_bytes)
-
-    @property
     def size_bytes(self) -> int | None:
         """Bytes to be downloaded; None if the size of a file is unknown."""
-        return self.known_bytes if self.file_bytes and None not in self.file_bytes else None
+        sizes = [size for size in self.file_bytes if size is not None]
+        return sum(sizes) if sizes and len(sizes) == len(self.file_bytes) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """A thing that a run needs on this machine: a dataset, official prompts, a checkpoint.
+    """A dataset, official prompts or a checkpoint that a run needs on this machine.
 
     Attributes:
-        name: What it is, unique in a run: ``mmie: data``, ``milebench: data, part 1``.
-        source: Where it comes from, as far as known without network access: a repository, with the
-            commit if the asset is here, or the environment variable that names a local path.
-        folder: Folder that it is stored in, or will be.
-        is_here: Whether a run can use it without network access. Does not connect.
+        name: Unique in a run: ``mmie: data``, ``milebench: data, part 1``.
+        source: Where it comes from: a repository, with the commit if the asset is here, or the
+            environment variable that names a local path.
+        folder: The folder in which it is or will be stored.
+        is_here: Returns whether a run can use it without network access. Does not connect.
         plan: Asks the Hub, with one attempt, what has to be downloaded. Raises a `MmieTasksError`
             if the Hub refuses or does not answer.
-        fetch: Downloads it, exactly as a run would, and returns one sentence about the result.
-            Raises a `MmieTasksError`.
-        copies: What a machine without network access needs: environment variable to the folder, or
-            file, that has to be copied there and that the variable has to name.
-        settings: Environment variables that choose it, such as a revision: ``prefetch`` names those
+        fetch: Downloads it, exactly like a run, and returns one sentence about the result. Raises a
+            `MmieTasksError`.
+        copies: What has to be copied to a machine without network access: environment variable to
+            the folder or file that it has to name there.
+        settings: Environment variables that choose it, such as a revision. ``prefetch`` names those
             that are set, without their values, for a machine without network access.
-        checks: For ``doctor``, in this order up to the first problem.
-        origin: ``hub`` can be downloaded; ``local`` is a path that the user names; ``installed`` is
-            part of a package, so that ``prefetch`` skips it.
+        checks: What ``doctor`` checks, in this order up to the first problem.
+        origin: ``hub``: can be downloaded. ``local``: a path that the user names. ``installed``:
+            part of a package; ``prefetch`` skips it.
     """
 
     name: str
@@ -98,8 +94,8 @@ def local_asset(
 ) -> Asset | None:
     """The asset that an environment variable names on this machine; None if it is not set.
 
-    It is here if the path exists; only the checks read it. It cannot be downloaded: `Asset.plan`
-    and `Asset.fetch` raise `DataMissing`.
+    It is here if the path exists. It cannot be downloaded: `Asset.plan` and `Asset.fetch` raise
+    `DataMissing`.
     """
     if not (value := environment.get(variable)):
         return None
@@ -138,7 +134,7 @@ def data_asset(
     """The `local_asset` of the first variable that is set, or else one that can be downloaded.
 
     A downloaded asset is stored below `mmie_tasks.core.files.cache_dir`. `describe` is the only
-    check, with the name of the asset; for the other arguments see `Asset`.
+    check; `Asset` explains the other arguments.
     """
     checks = (Check(subject=name, describe=describe),)
     for variable in variables:
@@ -152,7 +148,7 @@ def data_asset(
         is_here=is_here,
         plan=plan,
         fetch=fetch,
-        copies={CACHE_VARIABLE: folder},
+        copies={"MMIE_TASKS_CACHE": folder},
         checks=checks,
     )
 

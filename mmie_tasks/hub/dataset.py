@@ -1,9 +1,9 @@
-"""Datasets on the Hub: downloaded into the Hub's own cache, unpacked once into a folder beside it.
+"""Datasets on the Hub: downloaded into the Hub's own cache, and unpacked once.
 
 ::
 
     <HF_HUB_CACHE>/datasets--MMIE--MMIE/...               see `mmie_tasks.hub.repository`
-    <HF_ASSETS_CACHE>/mmie-tasks/MMIE--MMIE/<commit>/...  what is made of the files
+    <HF_ASSETS_CACHE>/mmie-tasks/MMIE--MMIE/<commit>/...  the unpacked files
 
 `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE``. A
 later run makes no request. To follow a branch that has moved, name its new commit as the revision,
@@ -46,7 +46,7 @@ class RepoCommit:
 
     @classmethod
     def from_text(cls, text: str) -> RepoCommit | None:
-        """The commit that a text begins with; None if it does not, as ``sha256:...`` of local data.
+        """The commit at the beginning of a text; None for others, like ``sha256:...``.
 
         >>> RepoCommit.from_text(f"MMIE/MMIE@{'0a' * 20},left_out=1").repo
         'MMIE/MMIE'
@@ -65,41 +65,31 @@ class HubFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubDataset:
-    """Files of a dataset repository, and the folder that is made of them.
+    """Files of a dataset repository, and the folder that is made from them.
 
-    Attributes:
-        repo: The repository.
-        variable: The environment variable with a branch, tag or commit; ``main`` if it is not set.
-        files: Their names, or patterns of names.
-        fill: Makes the folder: called with the folder of the downloaded files and an empty one.
-        name: Of the folder, unique in the repository.
-        alternative: How users name local data, as the end of a hint: ``set `MMIE_DATA` to ...``.
+    `fill` gets the folder of the downloaded files and an empty folder, which it fills.
     """
 
     repo: str
-    variable: str
-    files: tuple[str, ...]
+    variable: str  # environment variable with a branch, tag or commit; default: main
+    files: tuple[str, ...]  # names, or patterns of names
     fill: Callable[[Path, Path], object]
-    name: str = "data"
-    alternative: str
+    name: str = "data"  # the folder's, unique in the repository
+    alternative: str  # how users name local data, as the end of a hint: set `MMIE_DATA` to ...
 
     def cached(self, environment: Mapping[str, str]) -> HubFolder | None:
-        """The folder of an earlier run; None without one. Does not connect.
-
-        Raises:
-            SettingWrong: The variable's value cannot be a revision.
-        """
+        """The folder, if an earlier run made it. Does not connect."""
         folder = self._folder(self._revision(environment))
         return folder if folder.folder.is_dir() else None
 
     def fetch(self, environment: Mapping[str, str]) -> HubFolder:
-        """The folder, downloaded and made first if necessary, by one process.
+        """The folder; one process downloads and makes it first if necessary.
 
         Raises:
-            DataMissing: No access, no such repository, revision or file, no connection, or a full
-                disk.
-            DataBroken: The files cannot be used; raised by `fill`.
-            SettingWrong: The variable's value cannot be a revision.
+            DataMissing: There is no access, no such repository, revision or file, no connection, or
+                no space on the disk.
+            DataBroken: `fill` cannot use the files.
+            SettingWrong: The variable's value cannot be a revision; all methods raise it.
         """
         if cached := self.cached(environment):
             return cached
@@ -115,11 +105,10 @@ class HubDataset:
         return folder
 
     def plan(self, environment: Mapping[str, str]) -> DownloadPlan:
-        """What `fetch` would download, by the Hub's list of files.
+        """What `fetch` would download, from the Hub's list of files.
 
         Raises:
             DataMissing: The Hub refuses or does not answer.
-            SettingWrong: The variable's value cannot be a revision.
         """
         revision = self._revision(environment)
         unpacked = assets_folder(self.repo)
@@ -130,7 +119,7 @@ class HubDataset:
         return replace(plan, source=f"{plan.source}: {', '.join(self.files)}")
 
     def asset(self, name: str, environment: Mapping[str, str], check: Check) -> Asset:
-        """The folder as an asset; raises like `cached`."""
+        """The folder as an asset."""
         cached = self.cached(environment)
         source = cached.source if cached else self.repo
         return Asset(
@@ -163,7 +152,6 @@ class HubDataset:
         )
 
     def _download(self, revision: str) -> Path:
-        """The Hub's snapshot with the files."""
         from huggingface_hub import hf_hub_download, snapshot_download
 
         snapshot = Path(

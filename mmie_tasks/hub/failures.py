@@ -1,4 +1,4 @@
-"""Failures of the Hugging Face Hub, explained: why it could not be used, and what helps."""
+"""Explains failures of the Hugging Face Hub: why it could not be used, and what helps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 
 _NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-_URL = re.compile(r"(https?://)[^\s/'\"]+\S*")
+_URL = re.compile(r"(https?://)[^\s/'\"]+\S*")  # shortened: a signed one gives access to a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,30 +22,23 @@ class Explanation:
 
 
 def download_errors() -> tuple[type[BaseException], ...]:
-    """What `huggingface_hub` raises, for every HTTP library that it has been built on.
+    """What `huggingface_hub` raises, with each HTTP library that it has used.
 
-    A refused connection is no OSError in httpx; the base class of its errors is found as the base
-    of the Hub's own. huggingface_hub 1 closes its client when it cannot connect, and the next call
-    raises RuntimeError.
+    httpx raises errors that are not OSErrors; their base class is also the base of the Hub's own
+    errors. huggingface_hub 1 closes its client when it cannot connect, and the next call raises
+    RuntimeError.
     """
     from huggingface_hub.errors import HfHubHTTPError
 
     return (OSError, RuntimeError, *HfHubHTTPError.__bases__)
 
 
-def without_urls(error: BaseException) -> str:
-    """The first line of an error, with shortened URLs: a signed URL gives access to a file."""
-    return _URL.sub(r"\1…", (str(error).splitlines() or [""])[0])
-
-
 def connection_problem(error: BaseException) -> str:
-    """Why a server could not be reached: the first error in the chain of causes.
-
-    That is the system's own ("Connection refused"); HTTP libraries wrap it in theirs.
-    """
+    """Why a server could not be reached: the system's own error, which HTTP libraries wrap."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
-    return without_urls(error) or type(error).__name__
+    first = (str(error).splitlines() or [""])[0]
+    return _URL.sub(r"\1…", first) or type(error).__name__
 
 
 def explain(
@@ -56,22 +49,14 @@ def explain(
     kind: RepositoryKind = "dataset",
     is_downloading: bool = False,
 ) -> Explanation:
-    """Why the Hub could not be used, and what helps.
-
-    Args:
-        error: One of `download_errors`.
-        repo: The requested repository.
-        revision: The requested branch, tag or commit.
-        kind: Kind of the repository.
-        is_downloading: Whether the error came while a file was transferred.
-    """
+    """Why the Hub could not be used, and what helps; the error is one of `download_errors`."""
     from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
     if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
         # The cause is why the Hub was not asked, or did not answer.
         error, is_downloading = error.__cause__, False
     hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
-    if (status := http_status(error)) is not None:
+    if (status := _http_status(error)) is not None:
         return _explain_refusal(error, status, repo=repo, revision=revision, kind=kind)
     match error:
         case OfflineModeIsEnabled():
@@ -89,13 +74,9 @@ def explain(
     return Explanation(reason=why, hint=hint)
 
 
-def http_status(error: BaseException) -> int | None:
-    """The status with which the Hub refused a request; None if the error is of another kind.
-
-    Not every such error is an `HfHubHTTPError`: huggingface_hub 0.36 also lets those of `requests`
-    through.
-    """
-    match error:
+def _http_status(error: BaseException) -> int | None:
+    """The status with which the Hub refused a request; None if the error is of another kind."""
+    match error:  # an `HfHubHTTPError`, or in huggingface_hub 0.36 an error of `requests`
         case object(response=object(status_code=int(status))):
             return status
     return None

@@ -1,4 +1,4 @@
-"""Image files of benchmarks: safe paths, and opening with bounds."""
+"""Image files of benchmarks: safe paths, and opening with a limit on pixels."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 DECODE_ERRORS = (
     *(OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error),
-    *(RuntimeError, ZeroDivisionError),  # AVIF; the latter for a film with a time scale of 0
-    TypeError,  # TIFF whose offsets are not whole numbers
+    *(RuntimeError, ZeroDivisionError),  # AVIF; ZeroDivisionError for a time scale of 0
+    TypeError,  # a TIFF with offsets that are not whole numbers
 )
 """What Pillow's decoders raise on data that does not match its header."""
 
 MAX_PIXELS = 178_956_970
-"""Width times height above which Pillow itself refuses an image."""
+"""Pillow refuses an image with more pixels (width times height)."""
 
 
 _HINT = (
@@ -50,7 +50,7 @@ class ImageBroken(DataBroken):
 
 
 class TooManyPixels(ImageBroken):
-    """An image has more pixels than are decoded."""
+    """An image has too many pixels to be decoded."""
 
 
 _IMAGE_STARTS = {
@@ -72,8 +72,8 @@ def inside(folder: Path, relative: str) -> Path:
     followed, and must end inside `folder`.
 
     Raises:
-        DataBroken: An absolute name, a drive, a NUL, an empty name, or one that leaves `folder`
-            through ``..`` or a link.
+        DataBroken: The name is absolute or empty, has a drive or a NUL, or leaves `folder` through
+            ``..`` or a link.
 
     >>> inside(Path("images"), r"left\0.jpg").as_posix()
     'images/left/0.jpg'
@@ -96,14 +96,15 @@ def inside(folder: Path, relative: str) -> Path:
 def open_rgb(path: Path, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """The image as 8-bit RGB, fully loaded, with the file closed.
 
-    Converted by Pillow's ``convert("RGB")``, like the official scripts: alpha is dropped, not
-    blended. Two exceptions, where that call would give white or a warning: grey values of 16 bits
-    are divided by 256 (not clipped), and a palette with transparency is converted through RGBA. No
-    rotation from EXIF and no colour profile is applied. An animation gives its first frame.
+    Pillow's ``convert("RGB")`` converts it, like the official scripts: alpha is dropped, not
+    blended. There are two exceptions, where that call would give white or a warning: grey values of
+    16 bits are divided by 256 (not clipped), and a palette with transparency is converted through
+    RGBA. EXIF rotation and colour profiles are ignored. An animation gives its first frame.
 
     Raises:
-        DataMissing: No such file, or no permission to read it.
-        ImageBroken: Not an image, truncated, or more than `max_pixels` (width times height).
+        DataMissing: There is no such file, or no permission to read it.
+        ImageBroken: It is not an image, or is truncated.
+        TooManyPixels: It has more than `max_pixels` (width times height).
     """
     image = open_bounded(path, max_pixels)
     try:
@@ -118,7 +119,7 @@ def open_bounded(
 ) -> Image.Image:
     """The image in the colour mode of its file; otherwise like `open_rgb`.
 
-    With `content`, which is then the file's bytes, `path` only names the image in messages.
+    If `content` has the file's bytes, `path` only names the image in messages.
     """
     content = read_image(path) if content is None else content
     check_end(content, path)
@@ -133,17 +134,14 @@ def open_bounded(
 def reencode(
     path: Path, folder: Path, size_px: tuple[int, int], *, flatten: bool = False
 ) -> Path | None:
-    """A JPEG of an image in another size; None if the image cannot be read, or not written as JPEG.
+    """A JPEG of an image in another size; None if the image cannot be read or written as JPEG.
 
-    Pillow's defaults make it: ``resize`` and ``save``, in the colour mode of the file. JPEG lacks
-    some modes: those with alpha or a palette, and grey values of 16 bits. The file is named by the
-    content of the image, so each is encoded once.
+    Pillow's ``resize`` and ``save`` make it with their defaults, in the colour mode of the file.
+    JPEG has no modes with alpha, a palette or grey values of 16 bits. The name of the file depends
+    on the content of the image, so each image is encoded once.
 
-    Args:
-        path: The image file.
-        folder: Where the JPEG is written.
-        size_px: Its width and height; the aspect ratio is not kept.
-        flatten: First turn the image as its EXIF says, put it on white and convert it to RGB.
+    The aspect ratio is not kept. `flatten` first rotates the image by its EXIF, puts it on white
+    and converts it to RGB.
     """
     import PIL
     from PIL import ImageOps
@@ -170,17 +168,14 @@ def reencode(
 def size_px(path: Path, max_pixels: float = math.inf) -> tuple[int, int]:
     """Width and height in the image's header, in pixels; nothing is decoded.
 
-    Raises:
-        DataMissing: No such file, or no permission to read it.
-        TooManyPixels: More than `max_pixels`, or than Pillow opens.
-        ImageBroken: Not an image.
+    It raises the errors of `open_rgb`; `TooManyPixels` also if Pillow refuses to open the image.
     """
     with _open(path) as file:
         return _header(file, path, max_pixels).size
 
 
 def image_suffix(content: bytes) -> str | None:
-    r"""The usual file suffix of an image, by its first bytes; None if it is no image.
+    r"""The usual file suffix of an image, by its first bytes; None if it is not an image.
 
     >>> image_suffix(b"\xff\xd8\xff\xe0")
     '.jpg'
@@ -193,11 +188,9 @@ def image_suffix(content: bytes) -> str | None:
 def check_end(content: bytes, path: Path) -> bool:
     """Check that a PNG, JPEG, GIF, WebP or BMP is not cut off; `path` is for the message.
 
-    Pillow does not: ``lmms_eval/api/task.py`` sets its ``LOAD_TRUNCATED_IMAGES``, and a model would
-    be shown grey in place of the missing part.
-
-    Returns:
-        Whether the image has one of these formats, whose end can be recognised.
+    Pillow does not, since ``lmms_eval/api/task.py`` sets its ``LOAD_TRUNCATED_IMAGES``: a model
+    would see grey in place of the missing part. Returns whether the image has one of these formats,
+    whose end can be recognised.
 
     Raises:
         ImageBroken: The end is missing.
@@ -221,13 +214,8 @@ def check_end(content: bytes, path: Path) -> bool:
 def check_whole(path: Path) -> None:
     """Check that a file is a complete image, by its type, its header and its end.
 
-    The damage to expect is a file that was cut off while it was written. An image is decoded only
-    where its end cannot be recognised: TIFF, AVIF.
-
-    Raises:
-        DataMissing: No such file, or no permission to read it.
-        TooManyPixels: More than `MAX_PIXELS`.
-        ImageBroken: Not an image, or a damaged one.
+    The likely damage is a file that was cut off while it was written. An image is decoded only if
+    its end cannot be recognised: TIFF, AVIF. It raises the errors of `open_rgb`.
     """
     content = read_image(path)
     _header(BytesIO(content), path, MAX_PIXELS)
@@ -236,11 +224,7 @@ def check_whole(path: Path) -> None:
 
 
 def read_image(path: Path) -> bytes:
-    """The bytes of an image file.
-
-    Raises:
-        DataMissing: No such file, or no permission to read it.
-    """
+    """The bytes of an image file; `DataMissing` if there is none, or it cannot be read."""
     with _open(path) as file:
         return file.read()
 

@@ -1,7 +1,4 @@
-"""Download single files of public repositories that are known by their SHA-256, once.
-
-Nothing is ever accepted in the place of such a file.
-"""
+"""Downloads single files of public repositories, once. A file with another SHA-256 is refused."""
 
 from __future__ import annotations
 
@@ -20,37 +17,29 @@ TIMEOUT_S = 20.0  # to connect, and between bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A file that is identified by its SHA-256.
+    """A file that is identified by its SHA-256."""
 
-    ``name`` says what it is, in the plural: ``MMIE's official judge prompts``. ``local`` says how
-    users name a local copy, as the end of a hint: ``set `MMIE_PROMPTS` to``.
-    """
-
-    name: str
+    name: str  # in the plural: MMIE's official judge prompts
     url: str
     size_bytes: int
-    sha256: str  # in hex
-    local: str
+    sha256: str  # in hexadecimal
+    local: str  # how users name a local copy, as part of a hint: set `MMIE_PROMPTS` to
 
     def holds(self, content: bytes) -> bool:
         """Whether the content is the file's."""
         return hashlib.sha256(content).hexdigest() == self.sha256
 
     def read(self, path: Path) -> bytes:
-        """A local file's bytes, at most twice the pinned size: enough to show that it is another.
-
-        Raises:
-            OSError: It cannot be read.
-        """
+        """The first bytes of a local file: twice the pinned size shows that it is another."""
         with path.open("rb") as file:
             return file.read(2 * self.size_bytes)
 
 
 def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str]) -> bytes:
-    """The bytes of a pinned file: the cached file at `path`, or a download, which is then cached.
+    """The bytes of a pinned file, which is downloaded to `path` if it is not there.
 
     Raises:
-        DataMissing: The file could not be downloaded or cached; with ``HF_HUB_OFFLINE`` nothing is.
+        DataMissing: The file could not be downloaded or written, or ``HF_HUB_OFFLINE`` is set.
     """
     if (content := cached_bytes(pin, path)) is not None:
         return content
@@ -76,7 +65,7 @@ def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str]) -> bytes:
 
 
 def cached_bytes(pin: Pin, path: Path) -> bytes | None:
-    """The bytes of a cached file; None if there is none, or it is another file."""
+    """The bytes of the file at `path`; None if it is missing or is not the pinned one."""
     try:
         content = pin.read(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""Repositories in the Hub's own cache: the commit that was first used, and what is missing.
+"""Repositories in the Hub's own cache: the commit that was first used, and the missing files.
 
 `huggingface_hub` documents this part of its cache (``HF_HUB_CACHE``)::
 
@@ -30,9 +30,9 @@ def is_revision(text: str) -> bool:
 
 
 def first_used_commit(repo: str, kind: RepositoryKind, revision: str) -> str:
-    """The commit that a branch or tag had when it was first downloaded, as a revision to use.
+    """The commit that a branch or tag had when it was first downloaded; else the revision itself.
 
-    Before that, and if it is a commit, it is `revision` itself. Does not connect.
+    Does not connect.
     """
     ref = hub_cache() / f"{kind}s--{repo.replace('/', '--')}" / "refs" / revision
     commit = ref.read_text(encoding="ascii", errors="replace").strip() if ref.is_file() else ""
@@ -48,20 +48,14 @@ def download_plan(
     ignored: Sequence[str] = (),
     unpacked: Path | None = None,
 ) -> DownloadPlan:
-    """What of a revision is not in the Hub's cache. Nothing is downloaded.
+    """The files of a revision that are not in the Hub's cache. Nothing is downloaded.
 
-    Args:
-        repo: The repository.
-        kind: Its kind.
-        revision: A branch, tag or commit.
-        patterns: The files; one of them is requested, so that a gated repository is noticed.
-        ignored: Patterns of files that are left out.
-        unpacked: The folder that the files are unpacked into, if any. The unpacked files are
-            assumed to be as large as the archives: they are images, which gzip does not compress.
+    The metadata of one file are requested, so that a gated repository is noticed. Files in the
+    folder `unpacked` are assumed to be as large as their archives: they are images, which gzip does
+    not compress.
 
     Raises:
-        OSError: One of `mmie_tasks.hub.failures.download_errors`; the Hub refuses or does not
-            answer.
+        OSError: The Hub refuses or does not answer: one of the errors of `download_errors`.
     """
     from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]  # public, see its docs
@@ -106,9 +100,9 @@ def hub_cache() -> Path:
 
 
 def assets_folder(repo: str) -> Path:
-    """Where `huggingface_hub.cached_assets_path` has our files made from a repository.
+    """The folder that `huggingface_hub.cached_assets_path` returns for a repository.
 
-    That function also creates the folder, in which `doctor` must not leave anything.
+    That function also creates it, and `doctor` must not create anything.
     """
     from huggingface_hub import constants
 
@@ -117,9 +111,7 @@ def assets_folder(repo: str) -> Path:
 
 
 def hub_copies() -> Mapping[str, Path]:
-    """`Asset.copies` of what is in the Hub's cache and unpacked next to it: ``HF_HOME``, and the
-    folders that are not below it.
-    """
+    """`Asset.copies` for the Hub's cache and unpacked files: ``HF_HOME`` and folders outside it."""
     from huggingface_hub import constants
 
     home, assets = Path(constants.HF_HOME).absolute(), Path(constants.HF_ASSETS_CACHE).absolute()

@@ -1,4 +1,4 @@
-"""The images of a run: checked before it begins, and opened without ending it."""
+"""Checks the images of a run before it begins, and opens them without ending it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> No
     Nothing is decoded, so a file that is truncated after its header is not noticed.
 
     Args:
-        benchmark: Name of the benchmark, for the message.
+        benchmark: The benchmark's name, for the message.
         sample_ids: Path of each image to the id of a sample that uses it.
         hint: What to do if images are missing.
 
     Raises:
-        DataMissing: Files are missing or not images; gives their number and names the first.
+        DataMissing: Files are missing or not images; the message has their number and the first.
     """
     unusable: dict[str, str] = {}
     for path in sample_ids:
@@ -47,8 +47,8 @@ def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> No
 class ImageOpener:
     """Opens images for a tested model without ending its run.
 
-    An image that cannot be opened is replaced by a blank one, and its sample is recorded: it has no
-    score, because the model did not see the image. The next evaluation of a process opens it again.
+    An image that cannot be opened is replaced by a blank one. Its sample then has no score, because
+    the model did not see the image. The next evaluation in the same process opens it again.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class ImageOpener:
 
         Args:
             sample_id: The sample with the image.
-            find_path: Returns the file; its `DataMissing` and `DataBroken` are handled as well.
+            find_path: Returns the file; it may raise `DataMissing` and `DataBroken`, too.
         """
         from PIL import Image
 

@@ -20,26 +20,20 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.judging.shared_judge import SharedJudge
-from mmie_tasks.preflight.asset_checks import check_assets
+from mmie_tasks.preflight.assets import check_assets
 from mmie_tasks.preflight.findings import Finding, Report, or_problem, problem_from, run_check
 from mmie_tasks.preflight.machine import check_folder, check_gpus, check_machine
 from mmie_tasks.preflight.selection import select_tasks, split_names
 
-PAIR = "interleaved"
-"""The model whose arguments are checked, too."""
+_PAIR = "interleaved"
+"""The model whose arguments are checked."""
+
+_CheckPair: TypeAlias = Callable[[str, Sequence[str]], Iterable[Finding]]
+"""Checks writer and drawer. Takes the arguments of `interleaved` and the tasks of the run."""
 
 
-CheckPair: TypeAlias = Callable[[str, Sequence[str]], Iterable[Finding]]
-"""Checks writer and drawer, given the arguments of `interleaved` and the tasks of the run."""
-
-
-def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: CheckPair) -> Report:
+def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: _CheckPair) -> Report:
     """Check this machine, a writer and a drawer, and the requested benchmarks with their judges.
-
-    Args:
-        arguments: Those after ``doctor``.
-        environment: Of this process; judges and benchmarks read it themselves.
-        check_pair: Checks the models of ``--model interleaved``.
 
     Raises:
         SettingWrong: An option has an invalid value.
@@ -49,12 +43,12 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: Ch
     selection = select_tasks(tasks) or dict.fromkeys(entries(), ())
     choices = parse_flags(options.judge, options.judge_args)
     require_judged(choices, "`--judge`")
-    if options.model_args and options.model != PAIR:
+    if options.model_args and options.model != _PAIR:
         raise SettingWrong(
-            f"`--model_args` is for `--model {PAIR}`.", hint="leave it out for other models"
+            f"`--model_args` is for `--model {_PAIR}`.", hint="leave it out for other models"
         )
     served = served_model(options.model, {}, environment)
-    if options.model not in ("", PAIR) and served is None:
+    if options.model not in ("", _PAIR) and served is None:
         raise SettingWrong(
             f"`doctor` does not check the model `{options.model}`.",
             hint="leave `--model` out: lmms-eval itself says at once what a model lacks",
@@ -67,14 +61,14 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: Ch
     ]
     for entry in filter(selection.__contains__, entries()):
         requested = selection[entry]
-        check = partial(check_benchmark, entry, environment, session, requested)
+        check = partial(_check_benchmark, entry, environment, session, requested)
         checks.append((entry.name, check))
     findings = (finding for subject, check in checks for finding in or_problem(subject, check))
     return Report(findings=tuple(dict.fromkeys(findings)))
 
 
 def mute_logs() -> None:
-    """Remove log lines and progress bars of this process: the report contains what matters."""
+    """Switch off log lines and progress bars: the report contains what matters."""
     import logging
 
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -90,9 +84,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Check whether a run can start: packages, disk space, data, prompts, judges. "
         "Nothing large is downloaded. The exit status is 1 if there is a problem.",
     )
-    model_help = f"{PAIR}, or a client whose server the judge may share; default: none"
+    model_help = f"{_PAIR}, or a client whose server the judge may share; default: none"
     parser.add_argument("--model", default="", metavar="NAME", help=model_help)
-    pair_help = f"of --model {PAIR}: check writer and drawer; default: data and judge only"
+    pair_help = f"of --model {_PAIR}: check writer and drawer; default: data and judge only"
     parser.add_argument("--model_args", default="", metavar="k=v,...", help=pair_help)
     tasks_help = "tasks of ours; default: all"
     parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=tasks_help)
@@ -105,17 +99,13 @@ def _check_variable(environment: Mapping[str, str]) -> tuple[Finding, ...]:
     return ()
 
 
-def check_benchmark(
+def _check_benchmark(
     entry: BenchmarkEntry,
     environment: Mapping[str, str],
     session: JudgingSession,
     tasks: Sequence[str],
 ) -> Iterator[Finding]:
-    """The findings on a benchmark: its task files, the assets of the requested tasks, its judge.
-
-    Raises:
-        MmieTasksError: The benchmark cannot be loaded.
-    """
+    """The findings on a benchmark: its task files, the assets of the requested tasks, its judge."""
     benchmark, folder = entry.load(), entry.task_dir()
     if not entry.is_ours:
         count = len(list(folder.rglob("*.yaml")))

@@ -1,4 +1,4 @@
-"""What doctor finds, and its report as text."""
+"""The findings of ``doctor``, and its report as text."""
 
 from __future__ import annotations
 
@@ -21,31 +21,23 @@ _wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphe
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report.
-
-    Attributes:
-        status: ``ok``; ``warning``: a run works, and the user should know this; ``problem``: a run
-            fails.
-        subject: What was checked: ``mmie: data``.
-        message: The result, one sentence without a full stop.
-        hint: What to do; empty if nothing.
-    """
+    """One line of the report. A run fails if there is a problem; it works in spite of warnings."""
 
     status: Literal["ok", "warning", "problem"]
-    subject: str
-    message: str
-    hint: str = ""
+    subject: str  # what was checked: `mmie: data`
+    message: str  # the result, one sentence without a full stop
+    hint: str = ""  # what to do, if anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What doctor has found."""
+    """The findings of ``doctor``."""
 
     findings: tuple[Finding, ...]
 
     @property
     def text(self) -> str:
-        """A line for each finding, its hint below, aligned; a summary. 100 columns at most."""
+        """Findings with their hints, and a summary, in at most 100 columns."""
         subject_width = max((len(finding.subject) for finding in self.findings), default=0)
         lines: list[str] = []
         for finding in self.findings:
@@ -72,12 +64,12 @@ class Report:
 
 
 def problem_from(subject: str, error: MmieTasksError) -> Finding:
-    """The problem with the message and the hint of an error."""
+    """An error as a problem."""
     return Finding("problem", subject, error.message.rstrip("."), error.hint)
 
 
 def or_problem(subject: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """The findings of a check; an error of ours ends it as a problem.
+    """The findings of a check; a `MmieTasksError` ends them with a problem.
 
     >>> from mmie_tasks.core.errors import DataMissing
     >>> def check():
@@ -93,7 +85,7 @@ def or_problem(subject: str, check: Callable[[], Iterable[Finding]]) -> Iterator
 
 
 def run_check(check: Check) -> Iterator[Finding]:
-    """The result of a check: ok, or a problem if it raises; then what it logged as warnings."""
+    """The result of a check, and then the warnings that it logged."""
 
     def result() -> Iterator[Finding]:
         if message := check.describe().rstrip("."):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import platform
+import sys
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
+from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from mmie_tasks.core.files import cache_dir, free_bytes, readable_size
 from mmie_tasks.hub.repository import hub_cache
+from mmie_tasks.preflight.assets import is_writable
 from mmie_tasks.preflight.findings import Finding
-from mmie_tasks.preflight.package_copies import check_copies
-from mmie_tasks.preflight.plan import is_writable
 
 PACKAGES = ("torch", "transformers", "huggingface_hub", "datasets")
 
@@ -19,7 +24,7 @@ _LOW_DISK_BYTES = 2**30
 
 
 def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Python, packages and caches: what every benchmark needs."""
+    """Check what every benchmark needs: Python, packages and caches."""
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     yield Finding("ok", "Python", python)
     yield from check_copies("mmie-tasks", "mmie_tasks")
@@ -27,6 +32,54 @@ def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
     yield from map(_check_package, PACKAGES)
     yield check_folder("data cache", cache_dir(environment), "set `MMIE_TASKS_CACHE` to a folder")
     yield check_folder("Hub cache", hub_cache(), "set `HF_HOME` to a folder")
+
+
+def check_copies(distribution: str, package: str) -> Iterator[Finding]:
+    """The version of a package and the folder it is imported from; a warning about other copies.
+
+    A user may have both an editable clone of lmms-eval and a wheel of it, and only one of them is
+    the code that runs. Nothing is imported.
+    """
+    installed = list(distributions(name=distribution))[::-1]  # the first one is pip's
+    versions = {folder: one.version for one in installed if (folder := _installed_at(one, package))}
+    imported = _imported_from(find_spec(package))
+    if imported is None and installed:
+        hint = f"`pip uninstall {distribution}`, then install it again"
+        yield Finding("problem", distribution, "is installed, but its code is gone", hint)
+        return
+    if imported is None:
+        yield Finding("problem", distribution, "is not installed", f"`pip install {distribution}`")
+        return
+    in_use = versions.get(imported, "a copy unknown to pip")
+    yield Finding("ok", distribution, f"{in_use}, imported from `{imported}`")
+    importable = (_imported_from(PathFinder.find_spec(package, [entry])) for entry in sys.path)
+    others = dict.fromkeys(folder for folder in (*importable, *versions) if folder)
+    others.pop(imported, None)
+    if others:
+        listed = ", ".join(
+            f"`{folder}` ({versions.get(folder, 'unknown to pip')})" for folder in others
+        )
+        message = f"there are other copies, which are not imported: {listed}"
+        hint = f"keep one: `pip uninstall {distribution}`, or take a folder out of `PYTHONPATH`"
+        yield Finding("warning", distribution, message, hint)
+
+
+def _imported_from(spec: ModuleSpec | None) -> Path | None:
+    """The folder of a package or the file of a module; None for a folder without ``__init__``."""
+    if spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).resolve()
+    return path.parent if path.stem == "__init__" else path
+
+
+def _installed_at(distribution: Distribution, package: str) -> Path | None:
+    """The folder of the package; for an editable install, the one in its checkout."""
+    source = json.loads(distribution.read_text("direct_url.json") or "{}")
+    root = Path(str(distribution.locate_file("")))
+    if source.get("dir_info", {}).get("editable"):
+        root = Path(url2pathname(urlsplit(source["url"]).path))
+    folders = (root / package, root / "src" / package)
+    return next((folder.resolve() for folder in folders if folder.is_dir()), None)
 
 
 def _check_package(name: str) -> Finding:

@@ -21,19 +21,13 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import DEFAULT, VARIABLE, JudgeChoices, choose_judges
 from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.preflight.assets import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.findings import problem_from
-from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.selection import select_tasks, split_names
-
-HUB_HOME = "HF_HOME"
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Print the sizes of all assets, and fetch the missing ones.
-
-    Args:
-        arguments: Those after ``prefetch``.
-        environment: Of this process; the Hub's libraries read it themselves.
+    """Log the sizes of all assets, and fetch the missing ones.
 
     Returns:
         The number of fetched assets, and how to copy everything to a machine without network
@@ -74,7 +68,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def plain_logs() -> None:
-    """Log to stderr without times and places in our code: the log is for the user."""
+    """Log to stderr without times and lines of code: the log is for the user."""
     logger.remove()
     logger.add(sys.stderr, level="INFO", format="{message}")
 
@@ -112,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssetList:
-    """What is to be fetched, and notes to print with it."""
+    """Assets to be fetched, and notes to print with them."""
 
     assets: tuple[Asset, ...] = ()
     notes: tuple[str, ...] = ()
@@ -121,7 +115,7 @@ class AssetList:
 def benchmark_assets(
     selection: Mapping[BenchmarkEntry, Sequence[str]], environment: Mapping[str, str]
 ) -> AssetList:
-    """The assets of the selected tasks of benchmarks."""
+    """The assets of the selected tasks."""
     assets: list[Asset] = []
     notes: list[str] = []
     for entry, tasks in selection.items():
@@ -138,11 +132,8 @@ def judge_assets(
 ) -> AssetList:
     """The assets of the judges that these benchmarks would use.
 
-    Args:
-        explicit: The choices of ``--judge``, empty for each benchmark's own judge; None for no
-            judge: a note names the judges that have assets.
-        benchmarks: The benchmarks.
-        environment: Read: ``MMIE_TASKS_JUDGE`` and what else chooses a judge, and what judges read.
+    `explicit` has the choices of ``--judge``, none for each benchmark's own judge. If it is None,
+    without the option, a note names the judges that have assets.
 
     Raises:
         SettingWrong: There is no such judge, or it has no such option.
@@ -173,7 +164,7 @@ def _to_fetch(assets: Iterable[Asset]) -> list[Asset]:
 
 
 def overview_text(planned: Sequence[PlannedAsset], notes: Sequence[str] = ()) -> str:
-    """A table of assets, the sum of their sizes, and notes."""
+    """A table of assets, the size of all downloads, and notes."""
     lines: list[str] = []
     if planned:
         sizes = [entry.plan.size_bytes for entry in planned if not entry.is_here]
@@ -194,10 +185,7 @@ def overview_text(planned: Sequence[PlannedAsset], notes: Sequence[str] = ()) ->
 
 
 def fetch_all(missing: Sequence[PlannedAsset]) -> list[PlannedAsset]:
-    """Fetch one asset after the other; returns those that failed.
-
-    Only a `MmieTasksError` lets the next asset be fetched; any other error is raised at once.
-    """
+    """Fetch one asset after the other; returns the assets that failed with a `MmieTasksError`."""
     failures: list[PlannedAsset] = []
     for number, entry in enumerate(missing, start=1):
         name = entry.asset.name
@@ -211,12 +199,7 @@ def fetch_all(missing: Sequence[PlannedAsset]) -> list[PlannedAsset]:
 
 
 def fetch_error(failures: Iterable[PlannedAsset], total: int) -> DataMissing:
-    """One error for all failed assets, with the hint of each.
-
-    Args:
-        failures: At least one.
-        total: The number of all assets.
-    """
+    """One error for all failed assets, of `total`, with the hint of each."""
     findings = [problem_from(entry.asset.name, entry.error) for entry in failures if entry.error]
     lines = [f"{len(findings)} of {total} could not be fetched:"]
     for finding in findings:
@@ -226,12 +209,9 @@ def fetch_error(failures: Iterable[PlannedAsset], total: int) -> DataMissing:
 
 
 def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, str]) -> str:
-    """How to copy assets to a machine without network access.
+    """How to copy assets to a machine without network access, and the `doctor` command for it.
 
-    Args:
-        assets: All assets; they are here now.
-        doctor: The command that checks them on the other machine.
-        environment: Of this process; the values of settings are not printed.
+    Settings are named without their values.
     """
     copies: dict[str, Path] = {}
     settings = ["HF_ENDPOINT"]
@@ -247,8 +227,8 @@ def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, st
         "",
         *(f"  {line}" for line in (*exports, "export HF_HUB_OFFLINE=1", doctor)),
     ]
-    if HUB_HOME in copies:
-        lines += ["", f"Do not copy the file `token` in `{HUB_HOME}`: it is a key."]
+    if "HF_HOME" in copies:
+        lines += ["", "Do not copy the file `token` in `HF_HOME`: it is a key."]
     names = dict.fromkeys([*settings, VARIABLE])
     set_here = [f"`{name}`" for name in names if environment.get(name) and name not in copies]
     lines += ["", f"Also set there, as here: {', '.join(set_here)}."] if set_here else []

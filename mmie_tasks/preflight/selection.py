@@ -1,4 +1,4 @@
-"""The benchmarks that named tasks belong to."""
+"""Finds the benchmarks of the tasks that the user names."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mmie_tasks.core.errors import SettingWrong
 
 
 def split_names(listed: str) -> list[str]:
-    """The names in a list that is separated by commas, each once."""
+    """The names in a comma-separated list, each once."""
     return list(dict.fromkeys(name.strip() for name in listed.split(",") if name.strip()))
 
 
 def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:
-    """Benchmark to its selected tasks, in the order in which they are named.
+    """Benchmark to its selected tasks, in the order of the names.
 
     Args:
         names: Benchmarks, tasks, tags of tasks, and patterns with ``*``.

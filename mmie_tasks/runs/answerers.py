@@ -1,4 +1,4 @@
-"""The models that really replied, where they are not the ones that the judges were asked for."""
+"""The models that really replied, if they are not the ones that were asked for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mmie_tasks.record.signature import Signature
 
 
 def with_answerers(sample: LoggedSample) -> LoggedSample:
-    """The sample; if other models replied than its judges, its signature names them."""
+    """The sample; if models other than its judges replied, its signature names them."""
     others = [
         shown_model(model)
         for judged in sample.judgements
@@ -25,8 +25,10 @@ def with_answerers(sample: LoggedSample) -> LoggedSample:
 
 
 def answerer_marks(samples: Iterable[LoggedSample]) -> Iterator[str]:
-    """For each judge the other models that replied, or else the different snapshots of its model:
-    ``answered by gemini-3.8-flash (3 of 8 replies)``, without the count if all replies are by one.
+    """For each judge, the other models that replied, or else the different snapshots of its model.
+
+    A mark is ``answered by gemini-3.8-flash (3 of 8 replies)``, without the count if one model gave
+    all replies.
     """
     models: dict[Signature, Counter[str]] = defaultdict(Counter)
     for sample in samples:

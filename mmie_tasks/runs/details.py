@@ -23,13 +23,14 @@ REASONS: tuple[UnscoredReason, ...] = tuple(
 def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float | None]:
     """Every number of a task, for the results file; the names do not depend on the samples.
 
-    Scores are in percent, None without a mean: ``official_<metric>``, ``robust_<metric>`` and, for
-    the metrics in the runner's table, both ends of the 95 % interval of the official score,
-    ``ci95_low_<metric>`` and ``ci95_high_<metric>``. Counts of samples: ``scored_<metric>``,
-    ``samples_<metric>``, ``unscored_<reason>``, ``points_<n>`` where points are whole numbers,
-    which a panel's need not be, ``differ``, and the benchmark's own. Of a benchmark that computes
-    expected scores: ``expected`` in percent, the samples that have one, and their mean entropy in
-    bits.
+    * Scores in percent, None without a mean: ``official_<metric>``, ``robust_<metric>``, and for
+      the metrics in the runner's table the 95 % interval of the official score, from
+      ``ci95_low_<metric>`` to ``ci95_high_<metric>``.
+    * Counts of samples: ``scored_<metric>``, ``samples_<metric>``, ``unscored_<reason>``,
+      ``differ``, the benchmark's own, and ``points_<n>`` if points are whole numbers (a panel's
+      may not be).
+    * For a benchmark with expected scores: ``expected`` in percent, the samples that have one, and
+      their mean entropy in bits.
     """
     benchmark, samples = task_run.benchmark, task_run.samples
     details: dict[str, float | None] = {}
@@ -51,7 +52,6 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
 
 
 def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None]:
-    """Scores, counts and, of a metric that people quote, the interval."""
     name = f"_{metric.name}" if metric.name else ""
     has_interval = metric.in_table or metric.kind == "headline"
     official, robust = (value_of(task_run, metric, kind) for kind in READER_KINDS)
@@ -69,13 +69,9 @@ def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None
 def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
     with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
     entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
+    value = value_of(task_run, metrics_of([task_run])[0], "expected")
     return {
-        "expected": _headline_percent(task_run, "expected"),
+        "expected": value.percent if value else None,
         "expected_samples": float(len(with_score)),
         "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
     }
-
-
-def _headline_percent(task_run: TaskRun, kind: ScoreKind) -> float | None:
-    value = value_of(task_run, metrics_of([task_run])[0], kind)
-    return value.percent if value else None

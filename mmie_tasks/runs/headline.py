@@ -1,4 +1,4 @@
-"""What people quote of a task of a run: a line of the block that a run ends with."""
+"""The score of a task that people quote: a line of the block that a run ends with."""
 
 from __future__ import annotations
 
@@ -16,30 +16,21 @@ from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """What people quote of a task: one line of the block that a run ends with.
-
-    Attributes:
-        scored: How many samples are scored: see `scored_of`.
-        judge: The judge's model, or the panel; empty for a benchmark that is scored by rule.
-        marks: What makes the score incomparable with the published one: see `paper_marks`.
-        missing: Why there is no official, robust or expected score; empty if there are all.
-    """
+    """The score of a task that people quote: one line of the block that a run ends with."""
 
     task: str
     official: MetricValue | None
     robust: MetricValue | None
     expected: MetricValue | None
-    scored: str
-    judge: str
-    marks: tuple[str, ...]
-    missing: tuple[str, ...] = ()
+    scored: str  # see `scored_of`
+    judge: str  # its model, or the panel; empty for a benchmark that is scored by rule
+    marks: tuple[str, ...]  # see `paper_marks`
+    missing: tuple[str, ...] = ()  # why a score does not exist, for each that does not
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Task, official score with interval, robust and expected score, scored samples, judge, and
-        marks, as texts.
-
-        Why a score does not exist is before the marks.
+        """Task, official score with interval, robust score, expected score, scored samples, judge,
+        and marks after what is missing.
         """
         official = self.official and percent_cell(self.official.percent, self.official.interval)
         others = (value and percent_cell(value.percent) for value in (self.robust, self.expected))
@@ -49,7 +40,7 @@ class Headline:
 
 
 def headline_of(task_run: TaskRun) -> Headline:
-    """The headline of a task, computed from its samples."""
+    """Compute the headline of a task from its samples."""
     metric = metrics_of([task_run])[0]
     values = {kind: value_of(task_run, metric, kind) for kind in task_run.score_kinds}
     return Headline(
@@ -75,11 +66,7 @@ def scored_of(task_run: TaskRun) -> str:
 def _missing_scores(
     task_run: TaskRun, metric: Metric, values: Mapping[ScoreKind, MetricValue | None]
 ) -> Iterator[str]:
-    """Why the headline has no score, for each reason once; for a small ``--limit``, which one gives
-    a score.
-
-    ``no official score: 22 of 26 datasets not in this run; `--limit 58` has two of each``
-    """
+    """Why a score is missing, each reason once; for a small ``--limit``, which one is enough."""
     limit = task_run.benchmark.two_of_each.get(task_run.task, 0)
     absent = metric.weights.keys() - samples_by_stratum(task_run.samples, metric).keys()
     groups = f"{len(absent)} of {counted(len(metric.weights), metric.by)} not in this run"

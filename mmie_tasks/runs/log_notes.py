@@ -1,4 +1,4 @@
-"""Lines for the log about a task of a run: what is not as usual, and about its judge."""
+"""Lines for the log about a task of a run: what is unusual, its judge's replies, signatures."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from statistics import fmean
 
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.core.wording import listed
+from mmie_tasks.record.judgement import disagreement
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.sample import READER_KINDS
 from mmie_tasks.runs.headline import headline_of
-from mmie_tasks.runs.panels import disagreements, judge_runs
+from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import reasons_of
 
 
 def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
-    """Lines for the log about what is not as usual, about the judge's replies, and the
-    signatures.
-    """
+    """Lines for the log: what is unusual, the judge's replies, and the signatures."""
     yield from headline_of(task_run).missing
     official, robust = (reasons_of(task_run, kind) for kind in READER_KINDS)
     if official == robust:
@@ -42,7 +41,7 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
 
 
 def _describe_expected(task_run: TaskRun) -> Iterator[str]:
-    """One line if some scored samples have an expected score and others do not."""
+    """One line if only some of the scored samples have an expected score."""
     scored = [sample.expected for sample in task_run.samples if isinstance(sample.official, Scored)]
     missing = Counter(verdict.detail for verdict in scored if isinstance(verdict, Unscored))
     if 0 < missing.total() < len(scored):
@@ -54,7 +53,7 @@ def _describe_expected(task_run: TaskRun) -> Iterator[str]:
 
 
 def _describe_panel(task_run: TaskRun) -> Iterator[str]:
-    """One line for each judge of a panel, with its failures, and one about their disagreement."""
+    """One line for each judge of a panel, with its failures, and one on how much they differ."""
     for number, (name, judge_run) in enumerate(judge_runs(task_run).items(), 1):
         total, reasons = len(judge_run.samples), reasons_of(judge_run, "official")
         failures = f"; without: {listed(reasons)}" if reasons else ""
@@ -62,7 +61,8 @@ def _describe_panel(task_run: TaskRun) -> Iterator[str]:
             f"judge {number}, {name}: points in {total - reasons.total():,} of {total:,} "
             f"samples{failures}"
         )
-    if spreads := disagreements(task_run):
+    spreads = list(filter(None, (disagreement(s.members) for s in task_run.samples)))
+    if spreads:
         mean = fmean(spread.range for spread in spreads)
         yield (
             f"judges differ by {mean:.2f} points on average, in {len(spreads):,} samples with "
@@ -71,10 +71,7 @@ def _describe_panel(task_run: TaskRun) -> Iterator[str]:
 
 
 def _describe_replies(task_run: TaskRun) -> str:
-    """One line: replies per model, replies from the cache, tokens, US dollars.
-
-    Tokens and dollars of cached replies are those of the first time.
-    """
+    """Replies per model and from the cache; tokens and US dollars, also of cached replies."""
     replies = [reply for sample in task_run.samples for reply in sample.replies]
     models = Counter(reply.model for reply in replies)
     cached = sum(reply.cached for reply in replies)

@@ -1,28 +1,39 @@
-"""What makes the numbers of a task of a run incomparable with the published ones."""
+"""Marks: what makes the scores of a task of a run incomparable with the published ones."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mmie_tasks.core.settings import COVERAGE_FLOOR
+from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted, listed, plural
 from mmie_tasks.record.answer_facts import UNPLACED
 from mmie_tasks.record.metrics import in_proportion
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.sight import unseen_pictures
 from mmie_tasks.runs.answerers import answerer_marks
 from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.text_marks import text_marks
 from mmie_tasks.runs.values import reasons_of
+
+_MIN_SAME = 3  # answers with the same short text
+_MIN_SHARE, _MIN_SHARE_OF_WORDS = 0.005, 0.05  # of the answers; for a text of one or two words
+# Usual short texts: a letter, yes or no, a word with a number, and "the answer is ...".
+_USUAL = re.compile(
+    r"[a-z]|yes|no|true|false|\S*\d\S*(?: \S+)?"
+    r"|(?:the )?(?:\w+ )?(?:answer|option|choice)(?: is|:).*"
+)
+_MAX_NAMED = 3
+_MAX_QUOTED_CHARACTERS = 60
 
 
 def paper_marks(task_run: TaskRun) -> tuple[str, ...]:
-    """What makes the numbers of a task incomparable with the published ones, the most important
-    first: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``.
+    """What makes the scores of a task incomparable with the published ones, most important first.
 
-    Empty if they are comparable: all published samples, the judge and the prompt words of the
-    paper, and every sample scored.
+    Marks are ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``. There are
+    none for all published samples with the paper's judge and prompt, if every sample is scored.
     """
     return tuple(filter(None, _marks(task_run)))
 
@@ -55,7 +66,7 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
 
 
 def _sight_marks(task_run: TaskRun) -> Iterator[str]:
-    """One for each judge that may not have seen the pictures."""
+    """One mark for each judge that may not have seen the images."""
     for judge_run in judge_runs(task_run).values() or [task_run]:
         replies = (reply for sample in judge_run.samples for reply in sample.replies)
         if reason := unseen_pictures(replies):
@@ -81,7 +92,7 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
 
 
 def _part_of_samples(task_run: TaskRun) -> str:
-    """How many of the published samples the run has, if it has another number of them."""
+    """How many of the published samples the run has, unless it has all."""
     published, n_samples = task_run.benchmark.published.get(task_run.task), len(task_run.samples)
     options = (("--limit", task_run.limit), ("--offset", task_run.offset))
     part = " ".join(f"{option} {value:g}" for option, value in options if value)
@@ -89,3 +100,67 @@ def _part_of_samples(task_run: TaskRun) -> str:
     if published is None:
         return f"{n_samples:,} samples{part}" if part else ""
     return f"{n_samples:,} of {published:,} samples{part}" if n_samples != published else ""
+
+
+def text_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
+    """Answers with a text that the tested model may not have written, or not in this form.
+
+    The marks count answers that begin with a tag or contain special tokens, and name short texts
+    that answer several samples: ``40 answers are the same: `I cannot help.` ``. Such a text answers
+    at least three samples, and one in 200, or one in 20 if it has one or two words. It is not a
+    gold answer, a letter, a number, yes or no, or of the form "the answer is ...".
+    """
+    answered = [sample for sample in samples if not _is_missing(sample)]
+    tags = Counter(sample.text.tag for sample in answered if sample.text.tag)
+    if n_tags := tags.total():
+        verb = "begins" if n_tags == 1 else "begin"
+        yield f"{counted(n_tags, 'answer')} {verb} with a tag: {_named(tags)}"
+    tokens = Counter(token for sample in answered for token in sample.text.special_tokens)
+    if n_tokens := sum(bool(sample.text.special_tokens) for sample in answered):
+        verb = "contains" if n_tokens == 1 else "contain"
+        yield f"{counted(n_tokens, 'answer')} {verb} special tokens: {_named(tokens)}"
+    for text, count in _same_texts(answered)[:_MAX_NAMED]:
+        yield (
+            f"{count:,} answers are the same: `{_quoted(text)}`"
+            if text
+            else f"{count:,} answers are empty"
+        )
+
+
+def _is_missing(sample: LoggedSample) -> bool:
+    verdict = sample.official
+    return isinstance(verdict, Unscored) and verdict.reason in ("no_answer", "not_text")
+
+
+def _named(counts: Counter[str]) -> str:
+    """Names, the most frequent first, with their counts if there are several."""
+    if len(counts) == 1:
+        return f"`{next(iter(counts))}`"
+    more = f" and {len(counts) - _MAX_NAMED:,} more" if len(counts) > _MAX_NAMED else ""
+    named = counts.most_common(_MAX_NAMED)
+    return ", ".join(f"`{name}` ({count:,})" for name, count in named) + more
+
+
+def _same_texts(samples: Sequence[LoggedSample]) -> list[tuple[str, int]]:
+    counts = Counter(s.text.short_text for s in samples if s.text.short_text is not None)
+    gold = {_plain(segment.text) for sample in samples for segment in sample.gold if segment.text}
+    return [
+        (text, count)
+        for text, count in counts.most_common()
+        if count >= max(_MIN_SAME, _min_share(text) * len(samples))
+        and _plain(text) not in gold
+        and not _USUAL.fullmatch(_plain(text))
+    ]
+
+
+def _min_share(text: str) -> float:
+    return _MIN_SHARE if len(text.split()) not in (1, 2) else _MIN_SHARE_OF_WORDS
+
+
+def _plain(text: str) -> str:
+    return text.strip(" .!()[]*\"'").casefold()
+
+
+def _quoted(text: str) -> str:
+    long = len(text) > _MAX_QUOTED_CHARACTERS
+    return f"{text[:_MAX_QUOTED_CHARACTERS].rstrip()}…" if long else text

@@ -1,4 +1,4 @@
-"""What each judge of a panel did, and how far they differ."""
+"""The verdicts of each judge of a panel, and how far they differ."""
 
 from __future__ import annotations
 
@@ -6,38 +6,33 @@ from dataclasses import replace
 
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.core.wording import numbered_names
-from mmie_tasks.record.judgement import Disagreement, disagreement
+from mmie_tasks.record.judgement import disagreement
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.runs.run import TaskRun
 
 
 def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
-    """The name of each judge of a panel to the samples that it was asked about, with its own
-    verdicts; empty for a single judge.
+    """Name of each judge of a panel to the samples that it was asked about, with its own verdicts.
+
+    It is empty for a single judge.
     """
     names = max((signature.judge_names for signature in task_run.signatures), key=len, default=[])
     by_judge = {}
     for index, name in enumerate(names):
-        asked = [sample for sample in task_run.samples if len(sample.members) > index]
-        verdicts = [sample.members[index].verdicts for sample in asked]
+        samples = [sample for sample in task_run.samples if len(sample.members) > index]
+        verdicts = [sample.members[index].verdicts for sample in samples]
         judged = (
             replace(s, official=v.official, robust=v.robust, expected=v.expected)
-            for s, v in zip(asked, verdicts, strict=True)
+            for s, v in zip(samples, verdicts, strict=True)
         )
         by_judge[name] = replace(task_run, samples=tuple(judged))
     return by_judge
 
 
-def disagreements(task_run: TaskRun) -> list[Disagreement]:
-    """How far the judges differ, for each sample with points of two judges or more."""
-    return list(filter(None, (disagreement(sample.members) for sample in task_run.samples)))
-
-
 def judge_facts(sample: LoggedSample) -> dict[str, str]:
-    """For display, of a panel's sample: each judge's points or the reason for none, and how far
-    they differ.
+    """For display: the points of each judge of a panel, or why there are none, and how they differ.
 
-    The name of a fact is that of the judge: ``{"judge gpt-4o": "4", "judges differ by": "1"}``.
+    ``{"judge gpt-4o": "4", "judge qwen": "3", "judges differ by": "1"}``
     """
     facts = {}
     names = numbered_names([member.judge.name or "without a name" for member in sample.members])

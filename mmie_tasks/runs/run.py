@@ -23,8 +23,8 @@ from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.saved_results import read_saved_results
 from mmie_tasks.runs.start_time import start_text, utc_time
 
-FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
-"""Finds the benchmark of a task name; None if the task belongs to none."""
+_FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
+"""Returns the benchmark of a task, by the task's name; None for other tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +33,10 @@ class TaskRun:
 
     Attributes:
         samples: In the order of the log; ids are unique.
-        notes: Remarks for readers of the scores: lines cut off, duplicate samples.
-        stored: The scores in the results file beside the log, metric to value.
-        limit: ``--limit`` of the run, from the same file.
-        offset: ``--offset`` of the run, from the same file.
+        notes: Remarks for readers of the scores: a line that is cut off, duplicate samples.
+        stored: The scores in the results file next to the log, metric to value.
+        limit: ``--limit`` of the run, from the results file.
+        offset: ``--offset`` of the run, from the results file.
     """
 
     task: str
@@ -61,7 +61,7 @@ class TaskRun:
 
     @property
     def answer_form(self) -> AnswerForm:
-        """How the answers came about; ``drawn`` if some pictures were drawn."""
+        """How the answers were made; ``drawn`` if some images were drawn."""
         forms = {signature.answer_form for signature in self.signatures}
         return max(forms, key=get_args(AnswerForm).index, default="plain")
 
@@ -83,8 +83,8 @@ class Run:
 
     Attributes:
         name: For display; unique among the runs that are opened together.
-        date: Of its newest log, as the runner wrote it.
-        time_zone: Of the date; empty if the run did not log it.
+        date: The date of the newest log, as the runner wrote it.
+        time_zone: The time zone of the date; empty if the run did not log it.
         notes: What was ignored, and why.
     """
 
@@ -97,28 +97,28 @@ class Run:
 
     @property
     def started(self) -> datetime | None:
-        """When the evaluation of its newest log began, in UTC; None if that is unknown."""
+        """When the evaluation of the newest log began, in UTC; None if that is unknown."""
         return utc_time(self.date, self.time_zone)
 
     @property
     def started_text(self) -> str:
-        """The same, for display, as `start_text` writes it."""
+        """The start of the evaluation for display, from `start_text`."""
         return start_text(self.date, self.time_zone)
 
 
 def open_runs(
-    words: Iterable[str], find_benchmark: FindBenchmark, tasks: Sequence[str] = ()
+    words: Iterable[str], find_benchmark: _FindBenchmark, tasks: Sequence[str] = ()
 ) -> list[Run]:
-    """Open every run that the words name, and give runs of the same name distinct names.
+    """Open every run that the words name; each gets a unique name.
 
     Args:
         words: ``PATH`` or ``NAME=PATH``; one path may contain several runs.
-        find_benchmark: Finds the benchmark of a task name.
-        tasks: The tasks to read; every task with a benchmark if none is named.
+        find_benchmark: Returns the benchmark of a task name.
+        tasks: The tasks to read; by default, every task with a benchmark.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
-        SettingWrong: A name stands for several runs.
+        SettingWrong: One name is given to several runs.
     """
     was_enabled = gc.isenabled()
     gc.disable()  # the cycle collector would scan all samples read so far again and again
@@ -131,7 +131,7 @@ def open_runs(
     return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 
-def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) -> Run:
+def _open(logs: RunLogs, find_benchmark: _FindBenchmark, tasks: Sequence[str]) -> Run:
     notes = [f"older logs of the same tasks, ignored: {logs.older}"] if logs.older else []
     opened: dict[str, TaskRun] = {}
     for log in logs.logs:
@@ -140,7 +140,7 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
         benchmark = find_benchmark(log.task)
         if benchmark is None:
             notes.append(f"`{log.task}` is not a task of a registered benchmark, ignored")
-        elif task := read_task(log, benchmark):
+        elif task := _read_task(log, benchmark):
             opened[log.task] = task
         else:
             notes.append(f"`{log.path.name}` has no scored samples (`--predict_only`?)")
@@ -159,12 +159,8 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
     )
 
 
-def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
-    """Read the samples of one log; None if no line was scored.
-
-    Raises:
-        AnswersUnusable: A line cannot be read, or two lines give one id different results.
-    """
+def _read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
+    """Read the samples of one log; None if no line was scored."""
     samples: dict[str, LoggedSample] = {}
     notes: list[str] = []
     repeated = off_scale = unscored = 0
@@ -212,11 +208,11 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
 
 
 def record_lines(task_run: TaskRun) -> Iterator[tuple[Record, Line]]:
-    """The record of each scored sample, and its line; of an id the first line.
+    """The record of each scored sample with its line; an id that is logged twice gives one.
 
     Raises:
         AnswersUnusable: The log cannot be read.
-        BadRecord: It has changed since the task was read.
+        BadRecord: The log has changed since the task was read.
     """
     seen: set[str] = set()
     for numbered in read_lines(task_run.log):
@@ -228,9 +224,9 @@ def record_lines(task_run: TaskRun) -> Iterator[tuple[Record, Line]]:
 
 
 def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:
-    """The sample, its verdicts unscored where points are not finite or not on the scale.
+    """The sample; a verdict with points that are not finite or not on the scale becomes unscored.
 
-    On an open-ended scale points are only checked for being finite.
+    An open-ended scale has no limits: the official script does not clamp.
     """
 
     def checked(verdict: Verdict) -> Verdict:

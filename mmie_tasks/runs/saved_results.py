@@ -1,4 +1,4 @@
-"""The results file of an evaluation: what lmms-eval saved next to the logs of its samples."""
+"""The results file that lmms-eval saves next to the logs of samples."""
 
 from __future__ import annotations
 
@@ -13,27 +13,18 @@ from mmie_tasks.record.log_files import parse_log_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedResults:
-    """What is read of a results file; a field is empty where the file lacks it.
+    """The contents of a results file; a field is empty if the file lacks it."""
 
-    Attributes:
-        options: The options of lmms-eval, by name: its ``config``, and the command line in it.
-        limit: ``--limit``.
-        offset: ``--offset``.
-        time_zone: ``--timezone`` of the command line.
-        scores: Task to its scores, metric to value.
-        judges: Task to the texts that chose its judges: see `judges.registry.parse_choice`.
-    """
-
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)  # its config and command line
     limit: float | None = None
     offset: float | None = None
     time_zone: str = ""
-    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # task, metric, value
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # task, choices
 
 
 def read_saved_results(log: Path) -> SavedResults:
-    """Read the results file of the evaluation that wrote a log; empty if it is unreadable."""
+    """Read the results file of the evaluation that wrote a log; empty if that fails."""
     name = parse_log_name(log)
     if name is None:
         return SavedResults()
@@ -61,7 +52,6 @@ def read_saved_results(log: Path) -> SavedResults:
 
 
 def _object(value: object) -> Mapping[str, object]:
-    """A field that should be an object; empty if it is not."""
     return value if isinstance(value, dict) else {}
 
 
@@ -86,11 +76,9 @@ def _scores(metrics: Mapping[str, object]) -> dict[str, float]:
 def judge_metadata(choices: Sequence[str | None], machine: str | None) -> dict[str, object]:
     """The fields of a task's ``metadata`` in the results that say what judged it.
 
-    ``judges`` is what `SavedResults.judges` is read from; ``judged_on`` is for people.
-
-    Args:
-        choices: The texts of `JudgeChoice`; None if one may hold a secret: then none is written.
-        machine: What computed the replies of a judge in this process; None if nothing here did.
+    ``judges`` is read again into `SavedResults.judges`. None in place of a choice means that it may
+    hold a secret: then no choice is written. ``judged_on`` is the machine that computed the replies
+    of a judge in this process.
     """
     return {
         **({} if None in choices else {"judges": list(choices)}),

@@ -1,4 +1,4 @@
-"""When a run began: in UTC, and as a text."""
+"""When a run began, in UTC."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ _MINUTES = "%Y-%m-%d %H:%M"
 def utc_time(date: str, time_zone: str) -> datetime | None:
     """The runner's date in UTC, to the minute; None if it is not a date or its zone is unknown.
 
-    The runner writes local times, by default of Singapore (`get_datetime_str` of
-    lmms_eval/utils.py), and notes the zone in the results file only.
-
-    Args:
-        date: As in the name of a log.
-        time_zone: Of the run's ``--timezone``; empty if it was not logged.
+    The runner writes local times into the names of logs, by default of Singapore
+    (`get_datetime_str` of lmms_eval/utils.py), and the time zone only into the results file.
 
     >>> utc_time("20261122_181949", "Asia/Singapore").isoformat()
     '2026-11-22T10:19:00+00:00'
@@ -32,9 +28,9 @@ def utc_time(date: str, time_zone: str) -> datetime | None:
 
 
 def start_text(date: str, time_zone: str) -> str:
-    """The date in UTC, for display; the local time where its zone is unknown.
+    """The date for display: in UTC, or the local time if its zone is unknown.
 
-    Another text than a date is returned unchanged.
+    A text that is not a date is returned unchanged.
 
     >>> start_text("20261122_181949", "Asia/Singapore"), start_text("20261122_181949", "")
     ('2026-11-22 10:19 UTC', '2026-11-22 18:19 (time zone not logged)')

@@ -1,4 +1,4 @@
-"""The metrics of a task of a run, their values, and why samples have no score."""
+"""The metrics of a task of a run, their values, and the reasons for missing scores."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ from mmie_tasks.runs.run import TaskRun
 def metrics_of(runs: Sequence[TaskRun]) -> tuple[Metric, ...]:
     """The metrics of a task, the headline first.
 
-    A task that covers only part of its benchmark has the metrics whose groups it contains. If the
+    A task that covers only a part of its benchmark has the metrics whose groups it contains. If the
     benchmark's headline is not among them, the first metric that counts every sample replaces it.
-
-    Args:
-        runs: Runs of one task; at least one.
     """
     metrics = runs[0].benchmark.metrics
     if runs[0].task == runs[0].benchmark.name:
@@ -50,6 +47,6 @@ def value_of(task_run: TaskRun, metric: Metric, kind: ScoreKind) -> MetricValue 
 
 
 def reasons_of(task_run: TaskRun, kind: ScoreKind) -> Counter[str]:
-    """How many samples have no score, by reason."""
+    """Each reason to the number of samples that have no score for it."""
     verdicts = (sample.verdict(kind) for sample in task_run.samples)
     return Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))

@@ -16,14 +16,14 @@ LOOK = """
 import os
 from dataclasses import asdict
 from mmie_tasks.benchmarks.mmie.benchmark import assets
-from mmie_tasks.preflight.asset_checks import check_assets
+from mmie_tasks.preflight.assets import check_assets
 answer = [asdict(finding) for finding in check_assets(assets((), os.environ))]
 """
 LOOK_AT_THE_JUDGE = """
 import os
 from dataclasses import asdict
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-from mmie_tasks.preflight.asset_checks import check_assets
+from mmie_tasks.preflight.assets import check_assets
 assets = MmieScoreJudge(environment=os.environ).assets()
 answer = [asdict(finding) for finding in check_assets(assets)]
 """

@@ -10,7 +10,7 @@ from loguru import logger
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.log import warn
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
-from mmie_tasks.preflight.asset_checks import check_assets
+from mmie_tasks.preflight.assets import check_assets
 from mmie_tasks.preflight.findings import Finding, Report, run_check
 
 LONG = "a sentence of many words " * 12

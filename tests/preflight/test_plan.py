@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Asset, DownloadPlan, local_asset
-from mmie_tasks.preflight.plan import PlannedAsset, check_disk_space, plan_asset
+from mmie_tasks.preflight.assets import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.prefetch import copy_text, fetch_all, fetch_error, overview_text
 
 FOLDER = Path("/").absolute()

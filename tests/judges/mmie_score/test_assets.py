@@ -13,7 +13,7 @@ from support.transformers_5 import needs_transformers_5
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.memory import TWO_STEPS
 from mmie_tasks.judges.registry import create
-from mmie_tasks.preflight.asset_checks import check_assets
+from mmie_tasks.preflight.assets import check_assets
 from mmie_tasks.preflight.findings import Finding
 
 pytestmark = needs_transformers_5

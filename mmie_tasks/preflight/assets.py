@@ -1,22 +1,23 @@
-"""What is missing on this machine: sizes of downloads, and the disk space that they need."""
+"""Assets on this machine: downloads that are missing, the disk space for them, and checks."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataMissing, MmieTasksError
 from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
-from mmie_tasks.hub.asset import Asset, DownloadPlan
+from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
+from mmie_tasks.preflight.findings import Finding, problem_from, run_check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAsset:
-    """An asset, what has to be downloaded of it, and why that is not known or failed."""
+    """An asset and what has to be downloaded; ``error``: why that is unknown, or why it failed."""
 
     asset: Asset
     is_here: bool
@@ -25,7 +26,7 @@ class PlannedAsset:
 
     @property
     def source(self) -> str:
-        """Where it comes from, commits shortened to 12 digits."""
+        """Where it comes from, with commits shortened to 12 digits."""
         return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28}\b", r"\1", self.plan.source)
 
     @property
@@ -36,7 +37,7 @@ class PlannedAsset:
 
 
 def plan_asset(asset: Asset) -> PlannedAsset:
-    """Ask the Hub for the size of an asset that is not here."""
+    """The asset; if it is not here, the Hub is asked for its size."""
     unplanned = DownloadPlan(source=asset.source)
     if asset.is_here():
         return PlannedAsset(asset=asset, is_here=True, plan=unplanned)
@@ -50,10 +51,6 @@ def check_disk_space(
     missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes
 ) -> str:
     """One line for each disk with the needed and the free space; unknown sizes count as 0.
-
-    Args:
-        missing: The assets to be fetched.
-        free: Returns the free bytes for a folder.
 
     Raises:
         DataMissing: A disk has too little space, or a folder cannot be written.
@@ -89,6 +86,43 @@ def _other_folder(kind: str) -> str:
 
 
 def is_writable(path: Path) -> bool:
-    """Whether files can be created in a folder, which need not exist yet."""
+    """Whether files can be created in a folder, which may not exist yet."""
     folder = nearest_existing(path)
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
+    """What a run would download, and the results of the checks of the other assets.
+
+    A check of several assets, such as the archives of one dataset, runs once, if none of them has
+    to be downloaded. The checks of an asset end with the first problem.
+    """
+    planned = [plan_asset(asset) for asset in assets]
+    missing = [entry for entry in planned if not entry.is_here and entry.asset.origin == "hub"]
+    try:
+        check_disk_space(missing)
+    except MmieTasksError as error:
+        yield problem_from("disk", error)
+    waiting = {check for entry in missing for check in entry.asset.checks}
+    finished: set[Check] = set()
+    for entry in planned:
+        checks = entry.asset.checks
+        if entry in missing:
+            yield _download_finding(entry)
+        elif not checks or waiting.intersection(checks):
+            yield Finding("ok", entry.asset.name, f"{entry.source} is here")
+        elif not finished.issuperset(checks):
+            finished.update(checks)
+            for check in checks:
+                yield from (findings := list(run_check(check)))
+                if any(finding.status == "problem" for finding in findings):
+                    break
+
+
+def _download_finding(entry: PlannedAsset) -> Finding:
+    if entry.error:
+        return problem_from(entry.asset.name, entry.error)
+    state = f"not downloaded yet: {entry.size}, which the first run fetches"
+    if entry.plan.size_bytes == 0:
+        state = "in the Hub's cache; the first run unpacks it"
+    return Finding("ok", entry.asset.name, f"{entry.source}: {state}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.runner import write
 
-from mmie_tasks.preflight.package_copies import check_copies
+from mmie_tasks.preflight.machine import check_copies
 
 WHEEL, CLONE = "wheel 1.1", "clone"
 OTHERS = "warning there are other copies, which are not imported:"
