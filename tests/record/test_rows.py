@@ -15,10 +15,10 @@ from support.metric_lists import files, with_metrics
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.metrics import Metric, Scale, metric_value, weighted_mean
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.rows import RunnerTable, aggregation, coverage, plain_score
-from mmie_tasks.record.sample import LoggedSample
 
 SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
 WHOLE = Metric(name="", title="All", kind="headline")
@@ -29,18 +29,27 @@ HALVES = Metric(
 TABLE = RunnerTable(metrics=(WHOLE, EVEN, HALVES), scale=SCALE)
 
 
-def sample(points: float | None, number: int = 0) -> LoggedSample:
+class ParityRecord(Record):
+    parity: str
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        return {"parity": (self.parity,)}
+
+
+def sample(points: float | None, number: int = 0) -> ParityRecord:
     verdict = Unscored("refused", "no") if points is None else Scored(points)
-    groups = {"parity": ("odd" if number % 2 else "even",)}
-    return LoggedSample(id=str(number), official=verdict, robust=verdict, groups=groups)
+    verdicts = Verdicts(official=verdict, robust=verdict)
+    return ParityRecord.of(verdicts, id=str(number), parity="odd" if number % 2 else "even")
 
 
 def test_every_sample_has_a_row_in_every_line_and_it_is_empty_where_the_sample_does_not_count() -> (
     None
 ):
-    rows = TABLE.rows(sample(3, number=1), {"id": "1"}, image_set="a")
+    record = sample(3, number=1)
+    rows = TABLE.rows(record, image_set="a")
     assert rows == {
-        "coverage": {"id": "1"},
+        "coverage": record.model_dump(),
         "official": {"id": "1", "image_set": "a", "points": 3, "score": 75.0},
         "robust": {"id": "1", "image_set": "a", "points": 3, "score": 75.0},
         "official_even": {},
@@ -50,13 +59,13 @@ def test_every_sample_has_a_row_in_every_line_and_it_is_empty_where_the_sample_d
 
 
 def test_an_unscored_sample_has_its_reason_and_nothing_that_a_standard_error_could_use() -> None:
-    rows = TABLE.rows(sample(None), {})
+    rows = TABLE.rows(sample(None))
     assert rows["official"] == {"id": "0", "unscored": "refused"}
     assert rows["official_halves"] == {"id": "0", "group": "even", "unscored": "refused"}
 
 
 def test_a_mean_of_means_has_no_value_if_a_group_is_missing() -> None:
-    rows = [TABLE.rows(sample(4, n), {})["official_halves"] for n in (0, 1, 2)]
+    rows = [TABLE.rows(sample(4, n))["official_halves"] for n in (0, 1, 2)]
     halves = aggregation(SCALE, HALVES.weights)
     assert halves(rows) == 100
     assert math.isnan(halves(rows[::2]))
@@ -64,7 +73,7 @@ def test_a_mean_of_means_has_no_value_if_a_group_is_missing() -> None:
 
 
 def test_below_the_floor_of_coverage_there_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [TABLE.rows(sample(points, n), {})["official"] for n, points in enumerate([4, 2, None])]
+    rows = [TABLE.rows(sample(points, n))["official"] for n, points in enumerate([4, 2, None])]
     assert math.isnan(aggregation(SCALE)(rows))
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.6")
     assert aggregation(SCALE)(rows) == 75
@@ -86,14 +95,14 @@ def test_neither_unscored_samples_nor_the_order_move_a_mean(
 def test_coverage_is_in_percent_of_the_samples_that_the_official_script_does_not_leave_out() -> (
     None
 ):
-    verdicts = [{"score": 1.0}, {"points": 2}, {"unscored": "refused"}, {"unscored": "left_out"}]
+    verdicts = [{"points": 1.0}, {"points": 2}, {"reason": "refused"}, {"reason": "left_out"}]
     assert coverage([{"official": verdict} for verdict in verdicts]) == pytest.approx(200 / 3)
-    assert math.isnan(coverage([{"official": {"unscored": "left_out"}}]))
+    assert math.isnan(coverage([{"official": {"reason": "left_out"}}]))
 
 
 def test_plain_scores_for_the_baseline_are_from_0_to_1() -> None:
-    assert plain_score(TABLE.rows(sample(3), {})) == {"score": 0.75}
-    assert plain_score(TABLE.rows(sample(None), {})) == {}
+    assert plain_score(TABLE.rows(sample(3))) == {"score": 0.75}
+    assert plain_score(TABLE.rows(sample(None))) == {}
 
 
 LOGS = {
