@@ -16,7 +16,7 @@ NOT_TEXT = "[PREDICTIONS_NOT_TEXT]"
 NO_REPLY = "[NO_REPLY]"
 """Stands for a null reply, which the runner would make an empty answer."""
 
-NOT_AN_ANSWER = "[REPLY_NOT_AN_ANSWER]"
+_NOT_AN_ANSWER = "[REPLY_NOT_AN_ANSWER]"
 """The reply of a chat server has no answer that can be read; the reason follows."""
 
 _MAX_REASON_CHARACTERS = 80
@@ -128,7 +128,7 @@ def not_an_answer(reason: str) -> str:
     >>> failure_of(not_an_answer("not text"))
     "the server's reply is not an answer: not text"
     """
-    return f"{NOT_AN_ANSWER} {reason}"
+    return f"{_NOT_AN_ANSWER} {reason}"
 
 
 def failure_of(answer: object) -> str | None:
@@ -150,8 +150,8 @@ def failure_of(answer: object) -> str | None:
     if (drawn := read_drawn_answer(answer)) and isinstance(drawn.answer, str):
         return failure_of(drawn.answer)
     start = answer.lstrip()
-    if start.startswith(NOT_AN_ANSWER):
-        reason = start.removeprefix(NOT_AN_ANSWER).strip()[:_MAX_REASON_CHARACTERS]
+    if start.startswith(_NOT_AN_ANSWER):
+        reason = start.removeprefix(_NOT_AN_ANSWER).strip()[:_MAX_REASON_CHARACTERS]
         return f"the server's reply is not an answer: {reason}"
     if reason := next((reason for text, reason in _FAILURES if start.startswith(text)), None):
         return reason

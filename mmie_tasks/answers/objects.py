@@ -40,7 +40,7 @@ from mmie_tasks.record.segment import Segment, Segments
 
 VIDEO = "a video in the place of an answer"
 IMAGES_KEY = "images"
-PARTS_KEYS: tuple[PartsKey, ...] = ("content", "messages", "output")
+_PARTS_KEYS: tuple[PartsKey, ...] = ("content", "messages", "output")
 
 _TEXT_KEYS = ("text", "content")
 _THINKING_KEYS = ("thinking", "reasoning", "reasoning_content")
@@ -67,7 +67,7 @@ _MAX_DEPTH = 8
 _MAX_COUNTED_DEPTH = 50
 _MAX_NUMBER = 10**15  # up to which Python writes all digits of a number
 
-Object: TypeAlias = Mapping[object, object]
+_Object: TypeAlias = Mapping[object, object]
 
 
 def answer_of_object(value: object) -> ParsedAnswer | None:
@@ -98,7 +98,7 @@ def _read_part(part: object, *, depth: int, strict: bool = False) -> ParsedAnswe
     return None
 
 
-def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | None:
+def _read_object(part: _Object, *, depth: int, strict: bool) -> ParsedAnswer | None:
     """Read an object by the first of these that it has: parts, images, a role, neither.
 
     Args:
@@ -111,9 +111,9 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | No
         return ParsedAnswer(kind="part")
     if part.get("type") in _THINKING_TYPES:
         return ParsedAnswer(kind="part", thinking_removed=True)
-    parts_key = next((key for key in PARTS_KEYS if _is_list(part.get(key))), None)
-    if parts_key is not None:
-        return _read_parts(part, parts_key, depth)
+    for key in _PARTS_KEYS:
+        if isinstance(values := part.get(key), (list, tuple)):
+            return _read_parts(part, key, values, depth)
     images, content = part.get(IMAGES_KEY), part.get("content")
     if isinstance(images, (list, tuple)):
         return _read_text_with_images(part, images)
@@ -123,11 +123,10 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | No
     return _read_single_part(part, strict=strict)
 
 
-def _read_parts(part: Object, key: PartsKey, depth: int) -> ParsedAnswer | None:
-    """The list of parts under a key, with the images listed beside it."""
-    values, images = part[key], part.get(IMAGES_KEY)
-    if not isinstance(values, (list, tuple)):
-        return None
+def _read_parts(
+    part: _Object, key: PartsKey, values: Sequence[object], depth: int
+) -> ParsedAnswer | None:
+    """Read the list of parts under a key, with the images listed next to it."""
     if key == "output" and all(isinstance(value, str) for value in values):
         return None  # a program's JSON may have such a key
     contents = [_read_part(value, depth=depth + 1) for value in values]
@@ -138,14 +137,14 @@ def _read_parts(part: Object, key: PartsKey, depth: int) -> ParsedAnswer | None:
         for content, value in zip(contents, values, strict=True)
     ]
     content = joined(key, parts)
-    if not isinstance(images, (list, tuple)):
+    if not isinstance(images := part.get(IMAGES_KEY), (list, tuple)):
         return _with_words(part, content, key)
     has_images = bool(_references(images))
     content = _with_words(_without_images(part), content, key, has_images=has_images)
     return _with_images(content, images)
 
 
-def _read_text_with_images(part: Object, images: Sequence[object]) -> ParsedAnswer | None:
+def _read_text_with_images(part: _Object, images: Sequence[object]) -> ParsedAnswer | None:
     """A text with its images; None if there are none and the text may be under another key."""
     texts = {key: (_as_text(part.get(key)) or "").strip() for key in _TEXT_KEYS}
     text_key = next((key for key, text in texts.items() if text), None)
@@ -158,7 +157,7 @@ def _read_text_with_images(part: Object, images: Sequence[object]) -> ParsedAnsw
     return _with_images(content, images)
 
 
-def _without_images(part: Object) -> Object:
+def _without_images(part: _Object) -> _Object:
     return {key: value for key, value in part.items() if key != IMAGES_KEY}
 
 
@@ -209,7 +208,7 @@ def _described(value: object, reference: str, depth: int = 0) -> Segments:
     return _with_words(value, image, key).segments
 
 
-def _read_single_part(part: Object, *, strict: bool) -> ParsedAnswer | None:
+def _read_single_part(part: _Object, *, strict: bool) -> ParsedAnswer | None:
     """A text, an image, or a text with its image; None if one of them is neither."""
     kind, keys = part.get("type"), part.keys() & _PAIR_KEYS
     is_typed = isinstance(kind, str)
@@ -238,7 +237,7 @@ def _read_single_part(part: Object, *, strict: bool) -> ParsedAnswer | None:
 
 
 def _with_words(
-    part: Object, content: ParsedAnswer, *read: str | None, has_images: bool = False
+    part: _Object, content: ParsedAnswer, *read: str | None, has_images: bool = False
 ) -> ParsedAnswer:
     """The content of the keys that were read, between the words under the others if there are
     images, and with the count of what is not read.
@@ -293,10 +292,6 @@ def _unread_part(value: object) -> Counter[str]:
         count = _count_contents(value) or int("type" in value)
         return +Counter({str(value.get("type", "object")): count})
     return Counter({type(value).__name__: _count_contents(value) or 1})
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, (list, tuple))
 
 
 def _as_text(value: object) -> str | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 from zipfile import BadZipFile
 
-FieldPath: TypeAlias = tuple[str | int, ...]
+_FieldPath: TypeAlias = tuple[str | int, ...]
 
 UNREADABLE = (OSError, ValueError, LookupError, EOFError, RecursionError, BadZipFile, zlib.error)
 """What damaged files of these kinds raise."""
@@ -116,7 +116,7 @@ class OtherFile:
             f"for r in records{self._condition(answer_path)}))"
         )
 
-    def _id_path(self) -> FieldPath | None:
+    def _id_path(self) -> _FieldPath | None:
         """The field nearest to the top that is named like an id and differs in all records."""
         paths = {
             path: None
@@ -127,7 +127,7 @@ class OtherFile:
             if _last_name(path) != "doc_id"  # the runner's number of a row
         }
 
-        def rank(path: FieldPath) -> tuple[int, int]:
+        def rank(path: _FieldPath) -> tuple[int, int]:
             name = _last_name(path)
             return len(path), _IDS.index(name) if name in _IDS else len(_IDS)
 
@@ -137,7 +137,7 @@ class OtherFile:
                 return path
         return None
 
-    def _answer_path(self) -> FieldPath | None:
+    def _answer_path(self) -> _FieldPath | None:
         """The text that is named most like an answer of the model."""
         ranks = {
             path: min(rank)
@@ -149,7 +149,7 @@ class OtherFile:
         }
         return min(ranks, key=lambda path: (ranks[path], -self._count(path)), default=None)
 
-    def _count(self, path: FieldPath) -> int:
+    def _count(self, path: _FieldPath) -> int:
         """How many records have a value there."""
         return sum(_value(record, path) is not None for record in self.records)
 
@@ -159,7 +159,7 @@ class OtherFile:
         path = self._answer_path()
         return len(self.records) - self._count(path) if path else 0
 
-    def _condition(self, path: FieldPath) -> str:
+    def _condition(self, path: _FieldPath) -> str:
         """Leaves out the records that have no such field, such as failed requests."""
         has_answer = [_value(record, path) is not None for record in self.records]
         if all(has_answer) or len(path) == 1:
@@ -180,7 +180,7 @@ def _objects(value: object) -> list[Mapping[str, object]]:
     return list(value) if is_list else []  # type: ignore[call-overload]  # checked
 
 
-def _leaves(value: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, object]]:
+def _leaves(value: object, path: _FieldPath = ()) -> Iterator[tuple[_FieldPath, object]]:
     """Every text and number with its path; of a list those of its last entry."""
     if isinstance(value, dict):
         for name, part in value.items():
@@ -191,19 +191,19 @@ def _leaves(value: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, ob
         yield path, value
 
 
-def _names(path: FieldPath) -> list[str]:
+def _names(path: _FieldPath) -> list[str]:
     return [name.lower() for name in path if isinstance(name, str)]
 
 
-def _last_name(path: FieldPath) -> str:
+def _last_name(path: _FieldPath) -> str:
     return _names(path)[-1] if _names(path) else ""
 
 
-def _subscripts(path: FieldPath) -> str:
+def _subscripts(path: _FieldPath) -> str:
     return "".join(f"[{name!r}]" for name in path)
 
 
-def _value(record: object, path: FieldPath) -> object:
+def _value(record: object, path: _FieldPath) -> object:
     """The value at a path; None if the record has none there."""
     try:
         return reduce(lambda value, name: value[name], path, record)  # type: ignore[index]

@@ -83,14 +83,11 @@ def parse_answer(
     if all(answer.failure for answer in answers):
         failures = (answer.failure for answer in answers)
         return ParsedAnswer(kind="rounds", failure=next(failures, "no result"))
-    rounds_joined = joined("rounds", _with_content(answers))
+    # A round without content adds no segment.
+    parts = [replace(answer, segments=()) if answer.is_empty else answer for answer in answers]
+    rounds_joined = joined("rounds", parts)
     failed = Counter(f"round: {answer.failure}" for answer in answers if answer.failure)
     return replace(rounds_joined, unread={**rounds_joined.unread, **failed})
-
-
-def _with_content(answers: Sequence[ParsedAnswer]) -> list[ParsedAnswer]:
-    """The answers; of those without content no segments."""
-    return [replace(answer, segments=()) if answer.is_empty else answer for answer in answers]
 
 
 def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnswer:

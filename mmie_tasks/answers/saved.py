@@ -34,7 +34,7 @@ AnswerFormat: TypeAlias = Literal[
     "OpenING output",
     "id and answer",
 ]
-AnswerRecord: TypeAlias = Mapping[str, object]
+_AnswerRecord: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ def reader_of(record: object) -> RecordReader | None:
     return None
 
 
-def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer | None:
+def _read_sample_log(record: _AnswerRecord, source: Source) -> SavedAnswer | None:
     """Read a line of ``<date>_samples_<task>.jsonl`` (lmms-eval, ``evaluation_tracker.py``).
 
     The answer is ``resps`` if present: that is before reasoning tags were stripped. The id is the
@@ -159,7 +159,7 @@ def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer | None
     )
 
 
-def _read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
+def _read_milebench(record: _AnswerRecord, source: Source) -> SavedAnswer:
     """Read an entry of MileBench's ``<model>/<DATASET>/pred.json`` (``generate.py`` at 9583e1f)."""
     return SavedAnswer(
         answer=as_answer(record["pred_response"]),
@@ -169,7 +169,7 @@ def _read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
     )
 
 
-def _read_plain(record: AnswerRecord, source: Source) -> SavedAnswer:
+def _read_plain(record: _AnswerRecord, source: Source) -> SavedAnswer:
     """Read a record of an id and an answer, as in MMIE's ``data.json`` and MIA-Bench's JSONL."""
     answer_field = source.only([name for name in _ANSWER_FIELDS if name in record], "the answer")
     id_fields = [name for name in _ID_FIELDS if name in record]
@@ -264,7 +264,7 @@ def _id(value: object, source: Source) -> str:
     return str(value)
 
 
-def _logged_answer(record: AnswerRecord) -> Answer:
+def _logged_answer(record: _AnswerRecord) -> Answer:
     """Undo the lists that the runner wraps answers in: one per request, one per repeat.
 
     ``resps`` is a text, a list of repeats (the first counts, as in the runner), or the rounds. It

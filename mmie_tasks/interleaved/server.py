@@ -7,12 +7,13 @@ Requests are sent and retried like those of the `openai` judge: see `http.send_a
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import openai
 from loguru import logger
@@ -24,8 +25,9 @@ from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.attempt import Failure, Success
+from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.errors import UnusableBody, redact
+from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.send_all import send_all
@@ -36,12 +38,12 @@ from mmie_tasks.interleaved.drawer import (
     DrawerUnavailable,
     DrawingError,
     DrawingOverBudget,
+    Picture,
     PictureRequest,
     PictureUnusable,
     drawer_signature,
 )
-from mmie_tasks.interleaved.image_reply import DrawnPicture, RemotePicture, read_reply
-from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size
+from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size, picture_of
 
 _KEY_VARIABLES = ("OPENAI_API_KEY",)
 _URL_VARIABLES = ("OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE")
@@ -50,6 +52,15 @@ _MAX_BODY_BYTES = 96 * 2**20  # a PNG of 4096 x 4096 pixels as base64
 
 _OPTIONAL = ("response_format", "seed")  # left out where a server does not know them
 _CHOSEN = re.compile(r"\b(?:size|quality|num_inference_steps|guidance_scale|negative_prompt)\b")
+
+
+_Outcome: TypeAlias = Picture | DrawingError
+
+
+class _RemotePicture(PictureUnusable):
+    """The reply has the address of a picture, which is not fetched. Another reply would have one,
+    too.
+    """
 
 
 def open_drawer(
@@ -160,7 +171,7 @@ class ImageServer:
         self.check()
         return f"`{self.model}` at {self.access.address}"
 
-    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, DrawnPicture]]:
+    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, _Outcome]]:
         """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
         in flight.
         """
@@ -188,7 +199,7 @@ class ImageServer:
 
     async def _attempt(
         self, client: openai.AsyncOpenAI, request: PictureRequest
-    ) -> Success[DrawnPicture] | Failure:
+    ) -> Success[_Outcome] | Failure:
         """Send a request; again at once without a parameter that the server does not know.
 
         That is remembered once it has replied, so an error of another cause changes nothing.
@@ -207,7 +218,7 @@ class ImageServer:
 
     async def _send(
         self, client: openai.AsyncOpenAI, request: PictureRequest, omitted: frozenset[str]
-    ) -> Success[DrawnPicture] | Failure:
+    ) -> Success[_Outcome] | Failure:
         secrets = self.access.secrets
         parameters = {
             "n": 1,
@@ -216,7 +227,7 @@ class ImageServer:
             **self.parameters,
         }
         body = {name: value for name, value in parameters.items() if name not in omitted}
-        outcome: DrawnPicture
+        outcome: _Outcome
         try:
             content, pause_s = await http_client.receive(
                 client.images.with_streaming_response.generate(
@@ -232,7 +243,7 @@ class ImageServer:
             return replace(failure, kind="denied") if _is_wrong_option(failure) else failure
         else:
             outcome = await asyncio.to_thread(read_reply, content, self.max_side_px, secrets)
-        is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, RemotePicture)
+        is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, _RemotePicture)
         return Success(reply=outcome, is_final=is_final, cost_usd=self.price_usd, pause_s=pause_s)
 
 
@@ -259,7 +270,7 @@ def _is_wrong_option(failure: Failure) -> bool:
     return bool(_CHOSEN.search(error.param or message))
 
 
-def _unknown_parameters(result: Success[DrawnPicture] | Failure) -> set[str]:
+def _unknown_parameters(result: Success[_Outcome] | Failure) -> set[str]:
     """The parameters that can be left out, and that a server says it does not know."""
     error = result.error if isinstance(result, Failure) else None
     if error is None or not error.is_parameter:
@@ -272,3 +283,54 @@ def _unknown_to(model: str) -> frozenset[str]:
     if "gpt-image-" in model:
         return frozenset(_OPTIONAL)
     return frozenset({"seed"} if "dall-e-" in model else ())
+
+
+# Replies
+
+
+def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> _Outcome:
+    """Read the body of a reply, any bytes: JSON with a picture in base64, or why there is none,
+    without secrets.
+    """
+    try:
+        body = json_object(parse_json(content))
+        entry = json_object(next(iter(json_list(body.get("data"))), None))
+        return picture_of(_image_of(entry, body, secrets), max_side_px)
+    except UnusableBody as error:
+        return PictureUnusable(str(error))
+    except (PictureUnusable, DrawerRefused) as error:
+        # Without a traceback, which would keep the body in memory.
+        return type(error)(redact(str(error), secrets))
+
+
+def _image_of(
+    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
+) -> bytes:
+    """The bytes of the image file in a reply."""
+    encoded, url = (str(entry.get(key) or "").strip() for key in ("b64_json", "url"))
+    text = encoded or url
+    if not text:
+        raise _missing_image(entry, body, secrets)
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    elif not encoded:
+        address = url.partition("?")[0]
+        raise _RemotePicture(f"the server sent the address {address} in place of a picture")
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except ValueError:
+        raise PictureUnusable("the server sent a picture whose base64 is damaged") from None
+
+
+def _missing_image(
+    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
+) -> PictureUnusable | DrawerRefused:
+    message = ""
+    for fields in (entry, body):
+        error = read_server_error(200, fields, secrets)
+        message = message or error.message
+        if isinstance(refusal := fields.get("refusal"), str) and refusal.strip():
+            return DrawerRefused(f"the drawer refused: {refusal}")
+        if error.is_content_filter or fields.get("finish_reason") == "content_filter":
+            return DrawerRefused(error.message or "the picture was withheld by a content filter")
+    return PictureUnusable(f"the server sent JSON without a picture: {message or 'no reason'}")

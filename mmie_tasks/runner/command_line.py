@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from mmie_tasks.runner.command_options import COMMAND_OPTIONS, CommandOptions
 from mmie_tasks.runner.plugin import install_hooks
 from mmie_tasks.runner.post_import import after_import
 
@@ -55,6 +54,8 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
     install_hooks()  # before the runner imports its tasks
     after_import("lmms_eval.__main__", watch_evaluations)
     from lmms_eval.cli.dispatch import main
+
+    from mmie_tasks.runner.evaluation import COMMAND_OPTIONS, CommandOptions
 
     options = COMMAND_OPTIONS.set(CommandOptions(judges=judges or {}, tested=tested))
     try:

@@ -33,7 +33,7 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
 
     @functools.wraps(build)
     def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
-        command_line = _command_line(task)
+        command_line = getattr(task, "args", None)  # None if the run was started from Python
         try:
             output_path = getattr(command_line, "output_path", None)
             if benchmark.add_answer_folder and isinstance(output_path, str) and output_path:
@@ -51,11 +51,6 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
         build(*args, **kwargs)
 
     task.build_all_requests = build_all_requests
-
-
-def _command_line(task: object) -> object | None:
-    """The parsed command line; None for a run that was started from Python."""
-    return getattr(task, "args", None)
 
 
 def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) -> None:

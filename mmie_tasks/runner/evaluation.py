@@ -1,7 +1,7 @@
 """The evaluation that this process runs: all that the hooks know of it, in one object.
 
 Two things outlive an evaluation: the benchmarks of loaded tasks (`loaded_tasks.BENCHMARKS`) and the
-options of our command line (`command_options.COMMAND_OPTIONS`). And the runner calls the functions
+options of our command line (`COMMAND_OPTIONS`). And the runner calls the functions
 of a task with a sample only, ``process_results`` in threads of its own, so what those read is in
 their modules: the session of a benchmark's judge (`BenchmarkJudge.session`), what is remembered of
 samples (`core.run_memory`) and folders of answers (`benchmarks.model_answers`). `running` and
@@ -29,9 +29,27 @@ from mmie_tasks.judging.served_model import ServedModel, served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import RunOutput
-from mmie_tasks.runner.command_options import COMMAND_OPTIONS, CommandOptions
 from mmie_tasks.runner.model_memory import free_tested_models
 from mmie_tasks.runner.run_summary import RunSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOptions:
+    """The options of ``mmie-tasks eval`` that lmms-eval does not know.
+
+    Attributes:
+        judges: The judges of ``--judge``, for all evaluations of the command line.
+        tested: The tested model whose saved answers are judged, if it was on a server.
+    """
+
+    judges: JudgeChoices = field(default_factory=dict)
+    tested: ServedModel | None = None
+
+
+COMMAND_OPTIONS: ContextVar[CommandOptions] = ContextVar("options")
+"""The options of the command line that runs. They outlive an evaluation, because the runner's
+``main`` (``cli/dispatch.py``) begins evaluations with arguments of its own only.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +105,7 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
     models: WeakSet[object] = WeakSet()
     session = JudgingSession(
         choices or command.judges,
-        on_outcome=log_judge_usage,
+        on_outcome=_log_judge_usage,
         before_loading=functools.partial(free_tested_models, models),
         sync=bool(getattr(options.get("cli_args"), "baseline", None)),
         tested=command.tested or served_model_of(options),
@@ -131,7 +149,7 @@ def running(evaluation: RunningEvaluation) -> Iterator[None]:
         _RUNNING.reset(before)
 
 
-def log_judge_usage(outcome: Outcome) -> None:
+def _log_judge_usage(outcome: Outcome) -> None:
     """Enter the tokens of a reply into the runner's ledger as ``judge``, unless it was cached."""
     from lmms_eval.models.model_utils.usage_metrics import log_usage
 

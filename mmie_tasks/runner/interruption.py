@@ -16,13 +16,13 @@ from mmie_tasks.core.settings import is_first_process
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.runner.answer_files import RunOutput
 
-STATUS = 130
+_STATUS = 130
 """The exit status of a process that Ctrl-C has ended: 128 and the number of the signal."""
 
 _GRACE_S = 1.5  # for requests to be cancelled and files closed; then the process ends at once
 
 
-class JudgingStopped(KeyboardInterrupt):
+class _JudgingStopped(KeyboardInterrupt):
     """Ctrl-C while answers are judged; the user has been told how to go on."""
 
 
@@ -32,9 +32,9 @@ def exits_on_ctrl_c() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        if not isinstance(error, JudgingStopped):
+        if not isinstance(error, _JudgingStopped):
             _print("Stopped by Ctrl-C.")
-        raise SystemExit(STATUS) from None
+        raise SystemExit(_STATUS) from None
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def _stop(
     if output.resume_hint:
         next_step = f"To go on: the same command with {output.resume_hint}"
     _print(f"mmie-tasks: stopped; {stored}. {next_step}")
-    raise JudgingStopped
+    raise _JudgingStopped
 
 
 def _print(line: str) -> None:
@@ -86,4 +86,4 @@ def _print(line: str) -> None:
 
 
 def _end(*_signal: object) -> NoReturn:
-    os._exit(STATUS)
+    os._exit(_STATUS)

@@ -22,8 +22,8 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import Choice, create, option_text, parse_choice, split_options
 from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
+from mmie_tasks.interleaved.drawer import BUILT_IN
 from mmie_tasks.interleaved.protocols import INSTRUCT, STEP, PictureProtocol
-from mmie_tasks.interleaved.registry import BUILT_IN
 from mmie_tasks.runner.run_summary import short_model_name
 
 HINT = (
@@ -41,7 +41,6 @@ _COMPUTED: Mapping[str, str] = {
     **dict.fromkeys(("messages", "n", "stream", "response_format"), "leave it out"),
 }
 """Fields of a request that lmms-eval's chat clients set or rely on, to what sets them."""
-_SEMICOLON = re.compile(";")
 _TEXT_CLIENTS = ("gemini", "litellm")  # drop the pictures of a reply (``chat/gemini.py:183``)
 _WRITER, _DRAWER = "lvlm", "t2i"
 _NAMES = {
@@ -214,7 +213,7 @@ def _component(value: object, argument: str) -> _Component | None:
     match = _COMPONENT.fullmatch(str(value or "").strip())
     if match is None:
         return None
-    name, rest = match[1], ",".join(split_options(match[2], _SEMICOLON)).strip(" ,")
+    name, rest = match[1], ",".join(split_options(match[2], re.compile(";"))).strip(" ,")
     if argument == _DRAWER:
         options = dict(parse_choice(f"{name}:{rest}", "`t2i`", "drawer").options)
         return _Component(name=name, options=options)

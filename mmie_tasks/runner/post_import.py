@@ -14,10 +14,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TypeAlias
 
-ImportCallback: TypeAlias = Callable[[ModuleType], None]
+_ImportCallback: TypeAlias = Callable[[ModuleType], None]
 
 
-def after_import(name: str, function: ImportCallback) -> None:
+def after_import(name: str, function: _ImportCallback) -> None:
     """Call ``function`` with the module ``name`` after every execution of that module.
 
     It is called at once if the module is imported already, otherwise after its import, and again
@@ -41,7 +41,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Finds the watched modules below the paths of their packages, as the import system does."""
 
     def __init__(self) -> None:
-        self.functions: dict[str, list[ImportCallback]] = {}
+        self.functions: dict[str, list[_ImportCallback]] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

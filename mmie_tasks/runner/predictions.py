@@ -28,7 +28,7 @@ _PASSED_BY_THE_RUNNER = {"batch_size", "max_batch_size", "device"}
 _ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
 
-class RunnerRequest(Protocol):
+class _RunnerRequest(Protocol):
     """The part of the runner's ``Instance`` that is used here."""
 
     @property
@@ -95,7 +95,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             for note in reading.notes:
                 logger.warning("predictions: {}", note)
 
-    def generate_until(self, requests: Sequence[RunnerRequest]) -> list[str | list[str]]:
+    def generate_until(self, requests: Sequence[_RunnerRequest]) -> list[str | list[str]]:
         """Return the saved answer to each request, `MISSING` if there is none.
 
         Raises:
@@ -113,16 +113,16 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         return [answer if isinstance(answer, str) else list(answer) for answer in answers]
 
     def generate_until_multi_round(
-        self, requests: Sequence[RunnerRequest]
+        self, requests: Sequence[_RunnerRequest]
     ) -> list[str | list[str]]:
         """As `generate_until`; a saved list of rounds is returned as a list."""
         return self.generate_until(requests)
 
-    def loglikelihood(self, requests: Sequence[RunnerRequest]) -> NoReturn:
+    def loglikelihood(self, requests: Sequence[_RunnerRequest]) -> NoReturn:
         """Refuse: saved texts have no likelihoods."""
         raise _unsupported(requests, "requests likelihoods")
 
-    def generate_visual_cot(self, requests: Sequence[RunnerRequest]) -> NoReturn:
+    def generate_visual_cot(self, requests: Sequence[_RunnerRequest]) -> NoReturn:
         """Refuse: the images between the steps were not saved."""
         raise _unsupported(requests, "requests the images between its steps")
 
@@ -154,7 +154,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         return {request.doc_id: saved.answer if saved else MISSING for request, saved in matches}
 
 
-def _parse(request: RunnerRequest) -> _ParsedRequest:
+def _parse(request: _RunnerRequest) -> _ParsedRequest:
     match request.args:
         case (str(text), messages, _, int(doc_id), str(task), _) if callable(messages):
             return _ParsedRequest(task, doc_id, text, getattr(messages, "__self__", None))

@@ -28,7 +28,7 @@ from mmie_tasks.runner.loaded_tasks import Method
 Index: TypeAlias = dict[str, dict[str, Any]]
 """The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``."""
 
-OVERRIDE = "MMIE_TASKS_OVERRIDE"
+_OVERRIDE = "MMIE_TASKS_OVERRIDE"
 _LOADERS = ("load_task_or_group", "load_config")  # methods of TaskManager
 
 
@@ -41,8 +41,8 @@ def read_override(environment: Mapping[str, str]) -> bool:
     >>> read_override({"MMIE_TASKS_OVERRIDE": "0"})
     False
     """
-    hint = f"`export {OVERRIDE}=0` keeps the runner's own tasks where names clash"
-    return choice_setting(environment, OVERRIDE, "1", "0", hint=hint) == "1"
+    hint = f"`export {_OVERRIDE}=0` keeps the runner's own tasks where names clash"
+    return choice_setting(environment, _OVERRIDE, "1", "0", hint=hint) == "1"
 
 
 def register_tasks(tasks: ModuleType) -> None:
@@ -97,7 +97,7 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
         _add_other_packages(tasks, index_folder)
         if overridden := add_tasks(index, tasks, users, override=override):
             names = ", ".join(overridden)
-            hint = f"{OVERRIDE}=0 keeps the built-in"
+            hint = f"{_OVERRIDE}=0 keeps the built-in"
             _log("INFO", f"{names}: ours instead of the built-in of the same name; {hint}")
         return index
 

@@ -34,7 +34,7 @@ from mmie_tasks.runs.run import TaskRun, without_off_scale_points
 KEY = "mmie_tasks"
 """The key of the details in the results file."""
 
-SETTING = "MMIE_TASKS_ROWS"
+_SETTING = "MMIE_TASKS_ROWS"
 _COLUMNS = (
     *("task", "model", "official [95 %]", "robust", "expected", "scored", "judge"),
     "unlike the paper",
@@ -52,8 +52,8 @@ def shows_all_rows(environment: Mapping[str, str]) -> bool:
     >>> shows_all_rows({}), shows_all_rows({"MMIE_TASKS_ROWS": "all"})
     (False, True)
     """
-    hint = f"`export {SETTING}=all` adds counts, intervals and parts to the runner's table"
-    return choice_setting(environment, SETTING, "main", "all", hint=hint) == "all"
+    hint = f"`export {_SETTING}=all` adds counts, intervals and parts to the runner's table"
+    return choice_setting(environment, _SETTING, "main", "all", hint=hint) == "all"
 
 
 @dataclass(slots=True)
