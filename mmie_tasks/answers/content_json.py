@@ -1,4 +1,4 @@
-"""The JSON in which an answer of texts and images is written: an object with its parts in order."""
+"""Writes an answer of texts and images as JSON: an object with the parts in order."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def content_json(
     more_parts: Iterable[Mapping[str, object]] = (),
     fields: Mapping[str, object] | None = None,
 ) -> str:
-    """Write segments as the parts of an answer.
+    """Write segments as the parts of an answer; a segment with a text and an image is two parts.
 
     Args:
-        segments: A segment with a text and an image becomes two parts.
-        has_prompts: Whether images have the words that they were drawn to.
-        more_parts: Written after those of the segments.
+        segments: The answer.
+        has_prompts: Whether images have the words that they were drawn from.
+        more_parts: Written after the segments.
         fields: Further fields of the object, after ``content``.
 
     >>> content_json([Segment(image="1.png", prompt="scissors")], has_prompts=True)

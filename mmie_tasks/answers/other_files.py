@@ -1,7 +1,7 @@
-"""Name the fields of a file of another tool, and write the Python that makes `id, answer` of it.
+"""Names the fields of another tool's file, and writes the Python that turns it into `id, answer`.
 
-The fields are recognised by their names, in any table and at any depth of JSON: there is no reader
-of one tool's files.
+Fields are recognised by their names, in any table and at any depth of JSON. No tool has a reader of
+its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zipfile import BadZipFile
 _FieldPath: TypeAlias = tuple[str | int, ...]
 
 UNREADABLE = (OSError, ValueError, LookupError, EOFError, RecursionError, BadZipFile, zlib.error)
-"""What damaged files of these kinds raise."""
+"""The exceptions that damaged files raise."""
 
 _AS_TEXT = {"dtype": "str", "keep_default_na": "False"}
 _TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -42,7 +42,7 @@ _SHOWN_FIELDS = 20
 
 
 def is_other_kind(path: Path) -> bool:
-    """Whether a file is a table or compressed, by the end of its name."""
+    """Whether a file is a table or compressed, by its suffix."""
     return path.suffix in (*_TABLES, ".gz") and path.is_file()
 
 
@@ -55,11 +55,11 @@ class OtherFile:
 
     @classmethod
     def opened(cls, path: Path) -> OtherFile:
-        """Read CSV, TSV, XLSX, Parquet, JSON or JSONL, by the end of its name also behind ``.gz``.
+        """Read CSV, TSV, XLSX, Parquet, JSON or JSONL by the suffix; ``.gz`` may follow it.
 
         Raises:
-            UNREADABLE: One of these; the file is damaged or something else.
-            ImportError: pandas lacks a package that reads it.
+            UNREADABLE: One of these exceptions: the file is damaged or has another format.
+            ImportError: pandas needs another package for this format.
         """
         reader, options = _TABLES.get(Path(path.name.removesuffix(".gz")).suffix, ("", {}))
         if reader:
@@ -104,7 +104,7 @@ class OtherFile:
 
     @property
     def code(self) -> str:
-        """Two lines of Python that write ``answers.jsonl``; empty if no field has such a name."""
+        """Two lines of Python that write ``answers.jsonl``; empty unless both fields are found."""
         id_path, answer_path = self._id_path(), self._answer_path()
         if not id_path or not answer_path:
             return ""
@@ -117,7 +117,7 @@ class OtherFile:
         )
 
     def _id_path(self) -> _FieldPath | None:
-        """The field nearest to the top that is named like an id and differs in all records."""
+        """The outermost field that is named like an id and differs in all records."""
         paths = {
             path: None
             for record in self.records
@@ -138,7 +138,7 @@ class OtherFile:
         return None
 
     def _answer_path(self) -> _FieldPath | None:
-        """The text that is named most like an answer of the model."""
+        """The text whose name is most like that of a model's answer."""
         ranks = {
             path: min(rank)
             for record in self.records
@@ -150,17 +150,16 @@ class OtherFile:
         return min(ranks, key=lambda path: (ranks[path], -self._count(path)), default=None)
 
     def _count(self, path: _FieldPath) -> int:
-        """How many records have a value there."""
         return sum(_value(record, path) is not None for record in self.records)
 
     @property
     def left_out(self) -> int:
-        """How many records have no answer where the others have it, such as failed requests."""
+        """How many records lack the answer that others have, such as failed requests."""
         path = self._answer_path()
         return len(self.records) - self._count(path) if path else 0
 
     def _condition(self, path: _FieldPath) -> str:
-        """Leaves out the records that have no such field, such as failed requests."""
+        """The Python condition that leaves out records without this field."""
         has_answer = [_value(record, path) is not None for record in self.records]
         if all(has_answer) or len(path) == 1:
             return ""
@@ -181,7 +180,7 @@ def _objects(value: object) -> list[Mapping[str, object]]:
 
 
 def _leaves(value: object, path: _FieldPath = ()) -> Iterator[tuple[_FieldPath, object]]:
-    """Every text and number with its path; of a list those of its last entry."""
+    """Every text and number with its path; in lists, only the last entry counts."""
     if isinstance(value, dict):
         for name, part in value.items():
             yield from _leaves(part, (*path, name))
@@ -204,7 +203,7 @@ def _subscripts(path: _FieldPath) -> str:
 
 
 def _value(record: object, path: _FieldPath) -> object:
-    """The value at a path; None if the record has none there."""
+    """The value at a path; None if the record has none."""
     try:
         return reduce(lambda value, name: value[name], path, record)  # type: ignore[index]
     except (LookupError, TypeError):

@@ -1,10 +1,9 @@
-"""Parse what the tested model returned into ordered segments of text and images.
+"""Parses what the tested model returned into ordered segments of text and images.
 
-A text is an answer as it is, unless it is one of the documented shapes, each with its source: the
-table in ``README.md`` beside this file, which ``make pages`` writes. What the runner makes of a
-model's return value before it comes here: ``unwrap_generation_output`` in
-``lmms_eval/api/instance.py``, version 0.7.3. Objects that hold an answer:
-`mmie_tasks.answers.objects`.
+A text is taken unchanged unless it has one of the documented shapes: the table in ``README.md``,
+which ``make pages`` writes, names each with its source. Before it comes here, the runner unwraps a
+model's return value (``unwrap_generation_output`` in ``lmms_eval/api/instance.py``, version 0.7.3).
+Objects are read by `mmie_tasks.answers.objects`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mmie_tasks.record.segment import Segment
 _SAVED_TO = re.compile(r"Generated image saved to: (\S[^\n]*)")
 _VIDEO_SUFFIXES = (".mp4", ".webm", ".mov", ".avi", ".mkv")
 
-# Every part is bounded, so that no text makes the search slow.
+# Every repetition is bounded, so that no text makes the search slow.
 _MARKUP = re.compile(
     r"""
     (?P<code>```.*?```|`[^`\n]*`)
@@ -52,7 +51,7 @@ def parse_answer(
 ) -> ParsedAnswer:
     """Parse the results that lmms-eval passes to ``process_results``. Never raises.
 
-    Several results are rounds: each is parsed by itself, one after the other. No file is opened.
+    Several results are rounds, which are parsed one by one. No file is opened.
 
     Args:
         results: One or more texts or objects of one sample.
@@ -67,7 +66,7 @@ def parse_answer(
     """
     rounds = [results] if isinstance(results, str) else list(results)
     if len(rounds) == 1 and isinstance(texts := rounds[0], list) and texts:
-        # A list of texts in the place of one result; a tuple may be a text and its image.
+        # A list of texts as one result; a tuple may be a text and its image.
         rounds = list(texts) if all(isinstance(text, str) for text in texts) else rounds
     match rounds:
         case [str(text)] if drawn := read_drawn_answer(text):
@@ -111,7 +110,7 @@ def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnsw
 
 
 def _parse_object_text(text: str) -> ParsedAnswer | None:
-    """Parse a text that is the JSON of an object or list with an answer; None for any other."""
+    """Parse the JSON of an object or list with an answer; None for other texts."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     value = None
@@ -156,7 +155,7 @@ def _finish(answer: ParsedAnswer, notation: Notation) -> ParsedAnswer:
 
 
 def _parse_plain_text(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer:
-    """Parse a string that is not an object; prose stays unchanged."""
+    """Parse a text that is not an object; prose stays unchanged."""
     if not text.strip():
         return ParsedAnswer(segments=(Segment(text),), kind="empty")
     if match := _SAVED_TO.fullmatch(text.strip()):
@@ -177,7 +176,7 @@ def _parse_path(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer | N
 
 
 def _prose(text: str) -> ParsedAnswer:
-    """A text split at its markdown images and data URIs outside code, or as it is without any."""
+    """A text split at its markdown images and data URIs outside code."""
     spans = []
     if "![" in text or "data:image/" in text:
         for match in _MARKUP.finditer(text):

@@ -54,7 +54,7 @@ _OPTIONAL = ("response_format", "seed")  # left out where a server does not know
 _CHOSEN = re.compile(r"\b(?:size|quality|num_inference_steps|guidance_scale|negative_prompt)\b")
 
 
-_Outcome: TypeAlias = Picture | DrawingError
+_DrawnPicture: TypeAlias = Picture | DrawingError
 
 
 class _RemotePicture(PictureUnusable):
@@ -171,7 +171,7 @@ class ImageServer:
         self.check()
         return f"`{self.model}` at {self.access.address}"
 
-    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, _Outcome]]:
+    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, _DrawnPicture]]:
         """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
         in flight.
         """
@@ -199,7 +199,7 @@ class ImageServer:
 
     async def _attempt(
         self, client: openai.AsyncOpenAI, request: PictureRequest
-    ) -> Success[_Outcome] | Failure:
+    ) -> Success[_DrawnPicture] | Failure:
         """Send a request; again at once without a parameter that the server does not know.
 
         That is remembered once it has replied, so an error of another cause changes nothing.
@@ -218,7 +218,7 @@ class ImageServer:
 
     async def _send(
         self, client: openai.AsyncOpenAI, request: PictureRequest, omitted: frozenset[str]
-    ) -> Success[_Outcome] | Failure:
+    ) -> Success[_DrawnPicture] | Failure:
         secrets = self.access.secrets
         parameters = {
             "n": 1,
@@ -227,7 +227,7 @@ class ImageServer:
             **self.parameters,
         }
         body = {name: value for name, value in parameters.items() if name not in omitted}
-        outcome: _Outcome
+        outcome: _DrawnPicture
         try:
             content, pause_s = await http_client.receive(
                 client.images.with_streaming_response.generate(
@@ -270,7 +270,7 @@ def _is_wrong_option(failure: Failure) -> bool:
     return bool(_CHOSEN.search(error.param or message))
 
 
-def _unknown_parameters(result: Success[_Outcome] | Failure) -> set[str]:
+def _unknown_parameters(result: Success[_DrawnPicture] | Failure) -> set[str]:
     """The parameters that can be left out, and that a server says it does not know."""
     error = result.error if isinstance(result, Failure) else None
     if error is None or not error.is_parameter:
@@ -288,7 +288,7 @@ def _unknown_to(model: str) -> frozenset[str]:
 # Replies
 
 
-def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> _Outcome:
+def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> _DrawnPicture:
     """Read the body of a reply, any bytes: JSON with a picture in base64, or why there is none,
     without secrets.
     """

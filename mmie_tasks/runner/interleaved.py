@@ -19,9 +19,10 @@ from lmms_eval.api.model import lmms
 from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
 from mmie_tasks.http.model_list import announce_retirement
-from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError, open_drawer
+from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 from mmie_tasks.interleaved.protocols import INSTRUCT, STEP
+from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.record.signature import drawing_text
 from mmie_tasks.runner.pair_answers import (
     Draft,

@@ -22,8 +22,8 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.options import Choice, create, option_text, parse_choice, split_options
 from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
-from mmie_tasks.interleaved.drawer import BUILT_IN
 from mmie_tasks.interleaved.protocols import INSTRUCT, STEP, PictureProtocol
+from mmie_tasks.interleaved.registry import BUILT_IN
 from mmie_tasks.runner.run_summary import short_model_name
 
 HINT = (

@@ -16,8 +16,8 @@ from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.hub.asset import Check
 from mmie_tasks.hub.failures import download_errors
-from mmie_tasks.interleaved.drawer import open_drawer
 from mmie_tasks.interleaved.protocols import PictureProtocol
+from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.preflight.findings import Finding, problem_from, run_check
 from mmie_tasks.runner.pair_arguments import PairArguments, parse_pair_arguments, split_arguments
 from mmie_tasks.runner.pair_writer import writer_access, writer_model

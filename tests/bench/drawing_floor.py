@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mmie_tasks.interleaved.drawer import Picture, PictureRequest, open_drawer
+from mmie_tasks.interleaved.drawer import Picture, PictureRequest
+from mmie_tasks.interleaved.registry import open_drawer
 
 TESTS = Path(__file__).resolve().parents[1]
 AT_MOST = 20

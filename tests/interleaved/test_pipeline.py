@@ -28,8 +28,8 @@ from mmie_tasks.interleaved.drawer import (
     Picture,
     PictureRequest,
     PictureUnusable,
-    open_drawer,
 )
+from mmie_tasks.interleaved.registry import open_drawer
 
 LEAF = np.arange(48, dtype="uint8").reshape(4, 4, 3)
 
@@ -498,7 +498,7 @@ def test_a_failed_download_has_its_own_reason_and_hint(tiny, monkeypatch, error,
 HUB = """
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.interleaved.drawer import PictureRequest
-from mmie_tasks.interleaved.drawer import open_drawer
+from mmie_tasks.interleaved.registry import open_drawer
 answer = []
 for model in {models!r}:
     drawer = open_drawer("diffusers:" + model + ",steps=1,device=cpu", {{}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
-from mmie_tasks.interleaved.drawer import open_drawer
+from mmie_tasks.interleaved.registry import open_drawer
 
 KEY = "sk-thisisnotarealkey"
 ENVIRONMENT = {"OPENAI_API_KEY": KEY}

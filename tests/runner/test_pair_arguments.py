@@ -9,8 +9,8 @@ import json
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.interleaved.drawer import open_drawer
 from mmie_tasks.interleaved.protocols import INSTRUCT, STEP
+from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.runner.pair_arguments import (
     check_writer_arguments,
     parse_pair_arguments,
