@@ -1,4 +1,4 @@
-"""The drawer `images`: servers of ``/v1/images/generations``, as of OpenAI, vLLM-Omni and
+"""The drawer `images`: servers of ``/v1/images/generations``, such as OpenAI, vLLM-Omni and
 SGLang-Diffusion.
 
 Requests are sent and retried like those of the `openai` judge: see `http.send_all`.
@@ -58,9 +58,7 @@ _DrawnPicture: TypeAlias = Picture | DrawingError
 
 
 class _RemotePicture(PictureUnusable):
-    """The reply has the address of a picture, which is not fetched. Another reply would have one,
-    too.
-    """
+    """The reply has the address of a picture, which is not fetched; a retry would not help."""
 
 
 def open_drawer(
@@ -81,7 +79,7 @@ def open_drawer(
     guidance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None,
     negative_prompt: str | None = None,
 ) -> ImageServer:
-    """Open a drawer; no request is sent yet. The page of this folder describes the options.
+    """Open a drawer; no request is sent yet. The README of this folder describes the options.
 
     Raises:
         SettingWrong: An option or variable has an invalid value.
@@ -125,11 +123,11 @@ def open_drawer(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageServer:
-    """Requests pictures from a server: the options of `open_drawer`, with the environment's.
+    """Requests pictures from a server.
 
     Attributes:
-        parameters: Those of requests that the options set, as servers name them.
-        price_usd: Of a picture; None if unknown.
+        parameters: The parameters of requests that options set, as servers name them.
+        price_usd: Price of a picture; None if unknown.
         budget: What this process may spend in the object's lifetime.
     """
 
@@ -143,7 +141,7 @@ class ImageServer:
     budget: Budget
     pace: Pace = field(default_factory=Pace)
     _omitted: set[str] = field(init=False, default_factory=set)
-    """Parameters that the server turned out not to know."""
+    """Parameters that the server does not know."""
 
     @property
     def signature(self) -> str:
@@ -163,7 +161,7 @@ class ImageServer:
         return self.signature if server is None else f"{self.signature},servers={server}"
 
     def check(self) -> None:
-        """See `Drawer.check`: no key, a key that is denied, or a server that cannot be reached."""
+        """See `Drawer.check`: a missing or denied key, or a server that cannot be reached."""
         check_model_lists(self.access, self.model, self.pace.check_s, DrawerMisconfigured)
 
     def describe(self) -> str:
@@ -172,9 +170,7 @@ class ImageServer:
         return f"`{self.model}` at {self.access.address}"
 
     def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, _DrawnPicture]]:
-        """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
-        in flight.
-        """
+        """See `Drawer.draw`. Nothing is sent before the first `next`."""
         if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
@@ -195,14 +191,14 @@ class ImageServer:
                 yield index, result
 
     def close(self) -> None:
-        """Do nothing: a server takes no memory of this machine."""
+        """Do nothing: a server uses no memory of this machine."""
 
     async def _attempt(
         self, client: openai.AsyncOpenAI, request: PictureRequest
     ) -> Success[_DrawnPicture] | Failure:
-        """Send a request; again at once without a parameter that the server does not know.
+        """Send a request, again at once without parameters that the server does not know.
 
-        That is remembered once it has replied, so an error of another cause changes nothing.
+        They are remembered after a success, so an error of another cause changes nothing.
         """
         omitted = _unknown_to(self.model) | self._omitted
         result = await self._send(client, request, omitted)
@@ -262,7 +258,7 @@ def _undrawn(undelivered: Undelivered, service: str) -> DrawingError:
 
 
 def _is_wrong_option(failure: Failure) -> bool:
-    """Whether a server rejects a parameter that the user chose, and so every request."""
+    """Whether a server rejects a parameter of the user, and therefore every request."""
     error = failure.error
     if failure.kind != "rejected" or error is None or error.is_content_filter:
         return False
@@ -271,7 +267,7 @@ def _is_wrong_option(failure: Failure) -> bool:
 
 
 def _unknown_parameters(result: Success[_DrawnPicture] | Failure) -> set[str]:
-    """The parameters that can be left out, and that a server says it does not know."""
+    """The optional parameters that a server says it does not know."""
     error = result.error if isinstance(result, Failure) else None
     if error is None or not error.is_parameter:
         return set()
@@ -279,7 +275,7 @@ def _unknown_parameters(result: Success[_DrawnPicture] | Failure) -> set[str]:
 
 
 def _unknown_to(model: str) -> frozenset[str]:
-    """The parameters that no server knows for this model: OpenAI's own take no seed."""
+    """The parameters that servers do not know for this model: OpenAI's models take no seed."""
     if "gpt-image-" in model:
         return frozenset(_OPTIONAL)
     return frozenset({"seed"} if "dall-e-" in model else ())
@@ -289,9 +285,7 @@ def _unknown_to(model: str) -> frozenset[str]:
 
 
 def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> _DrawnPicture:
-    """Read the body of a reply, any bytes: JSON with a picture in base64, or why there is none,
-    without secrets.
-    """
+    """The picture in the body of a reply, or why there is none, without secrets."""
     try:
         body = json_object(parse_json(content))
         entry = json_object(next(iter(json_list(body.get("data"))), None))
@@ -299,7 +293,7 @@ def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) ->
     except UnusableBody as error:
         return PictureUnusable(str(error))
     except (PictureUnusable, DrawerRefused) as error:
-        # Without a traceback, which would keep the body in memory.
+        # A new error, since a traceback would keep the body in memory.
         return type(error)(redact(str(error), secrets))
 
 

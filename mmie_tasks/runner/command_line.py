@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 def runner_commands() -> frozenset[str]:
-    """The commands of the installed lmms-eval; empty if it does not list them
-    (``cli/dispatch.py:18``).
-    """
+    """The commands that the installed lmms-eval lists (``cli/dispatch.py:18``)."""
     from lmms_eval.cli import dispatch
 
     return frozenset(getattr(dispatch, "_SUBCOMMANDS", ()))
@@ -33,11 +31,11 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
     """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
 
     Args:
-        judges: Those of ``--judge``, for all evaluations of the command line; None for none.
-        tested: The tested model whose saved answers are judged, if it was on a server.
+        judges: See `CommandOptions`.
+        tested: See `CommandOptions`.
 
     Returns:
-        The exit status: 1 if an evaluation failed, which the runner prints and forgets.
+        The exit status: 1 if an evaluation failed. The runner itself would end with 0.
 
     Raises:
         SystemExit: The runner ends the process itself.
@@ -74,11 +72,11 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
 def _list_failures(
     failed: list[Namespace], evaluate: Callable[[Namespace], object]
 ) -> Callable[[Namespace], object]:
-    """Wrap the runner's evaluation so that the arguments of one that raises stay in a list.
+    """Wrap the runner's evaluation so that the arguments of failed ones are listed.
 
-    The runner catches what an evaluation raises, prints it, goes on with the next one of
-    ``--config`` and ends with status 0 (``__main__.py:609``); without ``--tasks`` it ends with 0 as
-    well. An unknown task costs the same, without a traceback.
+    The runner prints what an evaluation raises, goes on with the next one of ``--config`` and ends
+    with status 0 (``__main__.py:609``), also without ``--tasks``. Our own errors are printed
+    without a traceback.
     """
     from mmie_tasks.core.errors import MmieTasksError
 
@@ -104,8 +102,8 @@ def _list_failures(
 def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[..., list[str]]:
     """Wrap the method of ``TaskManager`` that finds the tasks, groups and tags of ``--tasks``.
 
-    It refuses what the runner would refuse next (``__main__.py:716``): a name that is neither one
-    of these, nor a file, nor a pattern with ``*``; and a pattern if nothing matches at all.
+    It raises `SettingWrong` for what the runner would refuse next (``__main__.py:716``): a name
+    that is not one of these, a file or a pattern with ``*``; and a pattern if nothing matches.
     """
 
     @functools.wraps(match_tasks)
@@ -129,8 +127,8 @@ def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[...,
 
 
 def _colour_by_default(add: Callable[..., int]) -> Callable[..., int]:
-    """Wrap loguru's ``add``: the runner asks for colours whatever it writes to
-    (``__main__.py:515``). By default they are for terminals, or by ``LOGURU_COLORIZE``.
+    """Wrap loguru's ``add``, since the runner always asks for colours (``__main__.py:515``);
+    loguru's default is colours in terminals, or by ``LOGURU_COLORIZE``.
     """
 
     @functools.wraps(add)

@@ -1,4 +1,4 @@
-"""Checks of data and judges before anything is generated."""
+"""Checks data and judges before anything is generated."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged,
 
 
 def check_before_requests(task: Task, benchmark: Benchmark) -> None:
-    """Check a task's data and judge when the runner builds its requests.
+    """Let a task check its data and judge when the runner builds its requests.
 
-    That is after ``--predict_only`` and ``--limit`` are known and before any generation
-    (``evaluator.py:1128``). The benchmark is told the run's output folder first: answers may refer
-    to images there. A task of a benchmark without check, judge and signature stays as it is.
+    Then ``--predict_only`` and ``--limit`` are known, and nothing has been generated
+    (``evaluator.py:1128``). First, the benchmark gets the run's output folder, since answers may
+    refer to images there.
 
     On the command line a `MmieTasksError` ends the process with its text and status 1; the runner
-    would print a traceback and end with 0. From Python the exception is raised as it is.
+    would print a traceback and end with 0. From Python the exception is raised.
     """
     if benchmark.check_data is None and benchmark.judge is None and benchmark.signature is None:
         return
@@ -43,7 +43,7 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
                 if benchmark.judge is not None:
                     check_judges([benchmark.judge], kwargs.get("rank") or 0)
                 if benchmark.signature is not None:
-                    benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid
+                    benchmark.signature(task.eval_docs_no_media[0])  # raises for an invalid setting
         except MmieTasksError as error:
             if command_line is None:
                 raise
@@ -54,9 +54,9 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
 
 
 def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) -> None:
-    """Check the documents that ``--limit`` and ``--offset`` leave, of all ranks together.
+    """Check the documents of all ranks within ``--limit`` and ``--offset``.
 
-    Saved answers need no images, unless a judge sees them.
+    Saved answers need no images unless a judge sees them.
     """
     answers_are_saved = getattr(task, "model_name", None) == "predictions"
     needs_no_images = answers_are_saved and not is_judged(task, benchmark)
@@ -71,9 +71,7 @@ def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) ->
 
 
 def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
-    """Stop a run whose judges cannot work, before anything is generated.
-
-    Rank 0 checks everything; the others check what needs no network.
+    """Check judges: rank 0 checks everything, the others what needs no network.
 
     Raises:
         MmieTasksError: A judge, or what its requests need, cannot be used.

@@ -1,4 +1,4 @@
-"""Ctrl-C in a run from the command line: one line, status 130, and no waiting for judges."""
+"""Ends a run of the command line on Ctrl-C: one line, status 130, and no waiting for judges."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.runner.answer_files import RunOutput
 
 _STATUS = 130
-"""The exit status of a process that Ctrl-C has ended: 128 and the number of the signal."""
+"""Exit status after Ctrl-C: 128 plus the number of the signal."""
 
-_GRACE_S = 1.5  # for requests to be cancelled and files closed; then the process ends at once
+_GRACE_S = 1.5  # to cancel requests and close files before the process is ended
 
 
 class _JudgingStopped(KeyboardInterrupt):
-    """Ctrl-C while answers are judged; the user has been told how to go on."""
+    """Ctrl-C while answers are judged; the way to resume has been printed."""
 
 
 @contextmanager
 def exits_on_ctrl_c() -> Iterator[None]:
-    """Turn a KeyboardInterrupt into the end of the process: a traceback would show our frames."""
+    """End the process on a KeyboardInterrupt, without a traceback."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -44,12 +44,8 @@ def judging_stops_on_ctrl_c(
     """Yield a function; once it is called, Ctrl-C ends the process within two seconds.
 
     A second Ctrl-C ends it at once. Threads that wait for a judge cannot be interrupted, and Python
-    waits for them when it ends. So the judges are told to stop, and a process that is still there
-    after `_GRACE_S` is ended. Outside the main thread, where no signal arrives, nothing changes.
-
-    Args:
-        session: The judges, and what they are judging.
-        output: Where the model's answers are saved.
+    waits for them at its end. So the judges are told to stop, and the process is ended after
+    `_GRACE_S`. Outside the main thread, which no signal reaches, nothing changes.
     """
     stop = functools.partial(_stop, session, output)
     before = signal.getsignal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""The writer of a pair: a model of lmms-eval, its requests with the words of a protocol in them.
+"""The writer of a pair: a model of lmms-eval that gets the words of a protocol with each request.
 
 It is freed for drawing, and created again when it is needed.
 """
@@ -38,10 +38,10 @@ _SERVER_PORTION = 64  # the same for a writer behind a server
 
 
 def writer_access(arguments: PairArguments) -> Access | None:
-    """The server of a writer that is a chat client; None for another one, or one at Azure.
+    """The server of a writer that is a chat client; None at Azure and for other writers.
 
     Raises:
-        SettingWrong: Its address is none.
+        SettingWrong: The address is invalid.
     """
     options = arguments.writer_arguments
     is_at_azure = str(options.get("azure_openai")).lower() in ("true", "1", "yes")
@@ -68,9 +68,9 @@ class AskedSample:
     """The sample of a request of a task with pictures in answers.
 
     Attributes:
-        id: For seeds.
-        limit: How many pictures of an answer the judge can see.
-        digest: SHA-256 of its content.
+        id: The sample's id, for seeds.
+        limit: The number of pictures in an answer that the judge can see.
+        digest: SHA-256 of the sample's content.
     """
 
     id: str
@@ -82,8 +82,8 @@ def asked_sample(request: Instance, task_dict: Mapping[str, Any]) -> AskedSample
     """The sample of a request; None for a task without pictures in answers.
 
     Args:
-        request: Of the runner.
-        task_dict: The runner's samples: by task, split and number.
+        request: The runner's request.
+        task_dict: The runner's samples, by task, split and number.
     """
     # The runner's task is the owner of ``doc_to_messages`` or ``doc_to_visual``.
     methods = (argument for argument in request.args if isinstance(argument, MethodType))
@@ -101,17 +101,17 @@ def asked_sample(request: Instance, task_dict: Mapping[str, Any]) -> AskedSample
 
 
 class PairWriter:
-    """The writer.
+    """The writer of a pair.
 
     Args:
-        arguments: Of the pair.
+        arguments: The pair's arguments.
         runner_options: ``batch_size``, ``max_batch_size`` and ``device``, if the runner has them.
         force_simple: Whether the writer's simple class is used.
 
     Attributes:
-        model: The model of lmms-eval; freed of its weights after `free`.
-        rank: Which of the run's processes this is.
-        world_size: Number of these processes.
+        model: The model of lmms-eval; without its weights after `free`.
+        rank: Rank of this process in the run.
+        world_size: Number of processes in the run.
         task_dict: The samples by task and split, which the runner fills.
 
     Raises:
@@ -136,8 +136,8 @@ class PairWriter:
         model = model_class(**{**self._runner_options, **arguments.writer_arguments})
         if arguments.drawer is None and not keep_chat_pictures(model, arguments.pictures):
             logger.info(
-                f"interleaved: `{arguments.writer}` is no chat client; its answers are left as "
-                "they are."
+                f"interleaved: `{arguments.writer}` is not a chat client; its answers stay "
+                "unchanged."
             )
         add_to_requests(model, arguments.request_fields)
         return model
@@ -161,7 +161,7 @@ class PairWriter:
 
     @property
     def portion_size(self) -> int:
-        """How many requests it gets at once, if their texts are saved."""
+        """How many requests the writer gets at once if their texts are saved."""
         return _PORTION if chat_completions(self.model) is None else _SERVER_PORTION
 
     def outputs(
@@ -171,10 +171,10 @@ class PairWriter:
         indices: Iterable[int],
         portion_size: int,
     ) -> Iterator[Mapping[int, object]]:
-        """The outputs for some of the requests, by index, in portions of one task.
+        """The outputs for some of the requests, by index, in portions.
 
-        Requests with a sample get the words of `PairArguments.words`. A portion has one task, since
-        most Hugging Face models of lmms-eval read all images of a batch from its first request's.
+        Requests with a sample get the words of `PairArguments.words`. A portion has one task, for
+        the reason in `one_task_per_call`.
         """
         words = self._arguments.words
         for _, of_task in itertools.groupby(indices, lambda i: requests[i].task_name):
@@ -188,7 +188,7 @@ class PairWriter:
 def _instructed(
     requests: Sequence[Instance], samples: Sequence[AskedSample | None], protocol: PictureProtocol
 ) -> list[Instance]:
-    """The requests of one task; those with a sample have the words after the question."""
+    """The requests of one task, with the words after the question if they have a sample."""
     messages: MethodType | None = None  # batching models compare and share it
     instructed = []
     for request, sample in zip(requests, samples, strict=True):

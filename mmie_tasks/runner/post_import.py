@@ -1,8 +1,8 @@
-"""Calls functions once modules of the runner have been imported.
+"""Calls functions after modules of the runner have been imported.
 
-The runner loads our entry point before it imports the modules that we change, and importing those
-there would add ten seconds to each start of the runner. So a finder on ``sys.meta_path`` watches
-for them, and their loader calls the functions when it has executed the module.
+The runner loads our entry point before it imports the modules that we change, and importing them
+ourselves would add ten seconds to each start. So a finder on ``sys.meta_path`` watches for them,
+and their loader calls the functions after it has executed the module.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _ImportCallback: TypeAlias = Callable[[ModuleType], None]
 
 
 def after_import(name: str, function: _ImportCallback) -> None:
-    """Call ``function`` with the module ``name`` after every execution of that module.
+    """Call ``function`` with the module ``name`` after its import, and after each reload.
 
-    It is called at once if the module is imported already, otherwise after its import, and again
-    after `importlib.reload`. A second registration of the same function has no effect.
+    It is called at once if the module is imported already. A second registration of the same
+    function has no effect.
 
     Args:
-        name: Full name of a module in a package; its own import does not lead here
-            (``lmms_eval.tasks`` and ``lmms_eval.llm_judge.launcher`` import no models).
+        name: Full name of a module in a package. Its import must not load our entry point:
+            ``lmms_eval.tasks`` and ``lmms_eval.llm_judge.launcher`` import no models.
         function: May be called more than once with the same module.
     """
     if _FINDER not in sys.meta_path:
@@ -46,7 +46,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of a watched module; None for all other modules."""
+        """The spec of a watched module; None for other modules."""
         if fullname not in self.functions:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -54,7 +54,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             loader, execute = spec.loader, spec.loader.exec_module
 
             def execute_and_notify(module: ModuleType) -> None:
-                del loader.exec_module  # the class's own: the module shows no trace of this one
+                del loader.exec_module  # restores the method of the class
                 execute(module)
                 for function in tuple(self.functions[fullname]):
                     function(module)

@@ -1,9 +1,8 @@
-"""What a run ends with: notes in the log, details in the results file, and a block of headlines.
+"""The summary at the end of a run: notes in the log, details in the results file, and headlines.
 
-The runner's table has the rows that people quote. Everything else that is known of a task (counts,
-intervals, parts) is saved in the results file under ``mmie_tasks``, by task;
-``MMIE_TASKS_ROWS=all`` adds it to the table. A run from the command line prints one line per task
-at the very end.
+The runner's table has the rows that people quote. Everything else about a task (counts, intervals,
+parts) is saved in the results file under ``mmie_tasks``; ``MMIE_TASKS_ROWS=all`` adds it to the
+table. A run from the command line prints one line per task at the very end.
 """
 
 from __future__ import annotations
@@ -77,14 +76,13 @@ class RunSummary:
     ) -> None:
         """Summarise the records of a task, and log its notes.
 
-        A benchmark may be code of another package, and fail with any exception: that costs the
-        summary, not the run.
+        If the code of another package's benchmark fails, only the summary is lost.
 
         Args:
-            task: Its name.
-            benchmark: Its benchmark.
-            records: The records of its samples.
-            part: The run's ``limit`` and ``offset``, where it has them.
+            task: Name of the task.
+            benchmark: The task's benchmark.
+            records: The records of the task's samples.
+            part: The run's ``limit`` and ``offset``, if it has them.
         """
         try:
             logged = [benchmark.read_line({COVERAGE: record}) for record in records]
@@ -110,9 +108,7 @@ class RunSummary:
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any], *, as_rows: bool) -> None:
-        """Add the details to the results of the runner, as `KEY` and, if wanted, as rows of its
-        table.
-        """
+        """Add the details to the runner's results, under `KEY` and, if `as_rows`, in its table."""
         if self._details:
             results[KEY] = self._details.copy()
         for task, values in self._details.items() if as_rows else ():
@@ -125,8 +121,8 @@ class RunSummary:
 
         Args:
             model: The runner's name of the tested model.
-            model_args: Its arguments: a text or, from a file for ``--config``, a mapping.
-            report: The command that makes a report, or how to get one.
+            model_args: The model's arguments: a text or, from a file for ``--config``, a mapping.
+            report: See `report_command`.
         """
         if not self._headlines:
             return ""
@@ -141,8 +137,8 @@ class RunSummary:
 
 
 def short_model_name(model: object, model_args: object) -> str:
-    """A short name: of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` the last part, else the runner's
-    name.
+    """The last part of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` or a similar argument; else the
+    runner's name.
 
     >>> short_model_name("qwen2_5_vl", "pretrained=Qwen/Qwen2.5-VL-7B-Instruct,max_pixels=1")
     'Qwen2.5-VL-7B-Instruct'
@@ -156,12 +152,12 @@ def short_model_name(model: object, model_args: object) -> str:
 
 
 def report_command(output_path: str | None, *, has_samples: bool, answers: str = "") -> str:
-    """The command that makes a report of a run, or what a run needs for one.
+    """The command that makes a report of a run, or a hint if the run has no log of samples.
 
     Args:
         output_path: Where the run saves its results.
-        has_samples: Whether it logs its samples.
-        answers: The files of answers that stay, of a run without a log of samples.
+        has_samples: Whether the run logs its samples.
+        answers: The files of answers that stay without a log of samples.
     """
     if output_path and has_samples:
         return f"mmie-tasks report {shlex.quote(output_path)} -o report.html"
@@ -174,8 +170,6 @@ def report_command(output_path: str | None, *, has_samples: bool, answers: str =
 
 
 def print_at_exit(text: str) -> None:
-    """Print a text when the process ends: after the runner's table, however the run was
-    started.
-    """
+    """Print a text when the process ends, which is after the runner's table."""
     if text:
         atexit.register(functools.partial(print, text, flush=True))
