@@ -162,11 +162,7 @@ def failure_of(answer: object) -> str | None:
 def null_failure(answer: object, sample_texts: Iterable[str | None]) -> str | None:
     """The reason if an answer is only a printed missing value, such as ``nan``; None otherwise.
 
-    The word is an answer if one of the sample's texts contains it.
-
-    Args:
-        answer: The tested model's answer.
-        sample_texts: The gold answer, the options, and other texts that possible answers come from.
+    The word is an answer if one of the sample's texts (the gold answer, the options) contains it.
 
     >>> null_failure("None", ["a cat", "a dog"])
     'the text in the place of an answer is `None`'

@@ -70,11 +70,7 @@ class _Unusable(Exception):
 def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int) -> Segments:
     """The segments of an answer, in order; every image is a file or has a problem. Never raises.
 
-    Args:
-        answer: The parsed answer.
-        resolver: Knows the folders that images may be in.
-        task: Name of the task; some models name image files after the task and the row.
-        row: The sample's row in the task's dataset, from 0.
+    Some models name image files after the task and the sample's row in its dataset, from 0.
     """
     segments: list[Segment] = []
     for segment in answer.segments:

@@ -31,9 +31,9 @@ class MatchReport:
     Attributes:
         task: Name of the task.
         formats: The formats of the matched answers.
-        matched: Number of samples with an answer.
+        matched: Number of samples with an answer, which may be null.
         missing: Number of samples without an answer.
-        null: Number of samples whose answer is null; they count as matched.
+        null: Number of samples whose answer is null.
         strangers: Saved answers to this task, or to no named task, whose id no sample has.
     """
 
@@ -78,11 +78,7 @@ class MatchedAnswers:
 
 
 class AnswerMatcher:
-    """Saved answers by their ids.
-
-    Args:
-        saved: The answers, in the order in which they were read.
-    """
+    """Finds saved answers by their ids."""
 
     def __init__(self, saved: Sequence[SavedAnswer]) -> None:
         self.saved = saved
@@ -97,15 +93,10 @@ class AnswerMatcher:
     def match(
         self, task: str, samples: Sequence[RequestedSample], *, all_ids: Collection[str] = ()
     ) -> MatchedAnswers:
-        """Match the answers to samples of one task.
+        """Match the answers to samples of a task; `all_ids` includes samples not requested here.
 
         An answer in the log of another task counts if the model was sent the same text:
         ``milebench`` includes the samples of ``milebench_DocVQA``, but not of its variants.
-
-        Args:
-            task: Name of the task.
-            samples: The requested samples.
-            all_ids: The ids of all samples of the task, requested or not.
 
         Raises:
             AnswersUnusable: A sample has two answers.

@@ -51,11 +51,8 @@ def parse_answer(
 ) -> ParsedAnswer:
     """Parse the results that lmms-eval passes to ``process_results``. Never raises.
 
-    Several results are rounds, which are parsed one by one. No file is opened.
-
-    Args:
-        results: One or more texts or objects of one sample.
-        is_folder: Whether a path names a folder; by default none does.
+    Several results are rounds, which are parsed one by one. No file is opened; `is_folder` tells
+    whether a path is a folder.
 
     >>> answer = parse_answer(['{"text": "Cut. <image> Fold.", "images": ["a.png"]}'])
     >>> for segment in answer.segments:

@@ -60,10 +60,6 @@ def picture_signs(segments: Sequence[Segment], resolver: ImageResolver) -> tuple
     image. ``names an existing image``: a path of an image file that exists in the folders of the
     resolver. ``has an image tag``: an image as HTML, markdown and language models write it, the
     data of an image, or nothing but a path or URL.
-
-    Args:
-        segments: The answer.
-        resolver: Knows the folders that images may be in.
     """
     texts = [segment.text for segment in segments if segment.text]
     shown = {Path(s.image) for s in segments if s.image and not s.problem}

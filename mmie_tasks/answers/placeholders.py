@@ -100,10 +100,10 @@ class _Marker:
 
     Attributes:
         segment: Position of the segment.
-        start: Position of the first character.
+        start: Position of the first character in its text.
         end: Position after the last character.
         body: The text in the brackets, in lower case.
-        number: The number in it, if any.
+        number: The number in the body, if any.
         role: ``other`` is a special token that names no image.
         is_placeholder: Whether its name is that of a placeholder.
         is_next: Whether it follows the marker before it without other text.
@@ -145,13 +145,7 @@ class _Marker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """One way to read a text.
-
-    Attributes:
-        image_of: Marker to the position of its image.
-        n_unfilled: Number of placeholders without an image.
-        n_left: Number of these and of the images without a place.
-    """
+    """One way to read a text; `n_left` counts unfilled placeholders and images without a place."""
 
     image_of: dict[_Marker, int]
     n_unfilled: int

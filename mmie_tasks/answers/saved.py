@@ -41,13 +41,8 @@ _AnswerRecord: TypeAlias = Mapping[str, object]
 class SavedAnswer:
     """An answer, and the id of its sample.
 
-    Attributes:
-        answer: The tested model's answer.
-        format: The format of its record.
-        location: File, position and field of the id, for messages.
-        id: The sample's id.
-        task: Name of the task, in logs of lmms-eval and in answers saved before judging.
-        input: The text that was sent to the model, in the same files.
+    `location` is file, position and field of the id. Only logs of lmms-eval and answers saved
+    before judging have the task and the `input`, the text that was sent to the model.
     """
 
     answer: Answer
@@ -64,7 +59,7 @@ class Source:
 
     Attributes:
         path: The file.
-        position: ``line 3``.
+        position: Such as ``line 3``.
         task: The task in the name of a sample log, or of answers saved before judging.
         date: Date of that run, as text that sorts by time.
         is_of_ended_run: Whether a run saved the file before judging; such a file is removed when

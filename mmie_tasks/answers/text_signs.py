@@ -58,11 +58,8 @@ def text_facts(text: str, *, is_expected: bool = False) -> TextFacts:
 
     A tag in front is a name in ``<...>`` or ``◁...▷``; in ``[...]`` it is in capital letters, a
     word for thinking, or closed later. HTML elements, placeholders of images and links do not
-    count.
-
-    Args:
-        text: As the model wrote it.
-        is_expected: Whether several samples may well have the same answer, such as an option.
+    count. A short text is noted unless `is_expected`: several samples may well have the same option
+    as their answer.
 
     >>> text_facts("[FOO] It is red.<|im_end|>").tag
     '[FOO]'

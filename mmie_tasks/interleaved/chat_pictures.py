@@ -50,12 +50,7 @@ def chat_completions(model: object) -> Any | None:  # noqa: ANN401 - of the Open
 
 
 def add_to_requests(model: object, fields: Mapping[str, object]) -> None:
-    """Let a model's chat client, if any, add fields to every request; the model's own fields win.
-
-    Args:
-        model: See `keep_chat_pictures`.
-        fields: ``{"modalities": ["image", "text"]}``.
-    """
+    """Let a model's chat client, if any, add fields to every request; its own fields win."""
     if (completions := chat_completions(model)) is None or not fields:
         return
     create = completions.create
@@ -72,19 +67,18 @@ def add_to_requests(model: object, fields: Mapping[str, object]) -> None:
 def keep_chat_pictures(model: object, folder: Path) -> bool:
     """Let the chat client of a model write pictures to files and return them as an answer in text.
 
-    In a reply with pictures, or with a content that is not text, ``content`` becomes the JSON that
+    A client of the OpenAI SDK in ``client``, synchronous or not, is changed in place. In a reply
+    with pictures, or with a content that is not text, ``content`` becomes the JSON that
     `parse_answer` reads, with the path of every file. Everything else stays unchanged. A URL stays
     a URL. If a picture is damaged or too large, the beginning of its data URI stays, so that it is
     counted. Any number of threads and event loops may use the client.
 
     Args:
-        model: A model of lmms-eval. A client of the OpenAI SDK in ``client``, synchronous or not,
-            is changed in place.
-        folder: Folder for the pictures, whose files are named by the SHA-256 of their content. It
-            is created if the model has such a client.
+        model: A model of lmms-eval.
+        folder: Folder for the files, which are named by the SHA-256 of their content.
 
     Returns:
-        Whether the model has such a client.
+        Whether the model has such a client. If not, `folder` is not created.
 
     Raises:
         SettingWrong: `folder` cannot be created.

@@ -60,11 +60,7 @@ def parse_size(text: str, step_px: int = 1) -> tuple[int, int]:
 
 
 def picture_of(content: bytes, max_side_px: int) -> Picture:
-    """The picture in an image file: unchanged if it is small enough, else scaled down, as PNG.
-
-    Args:
-        content: The bytes of the file.
-        max_side_px: Longest side; 0 for no limit.
+    """The picture in an image file: unchanged if it is small enough (0: any), or a smaller PNG.
 
     Raises:
         PictureUnusable: It is not an image, is damaged, has no pixels or more than `MAX_PIXELS`,
@@ -113,11 +109,7 @@ class PictureStore:
         self._signature = signature
 
     def prepare(self) -> None:
-        """Create the folder, with a file that names the drawer.
-
-        Raises:
-            DrawerMisconfigured: It cannot be written.
-        """
+        """Create the folder, with a file that names the drawer; or raise `DrawerMisconfigured`."""
         try:
             with atomic_write(self._folder / "drawer.txt") as part:
                 part.write_text(f"{self._signature}\n", encoding="utf-8")

@@ -52,10 +52,8 @@ class PipelineDrawer:
     """Draws with one pipeline; nothing is imported, downloaded or loaded before a method is called.
 
     The fields are the options of the drawer, which the README of this folder describes, and the
-    environment, with the ``LOCAL_RANK`` of launchers.
-
-    Raises:
-        DrawerMisconfigured: The size cannot be drawn.
+    environment, with the ``LOCAL_RANK`` of launchers. A size that cannot be drawn raises
+    `DrawerMisconfigured`.
     """
 
     environment: Mapping[str, str] = field(repr=False)

@@ -26,11 +26,7 @@ from mmie_tasks.runner.loaded_tasks import Method, Task
 
 @dataclass(slots=True)
 class RunOutput:
-    """Where a run writes its results, and its files of answers there.
-
-    Attributes:
-        has_samples: Whether the run logs its samples.
-    """
+    """Where a run writes its results and answers; `has_samples` if it logs its samples."""
 
     has_samples: bool = False
     _tracker: Any = None
@@ -176,12 +172,7 @@ class RunOutput:
             self._texts.clear()
 
     def remove(self, task: str, sample_count: int) -> None:
-        """Remove the answers to a task and the texts of its samples if its log is complete.
-
-        Args:
-            task: Name of the task.
-            sample_count: Number of samples that the log should have.
-        """
+        """Remove the answers to a task and the texts of its samples if its log has all samples."""
         files = [*self._files.get(task, ()), *self._texts.get(task, ())]
         if self.folder is None or not files:
             return

@@ -30,15 +30,8 @@ def runner_commands() -> frozenset[str]:
 def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None = None) -> int:
     """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
 
-    Args:
-        judges: See `CommandOptions`.
-        tested: See `CommandOptions`.
-
-    Returns:
-        The exit status: 1 if an evaluation failed. The runner itself would end with 0.
-
-    Raises:
-        SystemExit: The runner ends the process itself.
+    Returns the exit status: 1 if an evaluation failed, for which the runner would return 0. The
+    runner may also end the process itself. The arguments are those of `CommandOptions`.
     """
     failed: list[Namespace] = []
 

@@ -85,11 +85,7 @@ def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
 
 
 def check_requested_judges(options: Mapping[str, Any], evaluation: RunningEvaluation) -> None:
-    """Check the judges of the requested tasks.
-
-    Raises:
-        MmieTasksError: A judge cannot be used.
-    """
+    """Check the judges of the requested tasks; see `check_judges`."""
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
     if requested:

@@ -60,8 +60,7 @@ class RunningEvaluation:
     Attributes:
         session: The judges, and what they judge.
         loaded: Our tasks that the runner has loaded, by name.
-        benchmarks: Our tasks that are evaluated, to their benchmarks; filled when ``evaluate``
-            begins.
+        benchmarks: Our tasks, to their benchmarks; filled when ``evaluate`` begins.
         models: The tested model, held weakly; filled when ``evaluate`` begins.
         output: Where results are written.
         summary: The summary of our tasks.
@@ -97,10 +96,8 @@ def running_evaluation() -> RunningEvaluation | None:
 def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> RunningEvaluation:
     """An evaluation with these judges, or else with the judges of ``mmie-tasks eval --judge``.
 
-    Args:
-        choices: The judges of the runner's launcher.
-        options: The arguments of ``simple_evaluate``, with their defaults, or of ``evaluate`` if it
-            is called directly.
+    The options are the arguments of ``simple_evaluate``, with their defaults, or of ``evaluate`` if
+    it is called directly.
     """
     command = COMMAND_OPTIONS.get(CommandOptions())
     models: WeakSet[object] = WeakSet()
@@ -116,9 +113,6 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
 
 def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
     """The tested model, or the writer of a pair, if it is on a server.
-
-    Args:
-        options: The runner's options, with ``model`` and ``model_args``.
 
     Raises:
         SettingWrong: The arguments of a pair are wrong.

@@ -24,10 +24,6 @@ def one_task_per_call(model: Any, *, has_ours: bool) -> Iterator[None]:  # noqa:
     ``doc_to_messages[0]``, ``models/chat/huggingface.py:208``): a sample gets an image of another
     task. A batch size of 1 needs no split, nor does a model that splits the calls itself
     (`interleaved`, whose writer writes for all tasks before anything is drawn).
-
-    Args:
-        model: The tested model, whose method is replaced until the context ends.
-        has_ours: Whether a task of this evaluation is ours.
     """
     is_split = getattr(type(model), "splits_by_task", False)
     if not has_ours or is_split or getattr(model, "batch_size", None) in (1, "1"):
@@ -79,10 +75,6 @@ def called_after_generation(
     """Call functions before the runner cleans the model, once in every process of a run.
 
     Then all tasks have been generated, and none has been scored (``evaluator.py:1249``).
-
-    Args:
-        model: The tested model, whose method is replaced until the context ends.
-        functions: The functions, in order.
     """
     clean = model.clean
 

@@ -44,20 +44,11 @@ from mmie_tasks.runner.run_texts import RunTexts, WrittenText
 
 
 class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
-    """A writer and a drawer as one model.
-
-    Args:
-        batch_size: The writer's.
-        max_batch_size: The writer's.
-        device: The writer's.
-        arguments: ``lvlm``, ``t2i``, ``protocol`` and ``pictures``: see `PairArguments`.
-
-    Attributes:
-        pair: See `ModelPair`.
+    """A writer and a drawer as one model: see `ModelPair`, and `PairArguments` for its arguments.
 
     Raises:
-        SystemExit: An argument is wrong, or the drawer cannot be used. The runner ends every other
-            exception with status 0 (``__main__.py``, ``cli_evaluate``).
+        SystemExit: An argument is wrong, or the drawer cannot be used. The runner exits with status
+            0 on every other exception (``__main__.py``, ``cli_evaluate``).
     """
 
     is_simple = False
@@ -129,8 +120,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     def generate_until(self, requests: Sequence[Instance]) -> list[object]:
         """Write all answers, free the writer, draw all pictures.
 
-        Raises:
-            SystemExit: No picture could be drawn, for a reason that the user can remove.
+        Ends the process if no picture could be drawn, for a reason that the user can remove.
         """
         samples = [asked_sample(request, self.task_dict) for request in requests]
         is_drawn = self._drawer is not None and any(samples)

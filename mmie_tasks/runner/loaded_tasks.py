@@ -69,11 +69,9 @@ def is_predict_only(task: Task) -> bool:
 def benchmarks_of_tasks(
     tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[BenchmarkEntry]:
-    """The benchmarks whose folders contain the files of some tasks, groups and tags.
+    """The benchmarks whose folders contain the files of tasks, groups and tags, given by name.
 
-    Args:
-        tasks: Names as on the command line; other values are skipped.
-        index: The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``.
+    The runner's index has the ``type``, ``task`` and ``yaml_path`` of each name.
     """
     for task in tasks:
         indexed = index.get(task, {}) if isinstance(task, str) else {}

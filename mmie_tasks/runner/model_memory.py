@@ -54,11 +54,9 @@ _WARN_ABOVE_GIB = 0.1
 
 @runtime_checkable
 class ModelPair(Protocol):
-    """A model made of a writer and a drawer.
+    """A model made of a writer and a drawer, with their names: see `PairArguments.pair`.
 
-    Attributes:
-        pair: Their names; see `PairArguments.pair`.
-        writer: The current model of the writer, which is freed for drawing and created again.
+    `writer` is the current model, since it is freed for drawing and created again.
     """
 
     pair: str
@@ -69,12 +67,7 @@ class ModelPair(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreedModel:
-    """The result of `free_model`.
-
-    Attributes:
-        freed: Names of the deleted attributes.
-        sentences: The result for a log; empty if nothing was deleted.
-    """
+    """The names of the deleted attributes, and sentences for a log; empty if none were deleted."""
 
     freed: tuple[str, ...]
     sentences: tuple[str, ...]
@@ -86,11 +79,8 @@ def free_tested_models(
     """Free tested models and the writers of pairs, and return the text that is logged.
 
     Call it after the runner's ``lm.clean()``, just before a judge loads its weights. The text is a
-    warning if GPU memory stays allocated. Never raises.
-
-    Args:
-        models: Each an ``lmms`` of lmms-eval.
-        environment: ``MMIE_TASKS_FREE=0`` leaves the models alone. By default, ``os.environ``.
+    warning if GPU memory stays allocated. ``MMIE_TASKS_FREE=0`` leaves the models alone. Never
+    raises.
     """
     if (os.environ if environment is None else environment).get(SWITCH) == "0":
         sentences = [f"The tested model is not freed (`{SWITCH}=0`)."]

@@ -29,12 +29,10 @@ Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A writer's answer, before its pictures are drawn.
+    """A writer's answer before its pictures are drawn, one for each prompt.
 
-    Attributes:
-        whole: The writer's output.
-        written: The output as the protocol reads it; None if it stays unchanged.
-        pictures: One for each prompt, in order.
+    `whole` is the output, and `written` the output as the protocol reads it; None if the output
+    stays unchanged.
     """
 
     whole: WrittenText

@@ -28,9 +28,7 @@ _TIMEOUT_S = 10.0
 def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
     """The findings on a pair: its arguments, the writer, the drawer, and each task's workload.
 
-    Args:
-        model_args: The text after ``--model_args``.
-        tasks: Names of our tasks; ``mmie`` if there are none.
+    The default task is ``mmie``.
     """
     try:
         arguments = parse_pair_arguments(split_arguments(model_args))
@@ -128,10 +126,8 @@ def workload(
 ) -> str:
     """The number of texts and pictures that samples ask for, and the price, in one line.
 
-    Args:
-        docs: The samples.
-        limit_of: The number of pictures in an answer that the judge can see.
-        price_usd: US dollars per picture; 0 if it is free, None if unknown.
+    The judge sees at most `limit_of` a sample's pictures. The price is that of a picture: 0 if it
+    is free, None if unknown.
     """
     limits = list(map(limit_of, docs))
     cost = "price not known"

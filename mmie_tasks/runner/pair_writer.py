@@ -65,12 +65,8 @@ def writer_model(arguments: PairArguments) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedSample:
-    """The sample of a request of a task with pictures in answers.
-
-    Attributes:
-        id: The sample's id, for seeds.
-        limit: The number of pictures in an answer that the judge can see.
-        digest: SHA-256 of the sample's content.
+    """A sample of a task with pictures in answers: its id, the limit on pictures in an answer that
+    the judge can see, and the SHA-256 of its content.
     """
 
     id: str
@@ -79,12 +75,7 @@ class AskedSample:
 
 
 def asked_sample(request: Instance, task_dict: Mapping[str, Any]) -> AskedSample | None:
-    """The sample of a request; None for a task without pictures in answers.
-
-    Args:
-        request: The runner's request.
-        task_dict: The runner's samples, by task, split and number.
-    """
+    """The sample of a request; None for a task without pictures in answers."""
     # The runner's task is the owner of ``doc_to_messages`` or ``doc_to_visual``.
     methods = (argument for argument in request.args if isinstance(argument, MethodType))
     benchmark = next((loaded_benchmark(method.__self__) for method in methods), None)
@@ -101,12 +92,7 @@ def asked_sample(request: Instance, task_dict: Mapping[str, Any]) -> AskedSample
 
 
 class PairWriter:
-    """The writer of a pair.
-
-    Args:
-        arguments: The pair's arguments.
-        runner_options: ``batch_size``, ``max_batch_size`` and ``device``, if the runner has them.
-        force_simple: Whether the writer's simple class is used.
+    """The writer of a pair; its simple class if `force_simple`.
 
     Attributes:
         model: The model of lmms-eval; without its weights after `free`.

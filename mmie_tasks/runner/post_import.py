@@ -21,12 +21,8 @@ def after_import(name: str, function: _ImportCallback) -> None:
     """Call ``function`` with the module ``name`` after its import, and after each reload.
 
     It is called at once if the module is imported already. A second registration of the same
-    function has no effect.
-
-    Args:
-        name: Full name of a module in a package. Its import must not load our entry point:
-            ``lmms_eval.tasks`` and ``lmms_eval.llm_judge.launcher`` import no models.
-        function: May be called more than once with the same module.
+    function has no effect. The import of the module must not load our entry point, as
+    ``lmms_eval.models`` does.
     """
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)

@@ -48,9 +48,6 @@ def register_tasks(tasks: ModuleType) -> None:
     """Wrap the methods that build the runner's index of tasks and load tasks from it, once.
 
     If they are not the expected ones, a warning names another way to use our tasks.
-
-    Args:
-        tasks: The module ``lmms_eval.tasks``.
     """
     manager = getattr(tasks, "TaskManager", None)
     build = getattr(manager, "initialize_tasks", None)
@@ -129,16 +126,9 @@ def _log(level: str, message: str) -> None:
 def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tuple[str, ...]:
     """Add our entries to the runner's index, in place: built-in < ours < the user's.
 
-    Our tasks are added to a tag that exists.
-
-    Args:
-        index: Built-in entries and the user's, as the runner has combined them.
-        ours: Entries of our folder and of other packages.
-        users: All entries of the user's ``--include_path``.
-        override: Whether our entries replace built-in ones.
-
-    Returns:
-        The names of replaced built-in entries, sorted.
+    Our tasks are added to a tag that exists. `index` has the user's entries only under free names,
+    `users` has all of them. Without `override`, no built-in entry is replaced; the names of the
+    replaced ones are returned, sorted.
 
     >>> index = {"mmie": {"type": "task", "yaml_path": "built-in"}}
     >>> add_tasks(index, {"mmie": {"type": "task", "yaml_path": "ours"}}, {}, override=True)

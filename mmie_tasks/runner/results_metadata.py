@@ -27,12 +27,8 @@ def add_signatures(
 
     A judge in this process fixes its signature when it starts, so this cannot be done earlier. The
     task's own configuration stays unchanged: the runner derives the key of its cache of answers
-    from it, which must not change with the judge.
-
-    Args:
-        configs: Name of a task to its configuration in the results.
-        tasks: Name to task.
-        benchmarks: Our tasks, to their benchmarks.
+    from it, which must not change with the judge. `configs` has a task's configuration in the
+    results.
     """
     for name, task in tasks.items():
         benchmark = benchmarks.get(task)

@@ -42,8 +42,7 @@ _MODEL = re.compile(r"(?:^|,)(?:pretrained|model|model_version|path)=([^,]+)")
 
 
 def shows_all_rows(environment: Mapping[str, str]) -> bool:
-    """Whether the runner's table gets the details too: ``MMIE_TASKS_ROWS``, ``main`` (default) or
-    ``all``.
+    """Whether the runner's table gets the details, too: ``MMIE_TASKS_ROWS``, ``main`` or ``all``.
 
     Raises:
         SettingWrong: It has another value.
@@ -57,11 +56,7 @@ def shows_all_rows(environment: Mapping[str, str]) -> bool:
 
 @dataclass(slots=True)
 class RunSummary:
-    """Collects the summaries of the tasks of one evaluation.
-
-    Attributes:
-        pair: Name of the tested pair of models; empty for a single model.
-    """
+    """Collects the summaries of an evaluation's tasks; `pair` is the name of a tested pair."""
 
     pair: str = ""
     _headlines: dict[str, Headline] = field(default_factory=dict)
@@ -76,13 +71,8 @@ class RunSummary:
     ) -> None:
         """Summarise the records of a task, and log its notes.
 
-        If the code of another package's benchmark fails, only the summary is lost.
-
-        Args:
-            task: Name of the task.
-            benchmark: The task's benchmark.
-            records: The records of the task's samples.
-            part: The run's ``limit`` and ``offset``, if it has them.
+        `part` is the run's ``limit`` and ``offset``, if it has them. If the code of another
+        package's benchmark fails, only the summary is lost.
         """
         try:
             logged = [benchmark.read_line({COVERAGE: record}) for record in records]
@@ -117,12 +107,9 @@ class RunSummary:
                 rows.setdefault(f"{name},none", math.nan if value is None else value)
 
     def block(self, model: object, model_args: object, report: str) -> str:
-        """One line per task, to be printed at the end; empty without a task of ours.
+        """One line per task, and a report (see `report_command`); empty without a task of ours.
 
-        Args:
-            model: The runner's name of the tested model.
-            model_args: The model's arguments: a text or, from a file for ``--config``, a mapping.
-            report: See `report_command`.
+        `model_args` is a text or, from a file for ``--config``, a mapping.
         """
         if not self._headlines:
             return ""
@@ -154,10 +141,7 @@ def short_model_name(model: object, model_args: object) -> str:
 def report_command(output_path: str | None, *, has_samples: bool, answers: str = "") -> str:
     """The command that makes a report of a run, or a hint if the run has no log of samples.
 
-    Args:
-        output_path: Where the run saves its results.
-        has_samples: Whether the run logs its samples.
-        answers: The files of answers that stay without a log of samples.
+    The hint names the files of `answers`, which stay without a log.
     """
     if output_path and has_samples:
         return f"mmie-tasks report {shlex.quote(output_path)} -o report.html"

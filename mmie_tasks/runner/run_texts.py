@@ -38,12 +38,7 @@ _DELIVERY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenText:
-    """The writer's output for one request.
-
-    Attributes:
-        text: The whole output.
-        tokens: The runner's counts of tokens by name; None if the writer does not report them.
-    """
+    """The writer's output for one request, with the runner's counts of tokens by name, if any."""
 
     text: str
     tokens: Mapping[str, int] | None = None
@@ -67,13 +62,7 @@ class WrittenText:
 
 
 class RunTexts:
-    """The files with the texts of requests, which are removed when the samples are logged.
-
-    Args:
-        arguments: The pair's arguments.
-        requests: All requests of a call of the model.
-        samples: Their samples; None for tasks without pictures in answers.
-    """
+    """The files with the texts of all requests of a call, removed when the samples are logged."""
 
     def __init__(
         self,
