@@ -34,7 +34,7 @@ _FAILURES = (
     ("Image generation completed but no images", "the server of the tested model drew no picture"),
     ("[ERROR]", "the tested model reported an error"),
     # async_openai
-    ("Error: can only concatenate str (not ", "the content of the server's reply was no text"),
+    ("Error: can only concatenate str (not ", "the content of the server's reply was not text"),
 )
 
 

@@ -43,7 +43,7 @@ _MARKUP = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 
-_NAME_CHARACTERS = 40  # of a key in counts
+_NAME_CHARACTERS = 40  # the length of a key in counts
 
 
 def parse_answer(

@@ -19,7 +19,7 @@ from mmie_tasks.record.segment import Segment
 PictureSign: TypeAlias = Literal["looks like JSON", "names an existing image", "has an image tag"]
 PICTURE_SIGNS: tuple[PictureSign, ...] = get_args(PictureSign)
 
-_MAX_NAMES = 1_000  # of image files, per text
+_MAX_NAMES = 1_000  # names of image files per text
 _MAX_PATH_CHARACTERS = 1_024
 _SUFFIXES = "|".join(map(re.escape, IMAGE_SUFFIXES))
 _SUFFIX = re.compile(rf"(?:{_SUFFIXES})(?!\w)", re.IGNORECASE)

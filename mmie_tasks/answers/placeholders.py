@@ -225,7 +225,7 @@ def _images_of(markers: Sequence[_Marker], n_images: int) -> dict[_Marker, int]:
 def _with_runs(markers: Sequence[_Marker]) -> list[_Marker]:
     """The markers, with adjacent ones joined that are tokens of one image."""
     joined: list[_Marker] = []
-    first = 0  # of the adjacent ones
+    first = 0  # the first of the adjacent markers
     for marker in markers:
         first = first if marker.is_next else len(joined)
         before = range(len(joined) - 1, first - 1, -1)

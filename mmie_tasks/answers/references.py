@@ -12,10 +12,10 @@ IMAGE_SUFFIXES = (
 
 _MAX_PATH_CHARACTERS = 4096  # PATH_MAX of Linux
 _MAX_DEPTH = 4
-_BASE64_KEYS = ("b64_json", "data", "result")  # of OpenAI's images, Anthropic's, OpenAI's responses
+_BASE64_KEYS = ("b64_json", "data", "result")  # in OpenAI's images, Anthropic's, OpenAI's responses
 _REFERENCE_KEYS = (
     *("image_url", "url", "path", "image", "source"),
-    *("inlineData", "inline_data"),  # of Gemini's parts
+    *("inlineData", "inline_data"),  # in Gemini's parts
     *_BASE64_KEYS,
 )
 _MAY_HAVE_SPACES = re.compile(r"(?:/|~/|\.{1,2}/|file://|[A-Za-z]:[\\/])")

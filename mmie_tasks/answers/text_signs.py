@@ -12,7 +12,7 @@ from mmie_tasks.answers.thinking import NAME, strip_thinking
 from mmie_tasks.record.text_facts import TextFacts
 
 _MAX_SHORT_CHARACTERS = 100
-_MAX_TOKENS = 5  # of one answer
+_MAX_TOKENS = 5  # per answer
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _IMAGE = re.compile(r"(?:image|img|picture|photo|figure)s?[ _-]?\d*", re.IGNORECASE)

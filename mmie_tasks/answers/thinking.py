@@ -201,7 +201,7 @@ def _tag_of(match: re.Match[str]) -> _Tag:
 
 def _evident(text: str, tags: Sequence[_Tag]) -> Iterator[_Tag]:
     """The tags, except possible words of the answer."""
-    end = 0  # of the last tag
+    end = 0  # the end of the last tag
     closed_later = Counter(tag.is_square for tag in tags if tag.is_closing)[True]
     own_elements: Counter[str] = Counter()
     for tag in tags:

@@ -122,8 +122,8 @@ def _keep(reply: object, resolver: ImageResolver) -> object:
     messages = [choice.message for choice in reply.choices if choice.message is not None]
     if not messages:
         return reply
-    beside = [field for part in (reply, *reply.choices) for field in _picture_fields(part)]
-    contents = [_content(messages[0], beside), *map(_content, messages[1:])]
+    outer_fields = [field for part in (reply, *reply.choices) for field in _picture_fields(part)]
+    contents = [_content(messages[0], outer_fields), *map(_content, messages[1:])]
     answer = parse_answer([content for content in contents if content is not None] or [None])
     is_text = all(isinstance(content, str | None) for content in contents)
     images = [segment.image for segment in answer.segments if segment.image]
@@ -140,12 +140,14 @@ def _picture_fields(part: BaseModel) -> list[tuple[str, object]]:
     return [field for field in fields if _PICTURE.search(json.dumps(dict([field]), default=str))]
 
 
-def _content(message: ChatCompletionMessage, beside: Sequence[tuple[str, object]] = ()) -> object:
+def _content(
+    message: ChatCompletionMessage, outer_fields: Sequence[tuple[str, object]] = ()
+) -> object:
     """The text of a message, or an object for `parse_answer`, with fields from outside the message;
     None if it has no content.
     """
     fields = message.model_dump(warnings=False)
-    for name, value in beside:
+    for name, value in outer_fields:
         fields[name] = _listed(fields.get(name)) + _listed(value)
     if image := fields.pop("image", None):
         fields[IMAGES_KEY] = _listed(fields.get(IMAGES_KEY)) + _listed(image)
@@ -154,7 +156,7 @@ def _content(message: ChatCompletionMessage, beside: Sequence[tuple[str, object]
             fields["content"] = fields.pop(name)
     content = fields.get("content")
     is_text = isinstance(content, str | None) and not fields.get(IMAGES_KEY)
-    return content if is_text and not beside and not _picture_fields(message) else fields
+    return content if is_text and not outer_fields and not _picture_fields(message) else fields
 
 
 def _listed(value: object) -> list[object]:

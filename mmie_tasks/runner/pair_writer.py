@@ -34,7 +34,7 @@ from mmie_tasks.runner.pair_arguments import CHAT_CLIENTS, PairArguments, check_
 _KEY, _URL = "OPENAI_API_KEY", "OPENAI_API_BASE"  # chat clients read them (simple/openai.py:142)
 _TIMEOUT_S = 10.0
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
-_SERVER_PORTION = 64  # the same for a writer behind a server
+_SERVER_PORTION = 64  # the same for a writer on a server
 
 
 def writer_access(arguments: PairArguments) -> Access | None:

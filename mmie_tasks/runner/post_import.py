@@ -21,8 +21,8 @@ def after_import(name: str, function: _ImportCallback) -> None:
     """Call ``function`` with the module ``name`` after its import, and after each reload.
 
     It is called at once if the module is imported already. A second registration of the same
-    function has no effect. The import of the module must not load our entry point, as
-    ``lmms_eval.models`` does.
+    function has no effect. The module must not import ``lmms_eval.models``, which loads our entry
+    point.
     """
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
