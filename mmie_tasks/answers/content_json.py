@@ -1,4 +1,4 @@
-"""The JSON in which an answer of texts and images is written: an object with its parts in order."""
+"""Writes an answer of texts and images as JSON: an object with the parts in order."""
 
 from __future__ import annotations
 
@@ -17,13 +17,9 @@ def content_json(
     more_parts: Iterable[Mapping[str, object]] = (),
     fields: Mapping[str, object] | None = None,
 ) -> str:
-    """Write segments as the parts of an answer.
+    """Write segments as the parts of an answer; a segment with a text and an image is two parts.
 
-    Args:
-        segments: A segment with a text and an image becomes two parts.
-        has_prompts: Whether images have the words that they were drawn to.
-        more_parts: Written after those of the segments.
-        fields: Further fields of the object, after ``content``.
+    `more_parts` follow the parts of the segments; `fields` follow ``content``.
 
     >>> content_json([Segment(image="1.png", prompt="scissors")], has_prompts=True)
     '{"content": [{"type": "image", "path": "1.png", "prompt": "scissors"}]}'
@@ -46,9 +42,8 @@ def json_text(value: object) -> str:
 def write_answer(parts: Iterable[str | Path]) -> str:
     r"""Write texts and image files, in order, as the JSON text that a model should return.
 
-    Args:
-        parts: A string is a text; a `Path` is an image. A relative path is resolved against the
-            working directory and the folders of ``MMIE_OUTPUT_ROOT``.
+    A string is a text, a `Path` is an image. A relative path is resolved against the working
+    directory and the folders of ``MMIE_OUTPUT_ROOT``.
 
     >>> write_answer(["Cut.", Path("1.png")])
     '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png"}]}'

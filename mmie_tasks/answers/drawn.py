@@ -1,10 +1,8 @@
-"""The form of answers of ``--model interleaved``: a writer's text with pictures drawn to it, and
-what could not be used.
+"""Writes and reads the answers of ``--model interleaved``: a writer's text and its drawn pictures.
 
-Such an answer is the JSON of an object with a key ``drawing``. Beside it stand the parts under
-``content``; or, if no picture belongs to the answer (multi-step reasoning, a failure of the
-writer's API, an answer with pictures of the writer's own), the writer's answer as it was, under
-``answer``.
+The answer is the JSON of an object. ``drawing`` says how it was put together. ``content`` holds the
+parts; or ``answer`` holds the writer's unchanged answer if nothing was to be drawn (multi-step
+reasoning, a failure of the writer's API, an answer with the writer's own pictures).
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from mmie_tasks.answers.content_json import content_json, json_text
 from mmie_tasks.record.segment import Segment, Segments
 
 WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
-"""Why a picture is not in an answer through no fault of the models: another run may draw it."""
+"""Reasons for a missing picture that are not the models' fault: another run may draw it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +26,9 @@ class DrawingFacts:
 
     Attributes:
         signature: Protocol and drawer: ``step-2,images,model=flux,size=512x512``. Without ``|``.
-        drawn: Pictures in the answer.
-        failed: Pictures that are not in the answer because they could not be drawn, by reason.
-        unused: What the writer wrote and the protocol could not use, by name.
+        drawn: Number of pictures in the answer.
+        failed: Number of pictures that could not be drawn, by reason.
+        unused: What the writer wrote and the protocol could not use: name to count.
     """
 
     signature: Annotated[str, Field(pattern=r"^[^|\r\n]+$")]
@@ -40,15 +38,13 @@ class DrawingFacts:
 
     @property
     def withheld(self) -> Mapping[str, int]:
-        """Of the pictures that failed those that another run may draw: see `WITHHELD`."""
+        """The failed pictures that another run may draw: see `WITHHELD`."""
         return {reason: count for reason, count in self.failed.items() if reason in WITHHELD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnAnswer:
-    """Texts and pictures in order, the pictures with the words that they were drawn to; or the
-    writer's answer as it was.
-    """
+    """Texts and pictures in order, each picture with its prompt; or the writer's own answer."""
 
     answer: str | Segments
     facts: DrawingFacts
@@ -94,16 +90,12 @@ def write_drawn_answer(parts: Iterable[Segment], facts: DrawingFacts) -> str:
 
 
 def write_undrawn_answer(answer: str, facts: DrawingFacts) -> str:
-    """Write a writer's answer that no picture belongs to; `read_drawn_answer` returns it
-    unchanged.
-    """
+    """Write a writer's answer without drawn pictures; `read_drawn_answer` returns it unchanged."""
     return json_text({"answer": answer, "drawing": asdict(facts)})
 
 
 def read_drawn_answer(text: str) -> DrawnAnswer | None:
-    """Read an answer of ``--model interleaved``; None for any other text.
-
-    The pictures are counted again.
+    """Read an answer of ``--model interleaved``, and count its pictures; None for other texts.
 
     >>> read_drawn_answer(write_undrawn_answer("42", DrawingFacts(signature="step-2"))).answer
     '42'

@@ -1,4 +1,4 @@
-"""Texts in the place of an answer, and what they say went wrong."""
+"""Recognises failures that stand in for an answer, such as an error message of a server."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Iterable
 from mmie_tasks.answers.drawn import read_drawn_answer
 
 MISSING = "[PREDICTIONS_MISSING]"
-"""Stands for the answer of a sample without a saved answer, or with null."""
+"""In place of a saved answer that is missing or null."""
 
 NOT_TEXT = "[PREDICTIONS_NOT_TEXT]"
-"""The saved answer is a number, a list or an object; its JSON follows."""
+"""In place of a saved answer that is a number, a list or an object; its JSON follows."""
 
 NO_REPLY = "[NO_REPLY]"
-"""Stands for a null reply, which the runner would make an empty answer."""
+"""In place of a null reply, of which the runner would make an empty answer."""
 
-NOT_AN_ANSWER = "[REPLY_NOT_AN_ANSWER]"
-"""The reply of a chat server has no answer that can be read; the reason follows."""
+_NOT_AN_ANSWER = "[REPLY_NOT_AN_ANSWER]"
+"""In place of a chat server's reply without a readable answer; the reason follows."""
 
 _MAX_REASON_CHARACTERS = 80
 
-# Those of this package without a reason of their own, and those that lmms-eval 0.7.3 (``models/``,
-# ``llm_judge/``) and vLLM-Omni (``serving_chat.py``) return for failures as if they were answers.
+# What this package, lmms-eval 0.7.3 (``models/``, ``llm_judge/``) and vLLM-Omni
+# (``serving_chat.py``) put in place of an answer.
 _FAILURES = (
     (MISSING, "no saved answer"),
     (NOT_TEXT, "the saved answer is not text"),
@@ -34,7 +34,7 @@ _FAILURES = (
     ("Image generation completed but no images", "the server of the tested model drew no picture"),
     ("[ERROR]", "the tested model reported an error"),
     # async_openai
-    ("Error: can only concatenate str (not ", "the content of the server's reply was no text"),
+    ("Error: can only concatenate str (not ", "the content of the server's reply was not text"),
 )
 
 
@@ -55,8 +55,8 @@ _EXCEPTION = r"""
       | readtimeout | connecttimeout | resourceexhausted
     )\s?[:(\[]
 """
-# What the texts begin with by which clients, servers and other runners say that there is no answer,
-# perhaps after "Error: " or "Error calling the model: ". The sources are in ``README.md``.
+# How the messages of clients, servers and other runners begin, perhaps after "Error: " or "Error
+# calling the model: ". The sources are in ``README.md``.
 _FAILURE = re.compile(
     rf"""
     \W{{0,4}}
@@ -102,19 +102,19 @@ _REASON_OF = {
     "blocked": "the API of the tested model blocked the answer",
     "runner": "the runner of the tested model got no answer",
 }
-# What pandas, Python and JavaScript print of a missing value; and what scripts put in its place.
+# How pandas, Python and JavaScript print a missing value, and what scripts write instead.
 _NULLS = frozenset(
     ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "undefined", "error", "Error", "ERROR")
 )
 
 
 def not_text(content: str) -> str:
-    """What takes the place of a saved answer that is not text; `content` is its JSON, or why."""
+    """The text for a saved answer that is not text; `content` is its JSON, or the reason."""
     return f"{NOT_TEXT} {content}"
 
 
 def not_text_content(answer: str) -> str | None:
-    """What `not_text` was given; None for any other answer.
+    """The content that `not_text` was given; None for other answers.
 
     >>> not_text_content(not_text("3.5"))
     '3.5'
@@ -123,19 +123,19 @@ def not_text_content(answer: str) -> str | None:
 
 
 def not_an_answer(reason: str) -> str:
-    """What takes the place of a reply without an answer; `failure_of` repeats the reason.
+    """The text for a reply without an answer; `failure_of` repeats the reason.
 
     >>> failure_of(not_an_answer("not text"))
     "the server's reply is not an answer: not text"
     """
-    return f"{NOT_AN_ANSWER} {reason}"
+    return f"{_NOT_AN_ANSWER} {reason}"
 
 
 def failure_of(answer: object) -> str | None:
-    """Why this is no answer of the tested model; None if it is one.
+    """Why a text is not an answer of the tested model; None if it is an answer.
 
-    Only the beginning counts: an answer may quote such a text. Of several rounds, the first that
-    failed gives the reason. Of ``--model interleaved``, the writer's answer counts.
+    Only the beginning counts: an answer may quote an error. The first failed round gives the
+    reason. In an answer of ``--model interleaved``, the writer's answer is checked.
 
     >>> failure_of("[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503")
     'the request to the tested model failed'
@@ -150,8 +150,8 @@ def failure_of(answer: object) -> str | None:
     if (drawn := read_drawn_answer(answer)) and isinstance(drawn.answer, str):
         return failure_of(drawn.answer)
     start = answer.lstrip()
-    if start.startswith(NOT_AN_ANSWER):
-        reason = start.removeprefix(NOT_AN_ANSWER).strip()[:_MAX_REASON_CHARACTERS]
+    if start.startswith(_NOT_AN_ANSWER):
+        reason = start.removeprefix(_NOT_AN_ANSWER).strip()[:_MAX_REASON_CHARACTERS]
         return f"the server's reply is not an answer: {reason}"
     if reason := next((reason for text, reason in _FAILURES if start.startswith(text)), None):
         return reason
@@ -160,13 +160,9 @@ def failure_of(answer: object) -> str | None:
 
 
 def null_failure(answer: object, sample_texts: Iterable[str | None]) -> str | None:
-    """Why a text is not an answer that is only what a program prints of a missing value: ``nan``.
+    """The reason if an answer is only a printed missing value, such as ``nan``; None otherwise.
 
-    It may be the answer if a text of the sample has the same word.
-
-    Args:
-        answer: Of the tested model.
-        sample_texts: The gold answer, the options, or what else tells which answers there may be.
+    The word is an answer if one of the sample's texts (the gold answer, the options) contains it.
 
     >>> null_failure("None", ["a cat", "a dog"])
     'the text in the place of an answer is `None`'

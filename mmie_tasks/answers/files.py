@@ -1,7 +1,6 @@
-"""Read the files of saved answers below a path.
+"""Reads files of saved answers: JSON and JSONL, also damaged ones.
 
-JSON and JSONL files of any origin, also damaged ones; the newest log of a task; one answer where
-several logs hold the same.
+Only the newest log of a task is read, and an answer that several logs hold is read once.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ SUPPORTED_FILES = (
     "folders of these"
 )
 
-# Of one run: its log of samples, and what it saved before judging, a file for each process.
+# A run's log of samples, or the answers that a process of it saved before judging.
 _RUN_FILE = re.compile(r"(?P<date>.*?)(?:_samples|(?P<rank>_rank\d+)_answers)_(?P<task>.+)\.jsonl")
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 _WHOLE_FILE = "the whole file"
@@ -45,26 +44,26 @@ _ENDED_RUN: AnswerFormat = "answers of an ended run"
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswers:
-    """The saved answers below a path, and notes on what was left out."""
+    """Saved answers, and notes on what was left out."""
 
     answers: tuple[SavedAnswer, ...]
     notes: tuple[str, ...] = ()
 
 
 def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
-    """Read every saved answer in a file or folder, or in several joined by ``;``.
+    """Read every saved answer below a path.
 
-    Of a folder's sample logs only the newest of each task is read. In a folder, JSON files that
-    hold no answers are skipped.
+    In a folder, only the newest sample log of each task is read, and JSON files without answers
+    are skipped.
 
     Args:
-        path: Files and folders.
+        path: A file or folder, or several joined by ``;``.
         datasets: Names of datasets whose sample ids are ``<dataset>/<id>``. A bare id in a folder
-            of such a name, as MileBench's ``<DATASET>/pred.json``, belongs to that dataset.
+            of such a name, as in MileBench's ``<DATASET>/pred.json``, is an id of that dataset.
 
     Raises:
-        AnswersUnusable: The path does not exist, holds no readable answers, or holds two sources
-            that contradict each other.
+        AnswersUnusable: The path does not exist, has no readable answers, or has two sources that
+            contradict each other.
     """
     roots = [Path(root.strip()).expanduser() for root in path.split(";") if root.strip()]
     if absent := next((root for root in roots if not root.exists()), None):
@@ -101,7 +100,7 @@ def _files(roots: Sequence[Path], datasets: Collection[str]) -> list[Source]:
 
 
 def _may_have_answers(file: Path) -> bool:
-    """Whether a file of a folder may have answers: not scores, nor a copy of MileBench's."""
+    """Whether a file may have answers; scores and copies of MileBench's answers have none."""
     if file.suffix not in {".json", ".jsonl"} or not file.is_file():
         return False
     is_extracted = file.name == "pred_with_extracted.json"
@@ -110,10 +109,10 @@ def _may_have_answers(file: Path) -> bool:
 
 
 def _newest_logs(files: Sequence[Source], notes: list[str]) -> list[Source]:
-    """Leave out the files of older runs of a task in the same folder.
+    """Leave out older runs of a task in the same folder.
 
-    Logs of samples in two folders are two models or settings; what an ended run saved may lie in
-    another folder than the log of the run that scored it, and is compared answer by answer.
+    Sample logs in two folders come from two models or settings. The answers of an ended run may be
+    in another folder than the log of the run that scored them: they are compared one by one.
     """
     newest: dict[tuple[str, Path], Source] = {}
     folders: dict[str, Path] = {}
@@ -142,7 +141,7 @@ def _newest_logs(files: Sequence[Source], notes: list[str]) -> list[Source]:
 
 
 def _of_another_tool(roots: Sequence[Path]) -> AnswersUnusable | None:
-    """The error that names the first file below folders with answers in another format."""
+    """The error that names the first file with answers in another format."""
     below = (path for root in roots for path in sorted(root.rglob("*")))
     for path in below:
         if is_other_kind(path) or _may_have_answers(path):
@@ -194,7 +193,7 @@ def _read(file: Source, notes: list[str], *, is_named: bool) -> list[SavedAnswer
 
 
 def _answer_at(source: Source, reader: RecordReader | None) -> SavedAnswer | None:
-    """The answer of a record; None for one without an id."""
+    """The answer of a record; None if it has no id."""
     if reader is None:
         raise source.error("it lacks the fields that other records of the file have")
     answer = reader(source)
@@ -205,14 +204,10 @@ def _answer_at(source: Source, reader: RecordReader | None) -> SavedAnswer | Non
 
 
 def _load_entries(path: Path, notes: list[str]) -> dict[str, object]:
-    """The JSON values of a file by their position: the lines of a JSONL, the entries of a list, or
-    the only value, which in OpenING's published JSONL is on many lines.
+    """The JSON values of a file by their position: lines of a JSONL, entries of a list, or the
+    only value, which in OpenING's published JSONL is on many lines.
 
-    If the last line of a JSONL was cut off, as by a killed run, the file is read without that line,
-    and a note reports it.
-
-    Raises:
-        AnswersUnusable: It cannot be opened, or is not JSON in UTF-8; names file and line.
+    A last line that was cut off, as by a killed run, is left out with a note.
     """
     if is_other_kind(path):
         raise _unsupported(path)
@@ -255,10 +250,10 @@ def _not_json(location: object, error: ValueError | RecursionError) -> AnswersUn
 
 
 def _records_of_object(fields: object) -> dict[str, object]:
-    """The records of an object ``{id: answer}``; none of any other.
+    """The records of an object ``{id: answer}``; empty for other objects.
 
-    Every value of such an object is a text, a list or null, and one has content: others are scores
-    or a configuration.
+    All its values are texts, lists or null, and one has content; scores and configurations have
+    others.
     """
     if not isinstance(fields, Mapping) or not any(fields.values()):
         return {}
@@ -268,18 +263,16 @@ def _records_of_object(fields: object) -> dict[str, object]:
 
 
 def _with_absolute_images(answer: str, folder: Path) -> str:
-    """The answer, if it is JSON, with the relative paths in it that name files below `folder` made
-    absolute.
+    """An answer in JSON with the relative paths of files below `folder` made absolute.
 
-    A file of answers is moved together with its images, and a run that reads it has another
-    working directory.
+    A file of answers is moved together with its images, and is read from another working directory.
     """
     if not answer.startswith(("{", "[")):
         return answer
     for reference in {segment.image for segment in parse_answer([answer]).segments}:
         if not reference or reference.startswith("data:"):
             continue
-        with suppress(DataBroken, OSError, ValueError):  # it leaves the folder, or can be no path
+        with suppress(DataBroken, OSError, ValueError):  # it leaves the folder, or is not a path
             path = inside(folder, reference)
             if path.is_file():
                 absolute = json.dumps(str(path), ensure_ascii=False)
@@ -289,6 +282,6 @@ def _with_absolute_images(answer: str, folder: Path) -> str:
 
 
 def _without_repeats(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
-    """The answers without the ones of an ended run that its log of samples has, too."""
+    """The answers without an ended run's answers that a sample log has, too."""
     logged = {(a.task, a.id, a.answer) for a in answers if a.format != _ENDED_RUN}
     return [a for a in answers if a.format != _ENDED_RUN or (a.task, a.id, a.answer) not in logged]

@@ -1,18 +1,21 @@
-"""Resolve the image references of an answer to files that a judge can be shown.
+"""Finds the image files of an answer, named in it or left on disk by the model.
 
-As in the official ``dataset.py:26,43`` (Lillianwei-h/MMIE at eb0fd6e), an absolute path is used as
-it is and a relative one is joined to a folder. Beyond it: several folders, which a relative path
-must not leave; ``file://`` URLs and data URIs; and no reference ever stops a run.
+The official ``dataset.py:26,43`` (Lillianwei-h/MMIE at eb0fd6e) uses an absolute path unchanged and
+joins a relative path to a folder. In addition, there may be several folders, which a relative path
+must not leave; ``file://`` URLs and data URIs are read; and no reference ever stops a run.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
+import json
 import posixpath
 import re
 import stat
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +24,6 @@ from urllib.parse import unquote
 
 from loguru import logger
 
-from mmie_tasks.answers.left_images import metadata_images, row_images
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write, file_status
@@ -33,6 +35,7 @@ ImageProblem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_l
 MAX_DATA_BYTES = 64 * 1024 * 1024
 """Size limit of a data URI, decoded."""
 
+_ROW_IMAGE = re.compile(r"(\d{4}|[1-9]\d{4,8})_s(\d{1,9})\.png", re.ASCII)
 _URL_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _DATA_URI = re.compile(r"data:[^,]{0,300};base64,", re.IGNORECASE)
 _SHOWN_CHARACTERS = 200
@@ -46,9 +49,9 @@ class ImageFile:
     Attributes:
         path: A complete image file; None if there is a problem.
         problem: Empty if there is none. ``missing``: no such file. ``outside``: a relative path
-            that leaves its folder. ``unreadable``: no image, or a damaged one. ``too_large``: too
+            that leaves its folder. ``unreadable``: not an image, or damaged. ``too_large``: too
             many pixels or bytes. ``remote``: a URL, which is never fetched.
-        detail: The problem for people.
+        detail: The problem in words.
     """
 
     path: Path | None = None
@@ -57,7 +60,7 @@ class ImageFile:
 
 
 class _Unusable(Exception):
-    """An image reference that cannot be used: its problem, and the detail for people."""
+    """An image reference cannot be used; `file` has the problem."""
 
     def __init__(self, problem: ImageProblem, detail: str) -> None:
         super().__init__(detail)
@@ -67,11 +70,7 @@ class _Unusable(Exception):
 def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int) -> Segments:
     """The segments of an answer, in order; every image is a file or has a problem. Never raises.
 
-    Args:
-        answer: The parsed answer.
-        resolver: Knows the folders that images may be in.
-        task: Name of the task; some models leave images in files that are named after it.
-        row: The sample's row in the task's dataset, from 0, which those names also hold.
+    Some models name image files after the task and the sample's row in its dataset, from 0.
     """
     segments: list[Segment] = []
     for segment in answer.segments:
@@ -95,8 +94,8 @@ class ImageResolver:
     """Resolves the image references of a tested model.
 
     Args:
-        roots: Folders to which relative paths are joined; the first that has such a file wins.
-        data_uri_dir: Folder for images that came as data URIs; created when it is needed.
+        roots: Folders that relative paths are joined to; the first one with such a file wins.
+        data_uri_dir: Folder for the images of data URIs; created when it is needed.
     """
 
     def __init__(self, roots: Sequence[Path], data_uri_dir: Path) -> None:
@@ -113,7 +112,7 @@ class ImageResolver:
             return unusable.file
 
     def resolve_segment(self, segment: Segment) -> Segment:
-        """The segment with the path of its image's file, or the problem with it."""
+        """The segment with the path of its image, or the problem with it."""
         if segment.image is None:
             return segment
         file = self.resolve(segment.image)
@@ -121,18 +120,18 @@ class ImageResolver:
         return replace(segment, image=path, problem=file.problem, detail=file.detail)
 
     def is_folder(self, reference: str) -> bool:
-        """Whether a reference names a folder."""
+        """Whether the reference is an existing folder."""
         return self.existing_folder(reference) is not None
 
     def existing_folder(self, reference: str) -> Path | None:
-        """The folder of a reference; None if there is none."""
+        """The existing folder of a reference, if any."""
         with suppress(_Unusable):
             if (path := self._existing_path(reference)).is_dir():
                 return path
         return None
 
     def existing_file(self, reference: str) -> Path | None:
-        """The file of a reference, whatever it holds; None if there is none."""
+        """The existing file of a reference, if any, whatever it contains."""
         with suppress(_Unusable):
             if (path := self._existing_path(reference)).is_file():
                 return path
@@ -159,11 +158,7 @@ class ImageResolver:
         return path
 
     def _below_a_root(self, relative: str) -> Path | None:
-        """The first existing file; None if no root has one.
-
-        Raises:
-            DataBroken: The path leaves its root, and no other root has such a file.
-        """
+        """The first existing file; raises `DataBroken` if the path leaves its only root."""
         name = posixpath.normpath(relative.replace("\\", "/"))
         # Existence first: following links takes longer, and most roots have no such file.
         roots = [root for root in self.roots if file_status(root / name)] or self.roots[:1]
@@ -173,7 +168,7 @@ class ImageResolver:
         return inside(roots[-1], relative) if roots else None
 
     def _write_data_uri(self, reference: str) -> ImageFile:
-        """Write the image of a data URI to a file that is named by its content."""
+        """Write the image of a data URI to a file that is named by a hash of its content."""
         head = _DATA_URI.match(reference)
         encoded = unquote(reference[head.end() :]) if head else ""
         if len(encoded) > MAX_DATA_BYTES // 3 * 4 + 4:
@@ -199,10 +194,7 @@ class ImageResolver:
 
 
 def check_image(path: Path) -> ImageFile:
-    """A file, or why it is not a complete image (see `check_whole`). Never raises.
-
-    Only regular files are opened; the path need not exist.
-    """
+    """A file, or why it is not a complete image (see `check_whole`). Never raises."""
     try:
         _require_image(path)
     except _Unusable as unusable:
@@ -229,3 +221,60 @@ def _require_image(path: Path) -> None:
 def _shortened(reference: str) -> str:
     start = reference[:_SHOWN_CHARACTERS]
     return ascii(start) if len(start) == len(reference) else f"{start!a}..."
+
+
+# Images that a model left on disk and did not name in its answer
+
+
+def row_images(folder: Path, row: int) -> list[Path]:
+    """The images of one sample, by seed, in a folder that a model answered with.
+
+    ``models/simple/wan2_1_t2i.py`` of lmms-eval 0.7.3 names them ``0007_s0.png``, with the row from
+    0. A folder is listed once until it changes.
+    """
+    return _images_by_row(folder, folder.stat().st_mtime_ns).get(row, [])
+
+
+def metadata_images(roots: Sequence[Path], task: str, row: int) -> list[str]:
+    """References to images that a model left on disk next to an answer of text only.
+
+    ``models/simple/ovis_u1.py``, ``illume_plus.py`` and ``qwen_image_edit.py`` of lmms-eval 0.7.3
+    list them under ``generated_images`` or ``generated_image_path`` in
+    ``<root>/<task>/<row>_metadata.json``. The first root with such a file wins; a file that cannot
+    be read is logged and skipped.
+    """
+    for root in roots:
+        with suppress(DataBroken):  # the name of the task leaves the folder
+            path = inside(root, f"{task}/{row}_metadata.json")
+            if file_status(path) and (images := _read_metadata_images(path)) is not None:
+                return images
+    return []
+
+
+@functools.lru_cache(maxsize=8)
+def _images_by_row(folder: Path, changed_ns: int) -> Mapping[int, list[Path]]:  # noqa: ARG001 - a key
+    """Row to its images, by seed; the time of the last change is part of the cache's key."""
+    seeds: dict[int, list[tuple[int, Path]]] = defaultdict(list)
+    try:
+        for file in folder.iterdir():
+            if match := _ROW_IMAGE.fullmatch(file.name):
+                seeds[int(match[1])].append((int(match[2]), file))
+    except OSError as error:
+        logger.warning(f"The folder `{folder}` of an answer cannot be read: {error}.")
+    return {row: [file for _, file in sorted(files)] for row, files in seeds.items()}
+
+
+def _read_metadata_images(path: Path) -> list[str] | None:
+    """The images in a ``<row>_metadata.json``; None if it cannot be read."""
+    try:
+        note = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        logger.warning(f"`{path}`, a model's list of its images, was skipped: {error!r:.200}.")
+        return None
+    match note:
+        case {"generated_images": [*images]} if all(isinstance(image, str) for image in images):
+            return [image for image in images if image.strip()]
+        case {"generated_image_path": str(image)}:
+            return [image] if image.strip() else []
+    logger.warning(f"`{path}` was skipped: it has no list of paths under `generated_images`.")
+    return None

@@ -1,4 +1,4 @@
-"""Match saved answers to the samples of a task by their ids."""
+"""Matches saved answers to the samples of a task by their ids."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class RequestedSample:
     """A sample that needs an answer.
 
     Attributes:
-        ids: Its id; and its URL if the benchmark's own files name samples by URLs.
-        input: The text that the tested model is sent.
+        ids: Its id, and its URL if the benchmark's own files name samples by URL.
+        input: The text that is sent to the tested model.
     """
 
     ids: tuple[str, ...]
@@ -29,12 +29,12 @@ class MatchReport:
     """How many samples of a task have an answer.
 
     Attributes:
-        task: Its name.
+        task: Name of the task.
         formats: The formats of the matched answers.
-        matched: Samples with an answer.
-        missing: Samples without one.
-        null: Samples whose answer is null; they are among the matched.
-        strangers: Saved answers to this task, or to none in particular, whose id no sample has.
+        matched: Number of samples with an answer, which may be null.
+        missing: Number of samples without an answer.
+        null: Number of samples whose answer is null.
+        strangers: Saved answers to this task, or to no named task, whose id no sample has.
     """
 
     task: str
@@ -46,7 +46,7 @@ class MatchReport:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a user should check it: an answer is missing or null."""
+        """Whether an answer is missing or null, so that a user should check."""
         return self.missing > 0 or self.null > 0
 
     def text(self) -> str:
@@ -71,18 +71,14 @@ class MatchReport:
 
 @dataclass(frozen=True, slots=True)
 class MatchedAnswers:
-    """The answers in the order of the samples, None if there is none, and the report."""
+    """An answer, or None, for each sample, and the report."""
 
     answers: tuple[SavedAnswer | None, ...]
     report: MatchReport
 
 
 class AnswerMatcher:
-    """Saved answers by their ids.
-
-    Args:
-        saved: The answers, in the order in which they were read.
-    """
+    """Finds saved answers by their ids."""
 
     def __init__(self, saved: Sequence[SavedAnswer]) -> None:
         self.saved = saved
@@ -97,18 +93,13 @@ class AnswerMatcher:
     def match(
         self, task: str, samples: Sequence[RequestedSample], *, all_ids: Collection[str] = ()
     ) -> MatchedAnswers:
-        """Match the answers to samples of one task.
+        """Match the answers to samples of a task; `all_ids` includes samples not requested here.
 
-        The log of another task counts if its model was sent the same text: the answers to
-        ``milebench`` have those to ``milebench_DocVQA``, but none to its variants.
-
-        Args:
-            task: Name of the task.
-            samples: The requested samples.
-            all_ids: The ids of all samples of the task, also of those not requested here.
+        An answer in the log of another task counts if the model was sent the same text:
+        ``milebench`` includes the samples of ``milebench_DocVQA``, but not of its variants.
 
         Raises:
-            AnswersUnusable: A sample has two answers; names both locations.
+            AnswersUnusable: A sample has two answers.
         """
         answers = tuple(self._only_answer(sample, task) for sample in samples)
         known = {*all_ids, *(sample_id for sample in samples for sample_id in sample.ids)}
@@ -128,7 +119,7 @@ class AnswerMatcher:
         return MatchedAnswers(answers, report)
 
     def no_match_error(self, task: str, samples: Sequence[RequestedSample]) -> AnswersUnusable:
-        """The error for a task without a single answer; shows an id of either side."""
+        """The error for a task without any answer; it shows a requested and a saved id."""
         saved = self.saved[0]
         requested = f"id `{samples[0].ids[0]}`" if samples[0].ids else "samples without an id"
         log = f" in a log of `{saved.task}`" if saved.task else ""

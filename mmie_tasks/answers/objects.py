@@ -3,23 +3,23 @@
 An answer is an object, or a list of parts:
 
 * a message: a list of parts under ``content`` (chat servers, and what a model should return),
-  ``messages`` or ``output`` (OpenAI's responses); a text under ``content`` beside a ``role``
+  ``messages`` or ``output`` (OpenAI's responses); or a ``role`` with a text under ``content``
 * a text with images: ``{"text", "images"}``, as models of lmms-eval 0.7.3 write it; the images are
   put at the placeholders of the text
 * a part: ``{"text", "image"}`` as in MMIE's ``data.json``; ``{"type": "text", "text"}`` and
-  ``{"type": "image", "path"}`` in the spellings of OpenAI and Anthropic; a message; under a key, a
-  string, which is a text
+  ``{"type": "image", "path"}`` in the spellings of OpenAI and Anthropic; a message; in a list under
+  a key, a string
 
-Texts of parts stay unchanged. Messages of other roles (``"role": "user"``) are left out.
+The texts of parts stay unchanged. Messages of other roles (``"role": "user"``) are left out.
 
-In an object with an image, the words under all other keys are texts of the answer, too, in the
-order of the keys: a caption, an ``alt``, a ``description``. Counted, and not read as words, are:
-words *to* a model (``prompt``, ``revised_prompt``, ``question``), references to images, URLs,
-encoded data, a single word in lower case in an object of a server (``"quality": "high"`` with a
-``type``, a ``role`` or an ``object``) or within another object, and objects below with a type or a
-role of their own. Metadata is not even counted: ``id``, ``model``, keys that end in ``_id``.
+In an object with an image, the words under all other keys (a caption, an ``alt``, a
+``description``) are texts of the answer, too, in the order of the keys. What is not read as words
+is counted: words *to* a model (``prompt``, ``revised_prompt``, ``question``), references to images,
+URLs, encoded data, objects inside with a type or a role of their own, and a single word in lower
+case if it is in an inner object or in a server's object (``"quality": "high"`` with a ``type``, a
+``role`` or an ``object``). Metadata (``id``, ``model``, keys that end in ``_id``) is not counted.
 
-Every function here returns an answer of what it reads, with the count of what it does not read; or
+Every function here returns what it reads as an answer, with the count of what it does not read; or
 None for a value of another form, whose contents its caller counts.
 """
 
@@ -40,7 +40,7 @@ from mmie_tasks.record.segment import Segment, Segments
 
 VIDEO = "a video in the place of an answer"
 IMAGES_KEY = "images"
-PARTS_KEYS: tuple[PartsKey, ...] = ("content", "messages", "output")
+_PARTS_KEYS: tuple[PartsKey, ...] = ("content", "messages", "output")
 
 _TEXT_KEYS = ("text", "content")
 _THINKING_KEYS = ("thinking", "reasoning", "reasoning_content")
@@ -56,7 +56,7 @@ _METADATA_KEYS = frozenset(
         *("media_type", "mime_type", "mimeType"),
     )
 )
-# Tuples, as they are compared with values of any type.
+# Tuples, since a value of any type is looked up in them.
 _IMAGE_TYPES = ("image", "image_url", "input_image", "output_image", "image_generation_call")
 _TEXT_TYPES = ("text", "output_text", "input_text", "refusal")
 _THINKING_TYPES = ("thinking", "redacted_thinking", "reasoning")
@@ -67,11 +67,11 @@ _MAX_DEPTH = 8
 _MAX_COUNTED_DEPTH = 50
 _MAX_NUMBER = 10**15  # up to which Python writes all digits of a number
 
-Object: TypeAlias = Mapping[object, object]
+_Object: TypeAlias = Mapping[object, object]
 
 
 def answer_of_object(value: object) -> ParsedAnswer | None:
-    """The answer an object holds; None if it has no shape that holds one.
+    """The answer in an object; None unless it has one of the forms above.
 
     Its kind is ``content`` (or another of `PARTS_KEYS`), ``parts``, ``part`` or ``text+images``.
     """
@@ -98,22 +98,19 @@ def _read_part(part: object, *, depth: int, strict: bool = False) -> ParsedAnswe
     return None
 
 
-def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | None:
-    """Read an object by the first of these that it has: parts, images, a role, neither.
+def _read_object(part: _Object, *, depth: int, strict: bool) -> ParsedAnswer | None:
+    """Read an object by the first of these that it has: parts, images, a role, none of them.
 
-    Args:
-        part: The object.
-        depth: How many objects are around it.
-        strict: Whether it may have only the keys of a part. In a list of parts, objects are parts;
-            a bare object may be an answer that is itself JSON.
+    `depth` is the number of objects around it. If `strict`, it may have only the keys of a part: a
+    bare object may be an answer that is itself JSON.
     """
     if part.get("role") in _OTHER_ROLES:
         return ParsedAnswer(kind="part")
     if part.get("type") in _THINKING_TYPES:
         return ParsedAnswer(kind="part", thinking_removed=True)
-    parts_key = next((key for key in PARTS_KEYS if _is_list(part.get(key))), None)
-    if parts_key is not None:
-        return _read_parts(part, parts_key, depth)
+    for key in _PARTS_KEYS:
+        if isinstance(values := part.get(key), (list, tuple)):
+            return _read_parts(part, key, values, depth)
     images, content = part.get(IMAGES_KEY), part.get("content")
     if isinstance(images, (list, tuple)):
         return _read_text_with_images(part, images)
@@ -123,11 +120,10 @@ def _read_object(part: Object, *, depth: int, strict: bool) -> ParsedAnswer | No
     return _read_single_part(part, strict=strict)
 
 
-def _read_parts(part: Object, key: PartsKey, depth: int) -> ParsedAnswer | None:
-    """The list of parts under a key, with the images listed beside it."""
-    values, images = part[key], part.get(IMAGES_KEY)
-    if not isinstance(values, (list, tuple)):
-        return None
+def _read_parts(
+    part: _Object, key: PartsKey, values: Sequence[object], depth: int
+) -> ParsedAnswer | None:
+    """Read the list of parts under a key, with the images listed next to it."""
     if key == "output" and all(isinstance(value, str) for value in values):
         return None  # a program's JSON may have such a key
     contents = [_read_part(value, depth=depth + 1) for value in values]
@@ -138,15 +134,15 @@ def _read_parts(part: Object, key: PartsKey, depth: int) -> ParsedAnswer | None:
         for content, value in zip(contents, values, strict=True)
     ]
     content = joined(key, parts)
-    if not isinstance(images, (list, tuple)):
+    if not isinstance(images := part.get(IMAGES_KEY), (list, tuple)):
         return _with_words(part, content, key)
     has_images = bool(_references(images))
     content = _with_words(_without_images(part), content, key, has_images=has_images)
     return _with_images(content, images)
 
 
-def _read_text_with_images(part: Object, images: Sequence[object]) -> ParsedAnswer | None:
-    """A text with its images; None if there are none and the text may be under another key."""
+def _read_text_with_images(part: _Object, images: Sequence[object]) -> ParsedAnswer | None:
+    """A text with its images; None without images, if the text may be under another key."""
     texts = {key: (_as_text(part.get(key)) or "").strip() for key in _TEXT_KEYS}
     text_key = next((key for key, text in texts.items() if text), None)
     segments = () if text_key is None else (Segment(text=texts[text_key]),)
@@ -158,7 +154,7 @@ def _read_text_with_images(part: Object, images: Sequence[object]) -> ParsedAnsw
     return _with_images(content, images)
 
 
-def _without_images(part: Object) -> Object:
+def _without_images(part: _Object) -> _Object:
     return {key: value for key, value in part.items() if key != IMAGES_KEY}
 
 
@@ -169,7 +165,8 @@ def _references(listed: Sequence[object]) -> list[str]:
 def _with_images(content: ParsedAnswer, listed: Sequence[object]) -> ParsedAnswer:
     """The content with listed images at the placeholders of its texts, the others at the end.
 
-    Thinking goes first, for it may have placeholders. An image that is a part, too, is shown once.
+    Thinking is removed first, since it may have placeholders. An image that is also a part is shown
+    once.
     """
     segments, removed = segments_without_thinking(content.segments)
     shown = {segment.image for segment in segments}
@@ -199,7 +196,7 @@ def _with_images(content: ParsedAnswer, listed: Sequence[object]) -> ParsedAnswe
 
 
 def _described(value: object, reference: str, depth: int = 0) -> Segments:
-    """The image in a value, with the words that the value has beside it."""
+    """The image in a value, with the words next to it."""
     image = ParsedAnswer(kind="part", segments=(Segment(image=reference),))
     if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
         return image.segments
@@ -209,8 +206,8 @@ def _described(value: object, reference: str, depth: int = 0) -> Segments:
     return _with_words(value, image, key).segments
 
 
-def _read_single_part(part: Object, *, strict: bool) -> ParsedAnswer | None:
-    """A text, an image, or a text with its image; None if one of them is neither."""
+def _read_single_part(part: _Object, *, strict: bool) -> ParsedAnswer | None:
+    """A text, an image, or a text with its image; None if one of them has another type."""
     kind, keys = part.get("type"), part.keys() & _PAIR_KEYS
     is_typed = isinstance(kind, str)
     if is_typed and kind not in (*_TEXT_TYPES, *_IMAGE_TYPES):
@@ -238,11 +235,9 @@ def _read_single_part(part: Object, *, strict: bool) -> ParsedAnswer | None:
 
 
 def _with_words(
-    part: Object, content: ParsedAnswer, *read: str | None, has_images: bool = False
+    part: _Object, content: ParsedAnswer, *read: str | None, has_images: bool = False
 ) -> ParsedAnswer:
-    """The content of the keys that were read, between the words under the others if there are
-    images, and with the count of what is not read.
-    """
+    """The content of the keys that were read; with images, between the words under other keys."""
     has_images |= any(segment.image for segment in content.segments)
     is_servers = not part.keys().isdisjoint(_SERVER_KEYS)
     unread: Counter[str] = Counter(content.unread)
@@ -264,7 +259,7 @@ def _with_words(
 
 
 def _words(value: object, *, is_servers: bool, depth: int = 0) -> Iterator[str]:
-    """The words of a value beside an image: what they are is in the module's docstring."""
+    """The words next to an image: the rules are in the module's docstring."""
     if isinstance(value, str):
         text = value.strip()
         is_setting = is_servers and _SETTING.fullmatch(text)
@@ -286,17 +281,13 @@ def _is_metadata(key: object) -> bool:
 
 
 def _unread_part(value: object) -> Counter[str]:
-    """The contents of a value that is no part, by its type."""
+    """The number of contents of a value that is not a part, by its type."""
     if value is None:
         return Counter()
     if isinstance(value, Mapping):
         count = _count_contents(value) or int("type" in value)
         return +Counter({str(value.get("type", "object")): count})
     return Counter({type(value).__name__: _count_contents(value) or 1})
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, (list, tuple))
 
 
 def _as_text(value: object) -> str | None:

@@ -1,7 +1,7 @@
-"""Name the fields of a file of another tool, and write the Python that makes `id, answer` of it.
+"""Names the fields of another tool's file, and writes the Python that turns it into `id, answer`.
 
-The fields are recognised by their names, in any table and at any depth of JSON: there is no reader
-of one tool's files.
+Fields are recognised by their names, in any table and at any depth of JSON. No tool has a reader of
+its own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TypeAlias
 from zipfile import BadZipFile
 
-FieldPath: TypeAlias = tuple[str | int, ...]
+_FieldPath: TypeAlias = tuple[str | int, ...]
 
 UNREADABLE = (OSError, ValueError, LookupError, EOFError, RecursionError, BadZipFile, zlib.error)
-"""What damaged files of these kinds raise."""
+"""The exceptions that damaged files raise."""
 
 _AS_TEXT = {"dtype": "str", "keep_default_na": "False"}
 _TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -42,7 +42,7 @@ _SHOWN_FIELDS = 20
 
 
 def is_other_kind(path: Path) -> bool:
-    """Whether a file is a table or compressed, by the end of its name."""
+    """Whether a file is a table or compressed, by its suffix."""
     return path.suffix in (*_TABLES, ".gz") and path.is_file()
 
 
@@ -55,11 +55,11 @@ class OtherFile:
 
     @classmethod
     def opened(cls, path: Path) -> OtherFile:
-        """Read CSV, TSV, XLSX, Parquet, JSON or JSONL, by the end of its name also behind ``.gz``.
+        """Read CSV, TSV, XLSX, Parquet, JSON or JSONL by the suffix; ``.gz`` may follow it.
 
         Raises:
-            UNREADABLE: One of these; the file is damaged or something else.
-            ImportError: pandas lacks a package that reads it.
+            UNREADABLE: One of these exceptions: the file is damaged or has another format.
+            ImportError: pandas needs another package for this format.
         """
         reader, options = _TABLES.get(Path(path.name.removesuffix(".gz")).suffix, ("", {}))
         if reader:
@@ -104,7 +104,7 @@ class OtherFile:
 
     @property
     def code(self) -> str:
-        """Two lines of Python that write ``answers.jsonl``; empty if no field has such a name."""
+        """Two lines of Python that write ``answers.jsonl``; empty unless both fields are found."""
         id_path, answer_path = self._id_path(), self._answer_path()
         if not id_path or not answer_path:
             return ""
@@ -116,8 +116,8 @@ class OtherFile:
             f"for r in records{self._condition(answer_path)}))"
         )
 
-    def _id_path(self) -> FieldPath | None:
-        """The field nearest to the top that is named like an id and differs in all records."""
+    def _id_path(self) -> _FieldPath | None:
+        """The outermost field that is named like an id and differs in all records."""
         paths = {
             path: None
             for record in self.records
@@ -127,7 +127,7 @@ class OtherFile:
             if _last_name(path) != "doc_id"  # the runner's number of a row
         }
 
-        def rank(path: FieldPath) -> tuple[int, int]:
+        def rank(path: _FieldPath) -> tuple[int, int]:
             name = _last_name(path)
             return len(path), _IDS.index(name) if name in _IDS else len(_IDS)
 
@@ -137,8 +137,8 @@ class OtherFile:
                 return path
         return None
 
-    def _answer_path(self) -> FieldPath | None:
-        """The text that is named most like an answer of the model."""
+    def _answer_path(self) -> _FieldPath | None:
+        """The text whose name is most like that of a model's answer."""
         ranks = {
             path: min(rank)
             for record in self.records
@@ -149,18 +149,17 @@ class OtherFile:
         }
         return min(ranks, key=lambda path: (ranks[path], -self._count(path)), default=None)
 
-    def _count(self, path: FieldPath) -> int:
-        """How many records have a value there."""
+    def _count(self, path: _FieldPath) -> int:
         return sum(_value(record, path) is not None for record in self.records)
 
     @property
     def left_out(self) -> int:
-        """How many records have no answer where the others have it, such as failed requests."""
+        """How many records lack the answer that others have, such as failed requests."""
         path = self._answer_path()
         return len(self.records) - self._count(path) if path else 0
 
-    def _condition(self, path: FieldPath) -> str:
-        """Leaves out the records that have no such field, such as failed requests."""
+    def _condition(self, path: _FieldPath) -> str:
+        """The Python condition that leaves out records without this field."""
         has_answer = [_value(record, path) is not None for record in self.records]
         if all(has_answer) or len(path) == 1:
             return ""
@@ -180,8 +179,8 @@ def _objects(value: object) -> list[Mapping[str, object]]:
     return list(value) if is_list else []  # type: ignore[call-overload]  # checked
 
 
-def _leaves(value: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, object]]:
-    """Every text and number with its path; of a list those of its last entry."""
+def _leaves(value: object, path: _FieldPath = ()) -> Iterator[tuple[_FieldPath, object]]:
+    """Every text and number with its path; in lists, only the last entry counts."""
     if isinstance(value, dict):
         for name, part in value.items():
             yield from _leaves(part, (*path, name))
@@ -191,20 +190,20 @@ def _leaves(value: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, ob
         yield path, value
 
 
-def _names(path: FieldPath) -> list[str]:
+def _names(path: _FieldPath) -> list[str]:
     return [name.lower() for name in path if isinstance(name, str)]
 
 
-def _last_name(path: FieldPath) -> str:
+def _last_name(path: _FieldPath) -> str:
     return _names(path)[-1] if _names(path) else ""
 
 
-def _subscripts(path: FieldPath) -> str:
+def _subscripts(path: _FieldPath) -> str:
     return "".join(f"[{name!r}]" for name in path)
 
 
-def _value(record: object, path: FieldPath) -> object:
-    """The value at a path; None if the record has none there."""
+def _value(record: object, path: _FieldPath) -> object:
+    """The value at a path; None if the record has none."""
     try:
         return reduce(lambda value, name: value[name], path, record)  # type: ignore[index]
     except (LookupError, TypeError):

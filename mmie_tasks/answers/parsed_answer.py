@@ -1,4 +1,4 @@
-"""A parsed answer: ordered segments of text and images, or the reason why there is none."""
+"""The type of a parsed answer: ordered segments of text and images, or why there is no answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mmie_tasks.answers.drawn import DrawingFacts
 from mmie_tasks.record.segment import Segment
 
 PartsKey: TypeAlias = Literal["content", "messages", "output"]
-"""A key of an object, under which the list of parts is."""
+"""The key of an object that its list of parts is under."""
 
 Kind: TypeAlias = (
     PartsKey
@@ -30,14 +30,14 @@ class ParsedAnswer:
     Attributes:
         segments: In order; empty if there is no answer. The segments of an empty answer have
             neither text nor image.
-        kind: What kind of answer it is; of one without content, ``empty`` or ``only thinking``.
-        notation: How the object was written that holds the answer; empty if none does.
-        failure: Why there is no answer, for people; empty if there is one.
+        kind: The kind of answer; ``empty`` or ``only thinking`` without content.
+        notation: How the object with the answer was written; empty if it was not in an object.
+        failure: Why there is no answer, in words; empty if there is one.
         thinking_removed: Whether thinking was removed.
-        unfilled_placeholders: How many placeholders got no image and stayed in the text.
-        unplaced_images: How many images follow a text that has no place for them.
-        unread: How many texts and images of the answer are not in the segments, by their key or
-            the type of their part. Thinking and messages of other roles are not among them.
+        unfilled_placeholders: Number of placeholders that got no image and stayed in the text.
+        unplaced_images: Number of images after a text that has no place for them.
+        unread: Number of texts and images that are not in the segments, by their key or the type
+            of their part. Thinking and messages of other roles are not counted.
         drawing: How an answer of ``--model interleaved`` was put together; None for other answers.
     """
 

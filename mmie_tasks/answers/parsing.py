@@ -1,10 +1,9 @@
-"""Parse what the tested model returned into ordered segments of text and images.
+"""Parses what the tested model returned into ordered segments of text and images.
 
-A text is an answer as it is, unless it is one of the documented shapes, each with its source: the
-table in ``README.md`` beside this file, which ``make pages`` writes. What the runner makes of a
-model's return value before it comes here: ``unwrap_generation_output`` in
-``lmms_eval/api/instance.py``, version 0.7.3. Objects that hold an answer:
-`mmie_tasks.answers.objects`.
+A text is taken unchanged unless it has one of the documented shapes: the table in ``README.md``,
+which ``make pages`` writes, names each with its source. Before it comes here, the runner unwraps a
+model's return value (``unwrap_generation_output`` in ``lmms_eval/api/instance.py``, version 0.7.3).
+Objects are read by `mmie_tasks.answers.objects`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mmie_tasks.record.segment import Segment
 _SAVED_TO = re.compile(r"Generated image saved to: (\S[^\n]*)")
 _VIDEO_SUFFIXES = (".mp4", ".webm", ".mov", ".avi", ".mkv")
 
-# Every part is bounded, so that no text makes the search slow.
+# Every repetition is bounded, so that no text makes the search slow.
 _MARKUP = re.compile(
     r"""
     (?P<code>```.*?```|`[^`\n]*`)
@@ -44,7 +43,7 @@ _MARKUP = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 
-_NAME_CHARACTERS = 40  # of a key in counts
+_NAME_CHARACTERS = 40  # the length of a key in counts
 
 
 def parse_answer(
@@ -52,11 +51,8 @@ def parse_answer(
 ) -> ParsedAnswer:
     """Parse the results that lmms-eval passes to ``process_results``. Never raises.
 
-    Several results are rounds: each is parsed by itself, one after the other. No file is opened.
-
-    Args:
-        results: One or more texts or objects of one sample.
-        is_folder: Whether a path names a folder; by default none does.
+    Several results are rounds, which are parsed one by one. No file is opened; `is_folder` tells
+    whether a path is a folder.
 
     >>> answer = parse_answer(['{"text": "Cut. <image> Fold.", "images": ["a.png"]}'])
     >>> for segment in answer.segments:
@@ -67,7 +63,7 @@ def parse_answer(
     """
     rounds = [results] if isinstance(results, str) else list(results)
     if len(rounds) == 1 and isinstance(texts := rounds[0], list) and texts:
-        # A list of texts in the place of one result; a tuple may be a text and its image.
+        # A list of texts as one result; a tuple may be a text and its image.
         rounds = list(texts) if all(isinstance(text, str) for text in texts) else rounds
     match rounds:
         case [str(text)] if drawn := read_drawn_answer(text):
@@ -83,14 +79,11 @@ def parse_answer(
     if all(answer.failure for answer in answers):
         failures = (answer.failure for answer in answers)
         return ParsedAnswer(kind="rounds", failure=next(failures, "no result"))
-    rounds_joined = joined("rounds", _with_content(answers))
+    # A round without content adds no segment.
+    parts = [replace(answer, segments=()) if answer.is_empty else answer for answer in answers]
+    rounds_joined = joined("rounds", parts)
     failed = Counter(f"round: {answer.failure}" for answer in answers if answer.failure)
     return replace(rounds_joined, unread={**rounds_joined.unread, **failed})
-
-
-def _with_content(answers: Sequence[ParsedAnswer]) -> list[ParsedAnswer]:
-    """The answers; of those without content no segments."""
-    return [replace(answer, segments=()) if answer.is_empty else answer for answer in answers]
 
 
 def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnswer:
@@ -114,7 +107,7 @@ def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnsw
 
 
 def _parse_object_text(text: str) -> ParsedAnswer | None:
-    """Parse a text that is the JSON of an object or list with an answer; None for any other."""
+    """Parse the JSON of an object or list with an answer; None for other texts."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     value = None
@@ -159,7 +152,7 @@ def _finish(answer: ParsedAnswer, notation: Notation) -> ParsedAnswer:
 
 
 def _parse_plain_text(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer:
-    """Parse a string that is not an object; prose stays unchanged."""
+    """Parse a text that is not an object; prose stays unchanged."""
     if not text.strip():
         return ParsedAnswer(segments=(Segment(text),), kind="empty")
     if match := _SAVED_TO.fullmatch(text.strip()):
@@ -180,7 +173,7 @@ def _parse_path(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer | N
 
 
 def _prose(text: str) -> ParsedAnswer:
-    """A text split at its markdown images and data URIs outside code, or as it is without any."""
+    """A text split at its markdown images and data URIs outside code."""
     spans = []
     if "![" in text or "data:image/" in text:
         for match in _MARKUP.finditer(text):

@@ -1,7 +1,7 @@
-"""Signs that a text of an answer has pictures that were not read.
+"""Finds signs that a text of an answer has images that were not read.
 
-Such a text stays as it is, and its answer is counted under the names of its signs. A picture that
-is shown is not one of them, nor is an image tag in code.
+The text stays unchanged, and its answer is counted under the names of its signs. An image that is
+shown does not count, nor does an image tag in code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mmie_tasks.record.segment import Segment
 PictureSign: TypeAlias = Literal["looks like JSON", "names an existing image", "has an image tag"]
 PICTURE_SIGNS: tuple[PictureSign, ...] = get_args(PictureSign)
 
-_MAX_NAMES = 1_000  # of image files, per text
+_MAX_NAMES = 1_000  # names of image files per text
 _MAX_PATH_CHARACTERS = 1_024
 _SUFFIXES = "|".join(map(re.escape, IMAGE_SUFFIXES))
 _SUFFIX = re.compile(rf"(?:{_SUFFIXES})(?!\w)", re.IGNORECASE)
@@ -31,7 +31,7 @@ _BEFORE_PATH = tuple(
     )
 )
 _BASE64_HEAD = "(?:iVBORw0KGgo|/9j/4AA|R0lGOD|UklGR)"  # PNG, JPEG, GIF, WebP
-# As JSON, or what Python prints of an object, begins; a matrix of numbers does not.
+# The start of JSON or of a printed Python object, but not of a matrix of numbers.
 _JSON_START = re.compile(r"\s*(?:(?:```|~~~) ?\w{0,20}\s+)?(?:\(\s*)?(?:[\[{]\s*)+[\"']")
 _JSON_INSIDE = re.compile(r"[\[{]\s*(?:\\?[\"'{]|\w{1,30}\s*:)")
 _IMAGE_IN_JSON = re.compile(
@@ -44,7 +44,7 @@ _IMAGE_TAG = re.compile(
     <(?:img|image|picture|figure)\w{{0,20}}  # <img src=a.png>
         (?: \s{{1,20}}[^\d\s>] | \s{{0,20}}[:=|] )
     | </(?:img|image|picture|figure)\w{{0,20}}>  # <image>a.png</image>
-    | <svg[\s>] | <PIL\.  # what Python prints of an image
+    | <svg[\s>] | <PIL\.  # an image as Python prints it
     | \[(?:image|img|picture|figure|photo)\s{{0,20}}[:=]                          # [Image: a fox]
     | !\[[^\]\n]{{0,300}}\][(\[]                                                # markdown
     | data:image/ | {_BASE64_HEAD}[A-Za-z0-9+/]{{40}}
@@ -56,14 +56,10 @@ _IMAGE_TAG = re.compile(
 def picture_signs(segments: Sequence[Segment], resolver: ImageResolver) -> tuple[PictureSign, ...]:
     """The signs of the texts of an answer, in the order of `PICTURE_SIGNS`. Never raises.
 
-    ``looks like JSON``: a text begins as JSON, or has JSON in it and what may be an image in that.
-    ``names an existing image``: a path of an image file that exists where images of answers are
-    searched. ``has an image tag``: as HTML, markdown and language models write images, the data of
-    one, or nothing but a path or URL.
-
-    Args:
-        segments: The answer.
-        resolver: Knows the folders that images may be in.
+    ``looks like JSON``: a text begins like JSON, or contains JSON in which something may be an
+    image. ``names an existing image``: a path of an image file that exists in the folders of the
+    resolver. ``has an image tag``: an image as HTML, markdown and language models write it, the
+    data of an image, or nothing but a path or URL.
     """
     texts = [segment.text for segment in segments if segment.text]
     shown = {Path(s.image) for s in segments if s.image and not s.problem}
@@ -87,7 +83,7 @@ def _looks_like_json(text: str) -> bool:
 
 
 def _image_paths(text: str) -> Iterator[str]:
-    """What may be the paths of image files in a text; each at most once."""
+    """The possible paths of image files in a text, each once."""
     paths: dict[str, None] = {}
     for suffix in islice(_SUFFIX.finditer(text), _MAX_NAMES):
         line = text[max(0, suffix.start() - _MAX_PATH_CHARACTERS) : suffix.end()].rpartition("\n")[

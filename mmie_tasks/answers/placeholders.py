@@ -1,21 +1,20 @@
-"""How a text refers to its images, and the images put at their places in it.
+"""Puts images at their placeholders in a text.
 
-Models and their scripts return ``{"text", "images"}``, where placeholders in the text say where the
-images belong. A placeholder with a number takes the image of that number, counted from 1, or from
-0 where a placeholder of the text has the number 0. A placeholder without a number takes the next
-image that no number names. Every image is shown once: a placeholder whose image is used already,
-or does not exist, stays in the text and is counted. Images without a placeholder follow at the end
-and, after a text, are counted.
+Models and their scripts return ``{"text", "images"}``, with placeholders in the text for the
+images. A placeholder with a number takes the image of that number, counted from 1, or from 0 if a
+placeholder of the text has the number 0. A placeholder without a number takes the next image that
+no number names. Every image is shown once: a placeholder whose image is used already, or does not
+exist, stays in the text and is counted. Images without a placeholder follow at the end; after a
+text, they are counted.
 
-A number may mean something else, and a marker may have another name. So two more ways to read the
-text are tried, and the one that leaves the fewest placeholders and images over counts, the first
-among equals:
+A number may mean something else, and a marker may have another name. So there are two more ways to
+read a text. The one that leaves the fewest placeholders and images over wins, or else the first:
 
-* Adjacent tokens of one image are one placeholder, which takes the next image: all between an
-  opening and a closing token (``<img><img_00012>...</img>``), numbers from 0 (``[IMG0][IMG1]...``),
-  and codes, which have four digits or are above 99.
-* One marker that occurs exactly as often as there are images takes each next image, or the ones
-  that its numbers name: ``<image_1>`` three times, ``<figure>``, ``{{picture 2}}``.
+* Adjacent tokens of one image are one placeholder, which takes the next image: everything between
+  an opening and a closing token (``<img><img_00012>...</img>``), numbers from 0
+  (``[IMG0][IMG1]...``), and codes, which have four digits or are above 99.
+* One marker that occurs as often as there are images takes each next image, or the images that its
+  numbers name: ``<image_1>`` three times, ``<figure>``, ``{{picture 2}}``.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from typing import Literal
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.record.segment import Segment
 
-# A marker is made of these words and numbers, in brackets. With any other word, it may be a text.
+# A marker has only these words and numbers in brackets; with any other word it may be text.
 _IMAGE = (
     "image|g?img|picture|pic|photo|figure|fig|illustration|drawing|diagram|visual|vision|boi|[se]oi"
 )
@@ -52,7 +51,7 @@ _BETWEEN_TOKENS = re.compile(r"\s*(?:\d{1,5}\*\d{1,5}\s*)?")  # with the size, a
 
 @dataclass(frozen=True, slots=True)
 class ImageSpan:
-    """Characters ``start`` to ``end`` of a text, which represent an image, and its reference."""
+    """An image's reference, and the characters ``start`` to ``end`` of a text that it replaces."""
 
     start: int
     end: int
@@ -60,10 +59,9 @@ class ImageSpan:
 
 
 def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> ParsedAnswer:
-    """Put images at their placeholders in the texts of segments (the rules are in the module's
-    docstring).
+    """Put images at their placeholders in segments, by the rules in the module's docstring.
 
-    A text without a placeholder that gets an image stays unchanged.
+    A text in which no placeholder gets an image stays unchanged.
 
     >>> text = Segment(text="Cut. <image_2> Fold. <image_1>")
     >>> for segment in interleave_segments([text], ["a.png", "b.png"]).segments:
@@ -98,18 +96,18 @@ def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Marker:
-    """Characters of a segment's text that may stand for an image, or for a part of its tokens.
+    """Characters of a segment's text that may represent an image, or one of its tokens.
 
     Attributes:
         segment: Position of the segment.
-        start: Of the characters in its text.
-        end: After them.
-        body: Without brackets, in lower case.
-        number: None without one.
+        start: Position of the first character in its text.
+        end: Position after the last character.
+        body: The text in the brackets, in lower case.
+        number: The number in the body, if any.
         role: ``other`` is a special token that names no image.
-        is_placeholder: By its name alone.
-        is_next: Only white space is between it and the marker before.
-        is_run: It is several tokens.
+        is_placeholder: Whether its name is that of a placeholder.
+        is_next: Whether it follows the marker before it without other text.
+        is_run: Whether it is several tokens.
     """
 
     segment: int
@@ -147,13 +145,7 @@ class _Marker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """Markers to the positions of their images.
-
-    Attributes:
-        image_of: Marker to position.
-        n_unfilled: Placeholders without an image.
-        n_left: These and the images without a place.
-    """
+    """One way to read a text; `n_left` counts unfilled placeholders and images without a place."""
 
     image_of: dict[_Marker, int]
     n_unfilled: int
@@ -189,7 +181,7 @@ def _markers(text: str, segment: int) -> Iterator[_Marker]:
 
 
 def _readings(markers: Sequence[_Marker], n_images: int) -> Iterator[_Reading]:
-    """The ways to read a text, as the module's docstring has them."""
+    """The ways to read a text, in the order of the module's docstring."""
     named = [marker for marker in markers if marker.is_placeholder]
     runs = [marker for marker in _with_runs(markers) if marker.is_run or marker.is_placeholder]
     same: dict[str, list[_Marker]] = defaultdict(list)
@@ -233,7 +225,7 @@ def _images_of(markers: Sequence[_Marker], n_images: int) -> dict[_Marker, int]:
 def _with_runs(markers: Sequence[_Marker]) -> list[_Marker]:
     """The markers, with adjacent ones joined that are tokens of one image."""
     joined: list[_Marker] = []
-    first = 0  # of the adjacent ones
+    first = 0  # the first of the adjacent markers
     for marker in markers:
         first = first if marker.is_next else len(joined)
         before = range(len(joined) - 1, first - 1, -1)

@@ -1,4 +1,4 @@
-"""References to images: in objects, as models and chat servers write them, and in plain text."""
+"""Recognises references to images, in plain text and in objects of models and chat servers."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ IMAGE_SUFFIXES = (
 
 _MAX_PATH_CHARACTERS = 4096  # PATH_MAX of Linux
 _MAX_DEPTH = 4
-_BASE64_KEYS = ("b64_json", "data", "result")  # of OpenAI's images, Anthropic's, OpenAI's responses
+_BASE64_KEYS = ("b64_json", "data", "result")  # in OpenAI's images, Anthropic's, OpenAI's responses
 _REFERENCE_KEYS = (
     *("image_url", "url", "path", "image", "source"),
-    *("inlineData", "inline_data"),  # of Gemini's parts
+    *("inlineData", "inline_data"),  # in Gemini's parts
     *_BASE64_KEYS,
 )
 _MAY_HAVE_SPACES = re.compile(r"(?:/|~/|\.{1,2}/|file://|[A-Za-z]:[\\/])")
 
 
 def image_reference(value: object, depth: int = 0) -> str | None:
-    """The reference to an image in a value; None where it holds none.
+    """The reference to an image in a value; None if there is none.
 
-    A text is the reference itself, unless it is blank. Of an object, the first of the usual keys
-    counts: ``{"image_url": {"url": "a.png"}}`` (see `image_key`). Base64 under the keys that hold
-    it becomes a data URI, whose media type is not checked: the kind of image is read from the bytes
-    later.
+    A text that is not blank is the reference itself. In an object, the first of the usual keys
+    counts: ``{"image_url": {"url": "a.png"}}`` (see `image_key`). Base64 under its usual keys
+    becomes a data URI, whose media type means nothing: the format is read from the bytes later.
 
     >>> image_reference({"type": "image", "path": "out/1.png"})
     'out/1.png'
@@ -43,7 +42,7 @@ def image_reference(value: object, depth: int = 0) -> str | None:
 
 
 def image_key(part: Mapping[object, object]) -> str | None:
-    """The key with the image of an object, ``image`` even if it has none; None without such a key.
+    """The key of an object's image, ``image`` even if that has none; None without such a key.
 
     >>> image_key({"type": "image", "path": "out/1.png"})
     'path'
@@ -63,10 +62,9 @@ def _reference_under(key: str, part: Mapping[object, object], depth: int) -> str
 
 
 def is_image_reference(text: str) -> bool:
-    """Whether a text that may be prose is written like a reference to an image.
+    """Whether a text that may be prose is a data URI of an image, or a path or URL with its suffix.
 
-    A data URI of an image, or a path or URL that ends like an image's. Only a text that begins as a
-    path may contain spaces.
+    Only a text that begins like a path may contain spaces.
 
     >>> is_image_reference("out/a 1.png"), is_image_reference("./out/a 1.png")
     (False, True)

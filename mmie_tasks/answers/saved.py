@@ -1,4 +1,4 @@
-"""Saved answers: one record of a file of answers becomes one `SavedAnswer`.
+"""Reads one record of a file of answers as a `SavedAnswer`.
 
 The format of a record is recognised by its fields, never by the name of its file.
 """
@@ -24,7 +24,7 @@ _ID_FIELDS = ("id", "sample_id", "url", "question_id")
 _ANNOTATION_FIELDS = ("conversations", "task_instance", "meta_data")
 
 Answer: TypeAlias = str | tuple[str, ...]
-"""The tested model's answer; one text per round if there were several."""
+"""The tested model's answer; several rounds are a tuple."""
 
 AnswerFormat: TypeAlias = Literal[
     "lmms-eval sample log",
@@ -34,20 +34,15 @@ AnswerFormat: TypeAlias = Literal[
     "OpenING output",
     "id and answer",
 ]
-AnswerRecord: TypeAlias = Mapping[str, object]
+_AnswerRecord: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedAnswer:
     """An answer, and the id of its sample.
 
-    Attributes:
-        answer: The tested model's answer.
-        format: The format of its record.
-        location: File, position in it and field of the id, for messages.
-        id: The sample's.
-        task: Its name, in logs of lmms-eval and in answers that a run saved before judging.
-        input: The text that the model was sent, in the same files.
+    `location` is file, position and field of the id. Only logs of lmms-eval and answers saved
+    before judging have the task and the `input`, the text that was sent to the model.
     """
 
     answer: Answer
@@ -64,12 +59,12 @@ class Source:
 
     Attributes:
         path: The file.
-        position: ``line 3``.
-        task: From the name of a sample log, or of answers saved before judging.
-        date: Of that run, as text that sorts by time.
-        is_of_ended_run: Whether a run saved the file before judging; it is removed when the log of
-            samples is written.
-        datasets: Names of datasets; a bare id in a folder of such a name belongs to that dataset.
+        position: Such as ``line 3``.
+        task: The task in the name of a sample log, or of answers saved before judging.
+        date: Date of that run, as text that sorts by time.
+        is_of_ended_run: Whether a run saved the file before judging; such a file is removed when
+            the log of samples is written.
+        datasets: Names of datasets; a bare id in a folder of such a name is an id of that dataset.
     """
 
     path: Path
@@ -89,7 +84,7 @@ class Source:
         return f"{self.location}, `{field}`"
 
     def only(self, fields: Collection[str], meaning: str) -> str:
-        """The only one of a record's fields that may have something; raises if there are two."""
+        """The only field of several candidates; raises if there are two."""
         if len(fields) > 1:
             names = " and ".join(f"`{name}`" for name in fields)
             raise self.error(f"it has {names}; which of them is {meaning} is not clear")
@@ -103,18 +98,18 @@ class Source:
         )
 
     def full_id(self, sample_id: str) -> str:
-        """``131`` in a folder ``DocVQA`` or ``DocVQA-adv``, a dataset's name: ``DocVQA/131``."""
+        """The id with its dataset: ``DocVQA/131`` in a folder ``DocVQA`` or ``DocVQA-adv``."""
         names = (parent.name.removesuffix("-adv") for parent in self.path.absolute().parents)
         dataset = next((name for name in names if name in self.datasets), None)
         return f"{dataset}/{sample_id}" if dataset and "/" not in sample_id else sample_id
 
 
 RecordReader: TypeAlias = Callable[[Source], SavedAnswer | None]
-"""Reads a record at its place in a file; None if it has no id."""
+"""Reads a record at its position in a file; returns None if it has no id."""
 
 
 def reader_of(record: object) -> RecordReader | None:
-    """The function that reads this record; None if it is no saved answer.
+    """The function that reads this record; None if it is not a saved answer.
 
     >>> read = reader_of({"sample_id": 0, "pred_response": "B"})
     >>> read(Source(path=Path("pred.json"))).answer
@@ -134,11 +129,11 @@ def reader_of(record: object) -> RecordReader | None:
     return None
 
 
-def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer | None:
+def _read_sample_log(record: _AnswerRecord, source: Source) -> SavedAnswer | None:
     """Read a line of ``<date>_samples_<task>.jsonl`` (lmms-eval, ``evaluation_tracker.py``).
 
-    The answer is ``resps`` if present: that is before reasoning tags were stripped. The id is the
-    one that our tasks put into what they log of a metric; None for a line without one.
+    ``resps`` has the answer before reasoning tags were stripped. The id is what our tasks log with
+    a metric.
     """
     fields = {
         f"{name}.id": sample_id
@@ -159,7 +154,7 @@ def _read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer | None
     )
 
 
-def _read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
+def _read_milebench(record: _AnswerRecord, source: Source) -> SavedAnswer:
     """Read an entry of MileBench's ``<model>/<DATASET>/pred.json`` (``generate.py`` at 9583e1f)."""
     return SavedAnswer(
         answer=as_answer(record["pred_response"]),
@@ -169,7 +164,7 @@ def _read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
     )
 
 
-def _read_plain(record: AnswerRecord, source: Source) -> SavedAnswer:
+def _read_plain(record: _AnswerRecord, source: Source) -> SavedAnswer:
     """Read a record of an id and an answer, as in MMIE's ``data.json`` and MIA-Bench's JSONL."""
     answer_field = source.only([name for name in _ANSWER_FIELDS if name in record], "the answer")
     id_fields = [name for name in _ID_FIELDS if name in record]
@@ -200,8 +195,8 @@ def is_opening_output(record: object) -> bool:
 def read_opening(record: object, source: Source) -> SavedAnswer:
     """Read a record for which `is_opening_output` holds (``GPT_score_A.py`` at 56b663b, 55-65).
 
-    The id is the file's name up to its first dot. A picture lies beside the file: the last part of
-    its name counts. An answer with a step that has no text is not text.
+    The id is the file's name up to its first dot. A picture is in the file's folder, whatever
+    folder its path names. An answer with a step without text is not text.
     """
     folder = source.path.absolute().parent
     steps = record["conversations"][1]["output"]  # type: ignore[index]  # checked
@@ -225,9 +220,9 @@ def as_answer(value: object) -> Answer:
     """Any JSON value as an answer. No file is opened: image paths stay text.
 
     MMIE's list of ``{text, image}`` parts (``data.json`` of Lillianwei-h/MMIE at eb0fd6e), which
-    may have further keys, becomes the JSON text ``{"content": [...]}``; a list of texts becomes one
-    text per round; null becomes `MISSING`; an object with parts or images becomes its JSON, and
-    anything else `not_text` with its JSON.
+    may have further keys, becomes the JSON text ``{"content": [...]}``. A list of texts becomes one
+    text per round, null becomes `MISSING`, an object with parts or images becomes its JSON, and
+    everything else becomes `not_text` with its JSON.
 
     >>> as_answer([{"text": "Cut.", "image": None}, {"text": "", "image": "images/7.png"}])
     '{"content": [{"text": "Cut.", "image": null}, {"text": "", "image": "images/7.png"}]}'
@@ -264,11 +259,11 @@ def _id(value: object, source: Source) -> str:
     return str(value)
 
 
-def _logged_answer(record: AnswerRecord) -> Answer:
-    """Undo the lists that the runner wraps answers in: one per request, one per repeat.
+def _logged_answer(record: _AnswerRecord) -> Answer:
+    """Unwrap the runner's lists: one per request, one per repeat.
 
-    ``resps`` is a text, a list of repeats (the first counts, as in the runner), or the rounds. It
-    can only be the rounds if ``filtered_resps`` is a list, too.
+    ``resps`` is a text, a list of repeats (the first counts, as in the runner), or the rounds if
+    ``filtered_resps`` is a list, too.
     """
     filtered = record.get("filtered_resps")
     answer: object = record.get("resps", filtered)

@@ -1,7 +1,7 @@
-"""What a text of an answer has that no benchmark reads: a tag in front, special tokens, or only a
+"""Finds what no benchmark reads in a text of an answer: a tag in front, special tokens, or only a
 few words that may be a server's.
 
-Such a text stays as it is; what it has is counted in the last lines of a run.
+The text stays unchanged; the last lines of a run show the counts.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from mmie_tasks.answers.thinking import NAME, strip_thinking
 from mmie_tasks.record.text_facts import TextFacts
 
 _MAX_SHORT_CHARACTERS = 100
-_MAX_TOKENS = 5  # of one answer
+_MAX_TOKENS = 5  # per answer
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _IMAGE = re.compile(r"(?:image|img|picture|photo|figure)s?[ _-]?\d*", re.IGNORECASE)
-# By form: `<|im_end|>`, `<turn|>`, `<end_of_turn>`, `<unused7>`, `<0x0A>`; `[INST]`, `<<SYS>>`; and
-# `</s>`, which is HTML, too, at the end.
+# `<|im_end|>`, `<turn|>`, `<end_of_turn>`, `<unused7>`, `<0x0A>`; `[INST]`, `<<SYS>>`; and only at
+# the end `</s>`, which is also HTML.
 _SPECIAL_TOKEN = re.compile(
     r"""
     <[|｜](?P<name>[^\s<>|｜]{1,60})[|｜]> | <[|｜]\w{1,40}> | <\w{1,40}[|｜]>
@@ -34,7 +34,7 @@ _FIRST_TAG = re.compile(
     r"|(?P<paired>\w{2,40})(?=\].*\[/(?P=paired)\]))\](?![(\[:])",
     re.DOTALL,
 )
-# Those of https://html.spec.whatwg.org, SVG and MathML that an answer may begin with
+# Elements of HTML (https://html.spec.whatwg.org), SVG and MathML that an answer may begin with
 _ELEMENTS = frozenset(
     (
         *("a", "abbr", "address", "area", "article", "aside", "audio", "b", "base", "blockquote"),
@@ -56,13 +56,10 @@ _ELEMENTS = frozenset(
 def text_facts(text: str, *, is_expected: bool = False) -> TextFacts:
     """What is unusual about a text of an answer. Never raises.
 
-    A tag in front is a name in ``<...>`` or ``◁...▷``, in capital letters in ``[...]``, or in any
-    letters there if it is a word of thinking or is closed later. It is not an HTML element, the
-    placeholder of an image, or a link.
-
-    Args:
-        text: As the model wrote it.
-        is_expected: Whether the text is an answer that several samples may well have: an option.
+    A tag in front is a name in ``<...>`` or ``◁...▷``; in ``[...]`` it is in capital letters, a
+    word for thinking, or closed later. HTML elements, placeholders of images and links do not
+    count. A short text is noted unless `is_expected`: several samples may well have the same option
+    as their answer.
 
     >>> text_facts("[FOO] It is red.<|im_end|>").tag
     '[FOO]'
@@ -86,7 +83,7 @@ def text_facts(text: str, *, is_expected: bool = False) -> TextFacts:
 
 
 def _short(text: str) -> str | None:
-    """The text in one line of characters that can be printed; None for a long one."""
+    """A short text as one line of printable characters; None for a long text."""
     if len(text) > 2 * _MAX_SHORT_CHARACTERS:
         return None
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())

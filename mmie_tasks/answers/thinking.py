@@ -1,8 +1,8 @@
-"""Removes what a model thought from its answer: no benchmark scores it, and no judge may see it.
+"""Removes a model's thinking from its answer: no benchmark scores it, and no judge may see it.
 
-A rule on the form of a tag, and a short list of what has another form. Sources: the reasoning
-parsers of vLLM (``vllm/reasoning``) and SGLang (``srt/parser/reasoning_parser.py``), the tags that
-Open WebUI reads (``utils/middleware.py``), and lmms-eval 0.7.3 (``api/reasoning.py``, ``models``).
+There is one rule for tags, and a short list of other forms. Sources: the reasoning parsers of vLLM
+(``vllm/reasoning``) and SGLang (``srt/parser/reasoning_parser.py``), the tags that Open WebUI reads
+(``utils/middleware.py``), and lmms-eval 0.7.3 (``api/reasoning.py``, ``models``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from mmie_tasks.record.segment import Segment
 
-# A name of several parts with one of these words: `seed:think`, `begin_of_thought`, `ifm|think`.
+# A name with one of these words: `seed:think`, `begin_of_thought`, `ifm|think`.
 _SURE = "think(?:ing)?|thoughts?|reasoning|analysis"
 _WEAK = "reason|reflections?|scratchpad|cot"  # an answer may have such an element of its own
 NAME = (
@@ -44,14 +44,14 @@ _TAG = re.compile(
 _CODE = re.compile(r"(?<!\w)`(?=[^`\s])[^`\n]{1,200}(?<=\S)`(?!\w)")
 _QUOTED = re.compile(r"(?<!\w)[\"'“‘„«]\Z")  # before a tag
 _UNQUOTED = re.compile(r"[\"'”’“»](?!\w)")  # after it
-# A message of gpt-oss, with its channel, or of Muse Glimmer, with its recipient; and its text.
+# A message of gpt-oss with its channel, or of Muse Glimmer with its recipient, and the text.
 _MESSAGE = re.compile(
     r"(?:<\|start\|>\s*assistant)?[ \t]{0,9}(?:\bto=(?P<to>[\w.-]{1,100}))?"
     r"(?:<\|channel\|>(?P<channel>\w{1,40})\b[^<]*)?(?:<\|constrain\|>[^<]*)?<\|message\|>"
     r"(?P<text>.*?)(?:<\|(?:end|return|call|eom|eot)\|>|(?=<\|(?:start|channel)\|>)|\Z)",
     re.DOTALL,
 )
-# What gpt-oss writes, where a server left out the special tokens; and Granite's sentences.
+# The output of gpt-oss if a server left out the special tokens; and Granite's sentences.
 _FINAL = "assistantfinal"
 _UNFINISHED = re.compile(r"analysis(?=[A-Z])")
 _GRANITE = re.compile(
@@ -61,9 +61,7 @@ _GRANITE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrippedText:
-    """A text after `strip_thinking`: without thinking, and where that was removed without white
-    space at its ends. It may have started, or ended, inside thinking.
-    """
+    """A text without its thinking; it may have started, or ended, inside thinking."""
 
     text: str
     removed: bool = False
@@ -73,7 +71,7 @@ class StrippedText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tag:
-    """A tag at ``start`` to ``end`` of a text; ``word`` is that of a tag that needs evidence."""
+    """A tag at ``start`` to ``end`` of a text; ``word`` is set if the tag needs evidence."""
 
     start: int
     end: int
@@ -85,20 +83,22 @@ class _Tag:
 def strip_thinking(text: str) -> StrippedText:
     """Remove the text between thinking tags, and messages of other channels than ``final``.
 
+    Where thinking was removed, the text has no white space at its ends.
+
     A tag is a name in ``<...>``, ``<|...|>``, ``[...]`` or ``◁...▷``, in any letter case, with one
     of the words think, thinking, thought, reasoning and analysis: ``<think>``, ``<seed:think>``,
     ``<|begin_of_thought|>``. It closes if it has a slash or the part ``end``, ``stop`` or
-    ``close``. In square brackets, which may be a heading, it opens only if such a tag closes it
-    later, or as ``[THINK]`` at the beginning. With reason, reflection, scratchpad and cot, it opens
-    only at the beginning or after thinking: an answer may have an element of that name.
+    ``close``. A tag in square brackets may be a heading: it opens only if such a tag closes it
+    later, or as ``[THINK]`` at the beginning. An answer may have an element of its own named
+    reason, reflection, scratchpad or cot: such a tag opens only at the beginning or after thinking.
 
-    A closing tag without an opening one makes everything before it thinking; an opening tag
-    without any closing one, everything after it. If tags do not pair up, the last closing tag
-    ends the thinking: a model may mention the tag while it thinks. A tag in quotation marks or in
-    `code` is a mention.
+    Everything before a closing tag without an opening one is thinking, and so is everything after
+    an opening tag without a closing one. If tags do not pair up, the last closing tag ends the
+    thinking: a model may mention the tag while it thinks. A tag in quotation marks or in `code` is
+    a mention.
 
     The runner strips ``<think>`` and ``<analysis>`` from the raw string (``api/reasoning.py`` of
-    lmms-eval 0.7.3) and so may cut off the beginning of a JSON answer. Tasks switch that off
+    lmms-eval 0.7.3), which may cut off the beginning of a JSON answer. Tasks switch that off
     (``reasoning_tags: none``), and every benchmark calls this function instead.
 
     >>> strip_thinking("<think>Hm.</think>It is red.").text
@@ -138,7 +138,7 @@ def strip_thinking(text: str) -> StrippedText:
 
 
 def _without_messages(text: str) -> str:
-    """The text of the messages that are the answer; a text without messages is unchanged."""
+    """The text of the messages with the answer; a text without messages is unchanged."""
     start = text.lstrip()
     if _FINAL in text:
         return text.rpartition(_FINAL)[2]
@@ -159,10 +159,10 @@ def _without_messages(text: str) -> str:
 
 
 def _thinking_tags(text: str) -> list[_Tag]:
-    """The tags of thinking, in order, without those that are only mentioned.
+    """The tags of thinking, in order, without tags that are only mentioned.
 
-    Inside thinking, a closing tag is a mention only if the next tag that is not in quotation marks
-    or code closes the thinking: words in quotation marks may stand on both sides of a real one.
+    Inside thinking, a quoted closing tag is a mention only if the next unquoted tag closes, too: a
+    real closing tag may have quoted words on both sides.
     """
     tags = list(_evident(text, [_tag_of(match) for match in _TAG.finditer(text)]))
     codes = _CODE.finditer(text) if tags else ()
@@ -200,8 +200,8 @@ def _tag_of(match: re.Match[str]) -> _Tag:
 
 
 def _evident(text: str, tags: Sequence[_Tag]) -> Iterator[_Tag]:
-    """The tags without those that may be words of the answer."""
-    end = 0  # of the last tag
+    """The tags, except possible words of the answer."""
+    end = 0  # the end of the last tag
     closed_later = Counter(tag.is_square for tag in tags if tag.is_closing)[True]
     own_elements: Counter[str] = Counter()
     for tag in tags:
@@ -221,8 +221,7 @@ def _evident(text: str, tags: Sequence[_Tag]) -> Iterator[_Tag]:
 
 
 def without_thinking(answer: object) -> object:
-    """A text, or a list of texts, without thinking and without white space at its ends; anything
-    else unchanged.
+    """A text or a list of texts, without thinking or white space at the ends; others unchanged.
 
     >>> without_thinking(["<think>Hm.</think>B", "C "])
     ['B', 'C']
@@ -235,8 +234,8 @@ def without_thinking(answer: object) -> object:
 def segments_without_thinking(segments: Sequence[Segment]) -> tuple[tuple[Segment, ...], bool]:
     """The segments without thinking in their texts, and whether there was any.
 
-    Where one text ends inside thinking and a later one begins inside it, the texts between them
-    are thinking as well; images stay.
+    If one text ends inside thinking and a later one begins inside it, the texts between them are
+    thinking, too; images stay.
     """
     stripped = list(segments)
     opened_at: int | None = None

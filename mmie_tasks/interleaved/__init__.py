@@ -1,1 +1,1 @@
-"""The model `interleaved`: a writer, and a drawer of the pictures of its answers."""
+"""The model `interleaved`: a writer, and a drawer for the pictures of its answers."""

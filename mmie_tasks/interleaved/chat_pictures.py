@@ -1,11 +1,11 @@
-"""Pictures in the replies of chat servers, for models of lmms-eval that read only the text of a
-reply.
+"""Keeps pictures in the replies of chat servers for models of lmms-eval, which read only the text.
 
-Servers of models that draw return pictures as parts of ``message.content``, in a choice beside that
-of the text (vLLM-Omni), in ``message.images`` (OpenRouter) or ``message.image`` (LiteLLM), as parts
-of OpenAI's responses or Gemini's, or as data URIs in the text. Fields with pictures beside a
-message, of its choice or of the reply, are read as if they were in the first one. What the models
-of lmms-eval 0.7.3 make of such replies: the table in ``tests/interleaved/test_chat_pictures.py``.
+Servers of models that draw return pictures as parts of ``message.content``, in a second choice
+(vLLM-Omni), in ``message.images`` (OpenRouter) or ``message.image`` (LiteLLM), as parts of OpenAI's
+responses or Gemini's, or as data URIs in the text. Pictures in other fields of a choice or of the
+reply are read as if they were in the first message. The table in
+``tests/interleaved/test_chat_pictures.py`` has what the models of lmms-eval 0.7.3 make of such
+replies.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.segment import Segment
 
-_PARTS_FIELDS = ("output", "parts")  # of OpenAI's responses, of Gemini's
+_PARTS_FIELDS = ("output", "parts")  # in responses of OpenAI, of Gemini
 _PICTURE = re.compile(r'data:image/|"(?:b64_json|inlineData|inline_data)": (?!null|"")')
 _MAX_HEAD_CHARACTERS = 300
-_MAX_BASE64_CHARACTERS = 400  # a multiple of 4; holds the picture's size, but for a long header
+_MAX_BASE64_CHARACTERS = 400  # a multiple of 4; enough for the picture's size in most headers
 
 
 def chat_completions(model: object) -> Any | None:  # noqa: ANN401 - of the OpenAI SDK or alike
-    """The completions of a model's client of the OpenAI SDK; None if it has no such client."""
+    """The completions of a model's client of the OpenAI SDK; None without such a client."""
     try:
         completions = attrgetter("client.chat.completions")(model)
         return completions if callable(completions.create) else None
@@ -50,13 +50,7 @@ def chat_completions(model: object) -> Any | None:  # noqa: ANN401 - of the Open
 
 
 def add_to_requests(model: object, fields: Mapping[str, object]) -> None:
-    """Let the chat client of a model add fields to the body of every request; those that the model
-    adds itself win. Without such a client, nothing is changed.
-
-    Args:
-        model: As for `keep_chat_pictures`.
-        fields: ``{"modalities": ["image", "text"]}``.
-    """
+    """Let a model's chat client, if any, add fields to every request; its own fields win."""
     if (completions := chat_completions(model)) is None or not fields:
         return
     create = completions.create
@@ -73,20 +67,18 @@ def add_to_requests(model: object, fields: Mapping[str, object]) -> None:
 def keep_chat_pictures(model: object, folder: Path) -> bool:
     """Let the chat client of a model write pictures to files and return them as an answer in text.
 
-    Of a reply with pictures, or whose content is no text, ``content`` becomes the JSON that
-    `parse_answer` reads, with the path of every file; everything else in the reply stays. Other
-    replies stay as they are. A picture at a URL stays a URL. Of one that is no picture, or too
-    large, the beginning of its data URI stays, so that it is counted. Any number of threads and
-    event loops may use the client.
+    A client of the OpenAI SDK in ``client``, synchronous or not, is changed in place. In a reply
+    with pictures, or with a content that is not text, ``content`` becomes the JSON that
+    `parse_answer` reads, with the path of every file. Everything else stays unchanged. A URL stays
+    a URL. If a picture is damaged or too large, the beginning of its data URI stays, so that it is
+    counted. Any number of threads and event loops may use the client.
 
     Args:
-        model: A model of lmms-eval. A client of the OpenAI SDK in ``client``, synchronous or not,
-            is changed in place.
-        folder: For the pictures, each in a file that is named by the SHA-256 of its content;
-            created here.
+        model: A model of lmms-eval.
+        folder: Folder for the files, which are named by the SHA-256 of their content.
 
     Returns:
-        Whether the model holds such a client. False also leaves `folder` alone.
+        Whether the model has such a client. If not, `folder` is not created.
 
     Raises:
         SettingWrong: `folder` cannot be created.
@@ -121,17 +113,17 @@ async def _keep_later(reply: Awaitable[object], resolver: ImageResolver) -> obje
 
 
 def _keep(reply: object, resolver: ImageResolver) -> object:
-    """The same reply; the first message holds the text of all choices, if one has pictures.
+    """The same reply; if it has pictures, the first message becomes the answer of all choices.
 
-    All choices are one answer: vLLM-Omni sends text and pictures in two.
+    vLLM-Omni sends text and pictures in two choices.
     """
     if not isinstance(reply, ChatCompletion) or not reply.choices:
         return reply
     messages = [choice.message for choice in reply.choices if choice.message is not None]
     if not messages:
         return reply
-    beside = [field for part in (reply, *reply.choices) for field in _picture_fields(part)]
-    contents = [_content(messages[0], beside), *map(_content, messages[1:])]
+    outer_fields = [field for part in (reply, *reply.choices) for field in _picture_fields(part)]
+    contents = [_content(messages[0], outer_fields), *map(_content, messages[1:])]
     answer = parse_answer([content for content in contents if content is not None] or [None])
     is_text = all(isinstance(content, str | None) for content in contents)
     images = [segment.image for segment in answer.segments if segment.image]
@@ -148,13 +140,14 @@ def _picture_fields(part: BaseModel) -> list[tuple[str, object]]:
     return [field for field in fields if _PICTURE.search(json.dumps(dict([field]), default=str))]
 
 
-def _content(message: ChatCompletionMessage, beside: Sequence[tuple[str, object]] = ()) -> object:
-    """The text of a message, or an object that `parse_answer` reads; None if it has no content.
-
-    Fields that stand beside the message are read as if they were in it.
+def _content(
+    message: ChatCompletionMessage, outer_fields: Sequence[tuple[str, object]] = ()
+) -> object:
+    """The text of a message, or an object for `parse_answer`, with fields from outside the message;
+    None if it has no content.
     """
     fields = message.model_dump(warnings=False)
-    for name, value in beside:
+    for name, value in outer_fields:
         fields[name] = _listed(fields.get(name)) + _listed(value)
     if image := fields.pop("image", None):
         fields[IMAGES_KEY] = _listed(fields.get(IMAGES_KEY)) + _listed(image)
@@ -163,7 +156,7 @@ def _content(message: ChatCompletionMessage, beside: Sequence[tuple[str, object]
             fields["content"] = fields.pop(name)
     content = fields.get("content")
     is_text = isinstance(content, str | None) and not fields.get(IMAGES_KEY)
-    return content if is_text and not beside and not _picture_fields(message) else fields
+    return content if is_text and not outer_fields and not _picture_fields(message) else fields
 
 
 def _listed(value: object) -> list[object]:
@@ -180,8 +173,8 @@ def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:
     ]
     # An object without a text or an image would not be an answer.
     segments = segments or [Segment(text="")]
-    # Placeholders are counted where images are listed, and so are images without a place: all or
-    # none, for beside others they might get a place.
+    # `parse_answer` counts placeholders, and images without a place, only if images are listed. All
+    # images are listed or none, since next to others they might get a place.
     listed = segments[len(segments) - answer.unplaced_images :]
     has_others = listed != [segment for segment in segments if segment.image]
     listed = [] if has_others or answer.unfilled_placeholders else listed
@@ -192,17 +185,14 @@ def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:
 
 
 def _parts_to_count(answer: ParsedAnswer) -> list[Mapping[str, object]]:
-    """Parts of which `parse_answer` makes the counts of this answer again.
-
-    lmms-eval passes on only the text of a reply, so the counts are in it as parts.
-    """
+    """Parts that give the counts of this answer again, since lmms-eval passes on only a text."""
     unread = answer.unread.items()
     parts = [{"type": name, name: {"not_read": ["x"] * count}} for name, count in unread]
     return [*parts, *[{"type": "thinking"}] * answer.thinking_removed]
 
 
 def _file_of(reference: str, resolver: ImageResolver) -> str:
-    """The file of a picture; another reference than a data URI as it is."""
+    """The file of a picture in a data URI; other references unchanged."""
     if not _is_data_uri(reference):
         return reference
     file = resolver.resolve(reference)

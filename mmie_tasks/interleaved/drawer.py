@@ -1,8 +1,7 @@
 """The drawer protocol: prompts in, pictures or errors out.
 
-`DrawerMisconfigured` stops a run before anything is generated, if it is known by then. All other
-errors concern one picture: the answer goes to the judge without it, and the reason is counted under
-`DrawingError.name`.
+`DrawerMisconfigured` stops a run before anything is generated, if it is known by then. Other errors
+concern one picture: the answer is judged without it, and counted under `DrawingError.name`.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ class DrawerRefused(DrawingError):
 
 
 class PictureUnusable(DrawingError):
-    """A reply without a picture that can be used: text, damaged, too many pixels."""
+    """The reply has no usable picture: it is text, damaged, or has too many pixels."""
 
     name = "unusable"
 
 
 class PictureNotStored(DrawingError):
-    """The picture cannot be written to the disk."""
+    """The picture could not be written to the disk."""
 
     name = "not_stored"
 
@@ -58,8 +57,8 @@ class DrawerMisconfigured(DrawingError, MmieTasksError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureRequest:
-    """A picture to draw: words, not blank, and a seed from 0 to 2**31 - 1. Equal requests are one
-    picture.
+    """A picture to draw: a prompt, not blank, and a seed from 0 to 2**31 - 1. Equal requests are
+    one picture.
     """
 
     prompt: str
@@ -68,16 +67,14 @@ class PictureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A picture as it is stored: the bytes of a ``.png``, ``.jpg`` or ``.webp`` file that has been
-    decoded once.
-    """
+    """The bytes of a ``.png``, ``.jpg`` or ``.webp`` file that could be decoded."""
 
     content: bytes
     suffix: str
 
 
 def drawer_signature(name: str, **values: object) -> str:
-    """The signature of a drawer: its name and what can change a picture; None is left out.
+    """The signature of a drawer: its name and what can change a picture, without None.
 
     >>> drawer_signature("images", model="flux", size=None, stored="768px")
     'images,model=flux,stored=768px'
@@ -91,41 +88,39 @@ class Drawer(Protocol):
 
     @property
     def signature(self) -> str:
-        """Everything that can change a picture but prompt and seed, without ``|``:
+        """Everything that can change a picture, except prompt and seed, without ``|``:
         ``images,model=flux,size=512x512``.
 
-        It holds no key or limit, and of an address at most the host. It may download the model;
+        It has no key, no limit and no address (at most its host). It may download the model, so
         `check` comes first.
         """
         ...
 
     @property
     def storage_signature(self) -> str:
-        """What pictures are stored under: the signature, and the servers with a port."""
+        """The signature with the server and its port, which names the folder of pictures."""
         ...
 
     def check(self) -> None:
-        """Raise `DrawerMisconfigured` if the drawer cannot be used; takes no memory of a device,
-        and costs nothing.
+        """Raise `DrawerMisconfigured` if the drawer cannot be used; free of cost, and uses no
+        memory of a device.
         """
         ...
 
     def describe(self) -> str:
-        """Check as far as nothing large is downloaded for it, and return what draws, in one line;
-        raises as `check`.
-        """
+        """Return in one line what draws, after those of `check`'s checks that download little."""
         ...
 
     @property
     def price_usd(self) -> float | None:
-        """Of a picture in US dollars; 0 in this process, None if unknown."""
+        """The price of a picture in US dollars; 0 in this process, None if unknown."""
         ...
 
     def draw(
         self, requests: Sequence[PictureRequest]
     ) -> Generator[tuple[int, Picture | DrawingError], None, None]:
         """Yield one outcome per request as it arrives, with the request's index; closing the
-        iterator stops it.
+        iterator cancels the rest.
         """
         ...
 

@@ -1,10 +1,8 @@
-"""Pictures as files: checked, scaled down to the size that is stored, and stored, so that each is
-drawn once.
+"""Checks pictures, scales them down and stores them in files, so that each is drawn once.
 
-Pictures are stored small because MMIE's judge cuts larger ones into many tiles (448 pixels each). A
-picture's file is named by the SHA-256 of its prompt and seed, in a folder named by that of the
-drawer's signature (model, size and everything else that can change it). Files are written in one
-step, so a file that exists is whole.
+Pictures are stored small because MMIE's judge cuts larger ones into many tiles of 448 pixels. The
+file is named by the SHA-256 of prompt and seed, its folder by that of the drawer's signature. Files
+are written in one step, so a file that exists is whole.
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ from mmie_tasks.interleaved.drawer import (
 if TYPE_CHECKING:
     from PIL import Image
 
-MAX_PIXELS = 4096 * 4096  # of the largest picture that is decoded
-MAX_SIDE_PX = 512  # of a stored picture, by default
+MAX_PIXELS = 4096 * 4096  # larger pictures are not decoded
+MAX_SIDE_PX = 512  # longest side of a stored picture, by default
 _STORED = (".png", ".jpg", ".webp")  # formats that every judge reads
 
 
@@ -43,8 +41,8 @@ def parse_size(text: str, step_px: int = 1) -> tuple[int, int]:
     """Width and height of a picture to draw, in pixels, from the option ``size=WIDTHxHEIGHT``.
 
     Raises:
-        DrawerMisconfigured: It has another form, no pixels, more than `MAX_PIXELS`, or no multiples
-            of `step_px`.
+        DrawerMisconfigured: It has another form, no pixels, more than `MAX_PIXELS`, or sides that
+            are not multiples of `step_px`.
 
     >>> parse_size("1024x768")
     (1024, 768)
@@ -62,12 +60,11 @@ def parse_size(text: str, step_px: int = 1) -> tuple[int, int]:
 
 
 def picture_of(content: bytes, max_side_px: int) -> Picture:
-    """The picture in the bytes of an image file: unchanged if it is small enough (0 for any), else
-    scaled down, as PNG.
+    """The picture in an image file: unchanged if it is small enough (0: any), or a smaller PNG.
 
     Raises:
-        PictureUnusable: It is no image, is damaged, has more than `MAX_PIXELS` pixels or none, or
-            one colour.
+        PictureUnusable: It is not an image, is damaged, has no pixels or more than `MAX_PIXELS`,
+            or only one colour.
     """
     suffix = image_suffix(content)
     try:
@@ -81,10 +78,10 @@ def picture_of(content: bytes, max_side_px: int) -> Picture:
 
 
 def png_of(image: Image.Image, max_side_px: int) -> Picture:
-    """A decoded image as a PNG in RGB, scaled down to a longest side, 0 for any; alpha is dropped.
+    """An image as a PNG in RGB, without alpha, scaled down to a longest side (0 for no limit).
 
     Raises:
-        PictureUnusable: It has one colour, as a checker or a decoder that overflows leaves it.
+        PictureUnusable: It has only one colour, as after a safety checker or an overflow.
     """
     from PIL.Image import Resampling
 
@@ -97,7 +94,7 @@ def png_of(image: Image.Image, max_side_px: int) -> Picture:
 
 
 def _rgb(image: Image.Image) -> Image.Image:
-    """The image in RGB; raises `PictureUnusable` if it has one colour."""
+    """The image in RGB; raises `PictureUnusable` if it has only one colour."""
     rgb = image.convert("RGB")
     if all(low == high for low, high in rgb.getextrema()):  # type: ignore[misc]  # RGB has three
         raise PictureUnusable("all its pixels have one colour")
@@ -105,18 +102,14 @@ def _rgb(image: Image.Image) -> Image.Image:
 
 
 class PictureStore:
-    """The pictures of one drawer in a folder, beside those of other drawers. Several processes may
-    use it at once.
-    """
+    """The stored pictures of one drawer. Several processes may use a store at once."""
 
     def __init__(self, folder: Path, signature: str) -> None:
         self._folder = folder / hashlib.sha256(signature.encode()).hexdigest()[:16]
         self._signature = signature
 
     def prepare(self) -> None:
-        """Create the folder, with a file that names the drawer; raise `DrawerMisconfigured` if it
-        cannot be written.
-        """
+        """Create the folder, with a file that names the drawer; or raise `DrawerMisconfigured`."""
         try:
             with atomic_write(self._folder / "drawer.txt") as part:
                 part.write_text(f"{self._signature}\n", encoding="utf-8")
@@ -132,7 +125,7 @@ class PictureStore:
         return next(filter(Path.is_file, files), None)
 
     def add(self, request: PictureRequest, picture: Picture) -> Path:
-        """Write a picture, and return its file; raises `PictureNotStored` if that fails."""
+        """Write a picture and return its file; raises `PictureNotStored` if that fails."""
         path = self._path(request).with_suffix(picture.suffix)
         try:
             with atomic_write(path) as part:
@@ -152,11 +145,10 @@ class PictureStore:
 def draw_all(
     drawer: Drawer, store: PictureStore, requests: Iterable[PictureRequest], *, shows_bar: bool
 ) -> dict[PictureRequest, Path | DrawingError]:
-    """Draw the pictures that the store lacks, and return the file of each picture, or why there is
-    none.
+    """Draw the pictures that the store lacks; return the file of each picture, or its error.
 
-    A picture is stored as soon as it has arrived. Once one cannot be stored, no further one is
-    drawn. The progress bar counts all pictures, also those that the store has.
+    A picture is stored as soon as it arrives. Drawing ends when one cannot be stored. The progress
+    bar also counts the pictures that the store has already.
     """
     paths = {request: store.find(request) for request in requests}
     missing = [request for request, path in paths.items() if path is None]

@@ -1,8 +1,7 @@
 """The drawer `diffusers`: a text-to-image pipeline of diffusers in this process.
 
-A picture depends on its prompt and seed, and not on the run: its noise comes from a generator of
-its own on the CPU, and every batch has the same shape, since the last one is filled up with copies
-of its last prompt.
+A picture depends on its prompt and seed only: its noise comes from its own generator on the CPU,
+and every batch has the same shape, since the last one is filled up with copies of its last prompt.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ from mmie_tasks.interleaved.pipeline_files import PipelineFiles, Untyped, locate
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_SIDE_STEP_PX = 16  # what all pipelines draw without rounding: 8 for the autoencoder, 2 for a patch
-_NO_LIMIT = 10**9  # no tokenizer reads so many tokens
+_SIDE_STEP_PX = 16  # no pipeline rounds it: 8 for the autoencoder, times 2 for a patch
+_NO_LIMIT = 10**9  # more tokens than any tokenizer reads
 
 
 class _OutOfMemory(DrawerUnavailable):
@@ -50,13 +49,11 @@ class _OutOfMemory(DrawerUnavailable):
 
 @dataclass(kw_only=True)
 class PipelineDrawer:
-    """Draws with one pipeline. Its fields are the options of the drawer, which the page of this
-    folder describes, and the environment, with ``LOCAL_RANK`` of launchers.
+    """Draws with one pipeline; nothing is imported, downloaded or loaded before a method is called.
 
-    Nothing is imported, downloaded or loaded before a method is called.
-
-    Raises:
-        DrawerMisconfigured: The size cannot be drawn.
+    The fields are the options of the drawer, which the README of this folder describes, and the
+    environment, with the ``LOCAL_RANK`` of launchers. A size that cannot be drawn raises
+    `DrawerMisconfigured`.
     """
 
     environment: Mapping[str, str] = field(repr=False)
@@ -78,9 +75,8 @@ class PipelineDrawer:
 
     @cached_property
     def signature(self) -> str:
-        """See `Drawer.signature`; raises like `check`.
-
-        The files of a folder are read for it once, about a second per GB.
+        """See `Drawer.signature`. Raises the errors of `check`; reads the files of a folder once,
+        which takes about a second per GB.
         """
         negative = self.negative_prompt
         if negative is not None:
@@ -108,7 +104,7 @@ class PipelineDrawer:
 
     def check(self) -> None:
         """See `Drawer.check`: downloads the model, and checks its class, options, files and the
-        device. Damaged weights are noticed when they are loaded.
+        device, but not the weights.
         """
         _ = self._files, self._device
 
@@ -170,7 +166,7 @@ class PipelineDrawer:
         return self.batch_size or (1 if self._device == "cpu" else 4)
 
     def _arguments(self, count: int) -> dict[str, object]:
-        """Arguments of the pipeline for so many prompts."""
+        """The arguments of the pipeline for this number of prompts."""
         width, height = self._size or (None, None)
         negative = None if self.negative_prompt is None else [self.negative_prompt] * count
         arguments = {
@@ -186,11 +182,10 @@ class PipelineDrawer:
     def draw(
         self, requests: Sequence[PictureRequest]
     ) -> Generator[tuple[int, Picture | DrawingError], None, None]:
-        """See `Drawer.draw`. The pipeline is loaded before the first picture is drawn, and stays
-        until `close`.
+        """See `Drawer.draw`. The pipeline is loaded first, and stays until `close`.
 
-        A batch on which the pipeline fails has errors as outcomes, and the others are drawn. If the
-        first batch fails twice, or the device has no memory, nothing more is drawn.
+        If a batch fails, its outcomes are errors, and the other batches are drawn. If the first
+        batch fails twice, or the device has too little memory, nothing more is drawn.
         """
         try:
             pipeline = self._load(requests) if requests else None
@@ -234,8 +229,8 @@ class PipelineDrawer:
         return self._pipeline
 
     def _loaded(self, files: PipelineFiles) -> Untyped:
-        """The pipeline on the CPU. Weights that its files lack, since another version of
-        transformers wrote them, are random: the same every time.
+        """The pipeline on the CPU. Weights that are not in its files, because another version of
+        transformers wrote them, are random but the same every time.
         """
         import torch
 
@@ -265,7 +260,7 @@ class PipelineDrawer:
                 drawn = pipeline(
                     prompt=prompts, generator=generators, **self._arguments(len(filled))
                 )
-            # Few outputs say which pictures a safety checker has blackened.
+            # Not every output says which pictures a safety checker made black.
             refusals = getattr(drawn, "nsfw_content_detected", None) or [False] * len(filled)
             pictures = [
                 self._picture(image, is_refused=is_refused)
@@ -299,8 +294,8 @@ def _tokenizers(pipeline: Untyped) -> dict[str, Untyped]:
 
 
 def _limit_tokenizers(pipeline: Untyped) -> None:
-    """Let tokenizers whose files name no limit cut at that of their encoder: pipelines pad to it,
-    which fails for the number of 31 digits that transformers puts there.
+    """Give tokenizers without a limit that of their encoder: pipelines pad to the limit, which
+    fails for the number of 31 digits that transformers uses.
     """
     for name, tokenizer in _tokenizers(pipeline).items():
         encoder = pipeline.components.get(name.replace("tokenizer", "text_encoder"))
@@ -310,8 +305,8 @@ def _limit_tokenizers(pipeline: Untyped) -> None:
 
 
 def _log_cut_prompts(pipeline: Untyped, name: str, requests: Sequence[PictureRequest]) -> None:
-    """Log the number of prompts that are longer than the pipeline reads: the most of its
-    tokenizers, and at most the default of the argument ``max_sequence_length``.
+    """Log how many prompts are longer than the largest limit of a tokenizer, or than the default of
+    the pipeline's argument ``max_sequence_length``.
     """
     argument = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")
     most = argument.default if argument and isinstance(argument.default, int) else _NO_LIMIT

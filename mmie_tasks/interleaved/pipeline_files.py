@@ -21,7 +21,7 @@ from mmie_tasks.core.errors import first_line
 from mmie_tasks.hub.failures import download_errors, explain
 from mmie_tasks.interleaved.drawer import DrawerMisconfigured
 
-Untyped: TypeAlias = Any  # of diffusers and transformers
+Untyped: TypeAlias = Any  # an object of diffusers or transformers
 
 _INDEX = "model_index.json"  # lists the parts of a pipeline: name to library and class
 _OTHER_WEIGHTS = (".bin", ".ckpt", ".pt", ".pth", ".pkl", ".msgpack", ".h5", ".onnx", ".pb")
@@ -36,10 +36,10 @@ class PipelineFiles:
 
     Attributes:
         folder: Contains the index, and a folder for each part.
-        name: In messages and in the signature.
-        commit: Of the Hub; empty for a folder of the user.
+        name: Name in messages and in the signature.
+        commit: The commit on the Hub; empty for a folder of the user.
         parts: Name of a part to its library and class, sorted.
-        pipeline_class: Draws pictures from texts.
+        pipeline_class: The class of text-to-image pipelines.
     """
 
     folder: Path
@@ -49,11 +49,11 @@ class PipelineFiles:
     pipeline_class: Untyped
 
     def complete(self, variant: str | None) -> None:
-        """Download from the Hub what the pipeline loads, and load all parts without weights.
+        """Download what the pipeline loads from the Hub, and load all parts without weights.
 
         Raises:
-            DrawerMisconfigured: It cannot be downloaded, diffusers refuses it, it has weights that
-                are not safetensors, or a package is missing.
+            DrawerMisconfigured: It cannot be downloaded, diffusers refuses it, its weights are not
+                safetensors, or a package is missing.
         """
         if self.commit:
             from diffusers import DiffusionPipeline
@@ -116,7 +116,7 @@ def locate(model: str, revision: str | None) -> PipelineFiles:
     """The pipeline in a folder, or in a repository on the Hub; downloads only the index.
 
     Raises:
-        DrawerMisconfigured: No such model, or the installed diffusers cannot draw with it.
+        DrawerMisconfigured: There is no such model, or the installed diffusers cannot draw with it.
     """
     classes = _text_to_image_classes()
     folder = Path(model).expanduser()
@@ -163,13 +163,13 @@ def _read_index(folder: Path, name: str) -> Mapping[str, object]:
 
 @contextmanager
 def _explained(repo: str, revision: str) -> Iterator[None]:
-    """A failed download as `DrawerMisconfigured`."""
+    """Raise a failed download as `DrawerMisconfigured`."""
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
         yield
     except download_errors() as error:
-        # diffusers raises OSErrors without a number: about what it refuses, or around the cause.
+        # diffusers raises OSErrors without a number when it refuses something, or around a cause.
         is_own = type(error) is OSError and error.errno is None
         if is_own and "safetensors" in str(error):
             raise misconfigured(repo, first_line(error)) from error
@@ -195,9 +195,9 @@ def _text_to_image_classes() -> Mapping[str, type]:
     hint = "`pip install -U 'mmie-tasks[diffusers]'`"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of libraries about each other
+            warnings.simplefilter("ignore")  # libraries warn about each other
             from diffusers.pipelines.auto_pipeline import AUTO_TEXT2IMAGE_PIPELINES_MAPPING
-    except Exception as error:  # it may not fit to transformers, or torch may be broken
+    except Exception as error:  # it may not fit transformers, or torch may be broken
         problem = f"diffusers cannot be imported: {first_line(error)}."
         raise DrawerMisconfigured(problem, hint=hint) from error
     if _diffusers_version() < (0, 38):

@@ -1,9 +1,9 @@
 """Protocols: how a writer is told to ask for pictures, and how its text is read.
 
-MMIE's paper never released the words of its own pipeline, so these are a reconstruction. The judge
-sees no text after the last picture that it can see (rule D9 of MMIE), so the words ask for as many
-steps as pictures, and for nothing after the last one. A change of the words, or of what is read,
-needs a new `PictureProtocol.version`, which stands in the signature of every answer.
+MMIE's authors never released the words of their pipeline, so these are a reconstruction. The judge
+gets no text after the last picture that it sees (rule D9 of MMIE), so the words ask for as many
+steps as pictures, and for nothing after the last picture. A change of the words, or of how answers
+are read, needs a new `PictureProtocol.version`, which is in the signature of every answer.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ After each step, put the marker [picture] on a line of its own. A picture is dra
 text-to-image model that reads only the step before it, so name the people, the things and the \
 place in every step, and describe what appears again in the same words."""
 
-# The marker as writers vary it; `![picture](a.png)` and `[picture](a.png)` are links. What simple
-# models read in place of the question's pictures, `<image>` or `[image 1]`, is a marker only on a
-# line of its own.
+# The marker as writers vary it; `![picture](a.png)` and `[picture](a.png)` are links. `<image>` and
+# `[image 1]`, which simple models read for the question's pictures, are markers only on a line of
+# their own.
 _OWN = (
     r"(?<![!\\])\[picture(?:\s*:\s*(?P<words>[^\]\n]+)|[ _#-]*\d{0,3})\](?!\()"
     r"|<picture[ _-]?\d{0,3} ?/?>"
@@ -42,8 +42,8 @@ _LINE_MARKER = re.compile(
     rf"^[ \t>*_`-]*(?:{_OWN}|{_OTHERS})[ \t\r*_`.]*$", re.IGNORECASE | re.MULTILINE
 )
 _INLINE_MARKER = re.compile(rf"[*_`]{{0,3}}(?:{_OWN})[*_`]{{0,3}}", re.IGNORECASE)
-# Escaped, in other brackets, cut off by a limit of tokens; or any short words in brackets on a line
-# of their own: `[Insert picture here]`, `[Bild]`.
+# A marker escaped, in other brackets, or cut off by a limit of tokens; or short words in brackets
+# on a line of their own: `[Insert picture here]`, `[Bild]`.
 _LIKE_MARKER = re.compile(
     r"""
     \\\[picture\\?\] | \(picture\) | \{picture\} | \[p(?:i(?:c(?:t(?:ur?)?)?)?)?\Z | \[picture\Z
@@ -65,16 +65,14 @@ _FORMATTING = re.compile(r"^[ \t]*```.*$|\*+|__+|`+|\|", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """The words that a picture at this place of an answer is to be drawn to."""
+    """The words to draw a picture from, at this place of an answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenAnswer:
-    """A writer's answer as the protocol reads it: texts and prompts in order, and counts of what it
-    could not use.
-    """
+    """A writer's answer as the protocol reads it: texts and prompts, and counts of unused parts."""
 
     parts: tuple[str | Prompt, ...]
     unused: Mapping[str, int] = field(default_factory=dict)
@@ -90,9 +88,9 @@ class PictureProtocol:
     """How a writer asks for pictures.
 
     Attributes:
-        name: In signatures.
-        version: Grows with every change that can change an answer.
-        words: The words after the question; ``{steps}`` stands for the number of steps.
+        name: Name in signatures.
+        version: Raised with every change that can change an answer.
+        words: The words after the question; ``{steps}`` is replaced by the number of steps.
     """
 
     name: str
@@ -105,18 +103,18 @@ class PictureProtocol:
         return f"{self.name}-{self.version}"
 
     def instruction(self, limit: int) -> str:
-        """The words after the question, for a limit on pictures, at least 1."""
+        """The words after the question, for a limit of at least one picture."""
         steps = "1 step, followed" if limit == 1 else f"{limit} steps, each followed"
         return self.words.format(steps=f"{steps} by one picture")
 
 
 def read_steps(text: str, limit: int) -> WrittenAnswer:
-    r"""Read an answer to `STEP`, without its thinking, for a limit on pictures: the text before a
-    marker, from the last one on, is the picture's prompt; of ``[picture: words]`` its words are.
+    r"""Read an answer to `STEP`, without its thinking, for a limit on pictures.
 
-    Markers count on lines of their own; within lines only in an answer without such a line, else
-    they are words of the text. Those above the limit are removed and counted. What looks like a
-    marker stays text and is counted.
+    The text between a marker and the one before it is the picture's prompt; in ``[picture: words]``
+    the words are. A marker within a line counts only in an answer without a marker on a line of its
+    own. Markers above the limit are removed and counted. What looks like a marker stays text and is
+    counted.
 
     >>> read_steps("1. A **red** door.\n[picture]\nIt opens.", 1).parts
     ('1. A **red** door.', Prompt(text='A red door.'), 'It opens.')

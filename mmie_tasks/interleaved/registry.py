@@ -13,17 +13,14 @@ BUILT_IN: Mapping[str, str] = {
     "images": "mmie_tasks.interleaved.server:open_drawer",
     "diffusers": "mmie_tasks.interleaved.pipeline:PipelineDrawer",
 }
-"""Name to factory, as ``module:function``. Its keyword arguments are the drawer's options: see
-`core.options`.
-"""
+"""Name to factory, whose keyword arguments are the drawer's options: see `core.options`."""
 
 
 def open_drawer(choice: str | options.Choice, environment: Mapping[str, str]) -> Drawer:
-    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``, or by its choice; nothing is sent or
-    loaded yet.
+    """Open a drawer by ``NAME:MODEL``, ``NAME:k=v,k=v`` or its choice; nothing is sent or loaded.
 
     Raises:
-        SettingWrong: No such drawer or option, or an unusable value; lists the valid ones.
+        SettingWrong: There is no such drawer or option, or a value is invalid.
         DrawerMisconfigured: A value makes no sense for the drawer.
     """
     drawer = options.parse_choice(choice, "`t2i`", "drawer") if isinstance(choice, str) else choice

@@ -1,4 +1,4 @@
-"""The drawer `images`: servers of ``/v1/images/generations``, as of OpenAI, vLLM-Omni and
+"""The drawer `images`: servers of ``/v1/images/generations``, such as OpenAI, vLLM-Omni and
 SGLang-Diffusion.
 
 Requests are sent and retried like those of the `openai` judge: see `http.send_all`.
@@ -7,12 +7,13 @@ Requests are sent and retried like those of the `openai` judge: see `http.send_a
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import openai
 from loguru import logger
@@ -24,8 +25,9 @@ from mmie_tasks.http import access as http_access
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.attempt import Failure, Success
+from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.errors import UnusableBody, redact
+from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.send_all import send_all
@@ -36,12 +38,12 @@ from mmie_tasks.interleaved.drawer import (
     DrawerUnavailable,
     DrawingError,
     DrawingOverBudget,
+    Picture,
     PictureRequest,
     PictureUnusable,
     drawer_signature,
 )
-from mmie_tasks.interleaved.image_reply import DrawnPicture, RemotePicture, read_reply
-from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size
+from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size, picture_of
 
 _KEY_VARIABLES = ("OPENAI_API_KEY",)
 _URL_VARIABLES = ("OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE")
@@ -50,6 +52,13 @@ _MAX_BODY_BYTES = 96 * 2**20  # a PNG of 4096 x 4096 pixels as base64
 
 _OPTIONAL = ("response_format", "seed")  # left out where a server does not know them
 _CHOSEN = re.compile(r"\b(?:size|quality|num_inference_steps|guidance_scale|negative_prompt)\b")
+
+
+_DrawnPicture: TypeAlias = Picture | DrawingError
+
+
+class _RemotePicture(PictureUnusable):
+    """The reply has the address of a picture, which is not fetched; a retry would not help."""
 
 
 def open_drawer(
@@ -70,7 +79,7 @@ def open_drawer(
     guidance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None,
     negative_prompt: str | None = None,
 ) -> ImageServer:
-    """Open a drawer; no request is sent yet. The page of this folder describes the options.
+    """Open a drawer; no request is sent yet. The README of this folder describes the options.
 
     Raises:
         SettingWrong: An option or variable has an invalid value.
@@ -114,11 +123,11 @@ def open_drawer(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageServer:
-    """Requests pictures from a server: the options of `open_drawer`, with the environment's.
+    """Requests pictures from a server.
 
     Attributes:
-        parameters: Those of requests that the options set, as servers name them.
-        price_usd: Of a picture; None if unknown.
+        parameters: The parameters of requests that options set, as servers name them.
+        price_usd: Price of a picture; None if unknown.
         budget: What this process may spend in the object's lifetime.
     """
 
@@ -132,7 +141,7 @@ class ImageServer:
     budget: Budget
     pace: Pace = field(default_factory=Pace)
     _omitted: set[str] = field(init=False, default_factory=set)
-    """Parameters that the server turned out not to know."""
+    """Parameters that the server does not know."""
 
     @property
     def signature(self) -> str:
@@ -152,7 +161,7 @@ class ImageServer:
         return self.signature if server is None else f"{self.signature},servers={server}"
 
     def check(self) -> None:
-        """See `Drawer.check`: no key, a key that is denied, or a server that cannot be reached."""
+        """See `Drawer.check`: a missing or denied key, or a server that cannot be reached."""
         check_model_lists(self.access, self.model, self.pace.check_s, DrawerMisconfigured)
 
     def describe(self) -> str:
@@ -160,10 +169,8 @@ class ImageServer:
         self.check()
         return f"`{self.model}` at {self.access.address}"
 
-    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, DrawnPicture]]:
-        """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
-        in flight.
-        """
+    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, _DrawnPicture]]:
+        """See `Drawer.draw`. Nothing is sent before the first `next`."""
         if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
@@ -184,14 +191,14 @@ class ImageServer:
                 yield index, result
 
     def close(self) -> None:
-        """Do nothing: a server takes no memory of this machine."""
+        """Do nothing: a server uses no memory of this machine."""
 
     async def _attempt(
         self, client: openai.AsyncOpenAI, request: PictureRequest
-    ) -> Success[DrawnPicture] | Failure:
-        """Send a request; again at once without a parameter that the server does not know.
+    ) -> Success[_DrawnPicture] | Failure:
+        """Send a request, again at once without parameters that the server does not know.
 
-        That is remembered once it has replied, so an error of another cause changes nothing.
+        They are remembered after a success, so an error of another cause changes nothing.
         """
         omitted = _unknown_to(self.model) | self._omitted
         result = await self._send(client, request, omitted)
@@ -207,7 +214,7 @@ class ImageServer:
 
     async def _send(
         self, client: openai.AsyncOpenAI, request: PictureRequest, omitted: frozenset[str]
-    ) -> Success[DrawnPicture] | Failure:
+    ) -> Success[_DrawnPicture] | Failure:
         secrets = self.access.secrets
         parameters = {
             "n": 1,
@@ -216,7 +223,7 @@ class ImageServer:
             **self.parameters,
         }
         body = {name: value for name, value in parameters.items() if name not in omitted}
-        outcome: DrawnPicture
+        outcome: _DrawnPicture
         try:
             content, pause_s = await http_client.receive(
                 client.images.with_streaming_response.generate(
@@ -232,7 +239,7 @@ class ImageServer:
             return replace(failure, kind="denied") if _is_wrong_option(failure) else failure
         else:
             outcome = await asyncio.to_thread(read_reply, content, self.max_side_px, secrets)
-        is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, RemotePicture)
+        is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, _RemotePicture)
         return Success(reply=outcome, is_final=is_final, cost_usd=self.price_usd, pause_s=pause_s)
 
 
@@ -251,7 +258,7 @@ def _undrawn(undelivered: Undelivered, service: str) -> DrawingError:
 
 
 def _is_wrong_option(failure: Failure) -> bool:
-    """Whether a server rejects a parameter that the user chose, and so every request."""
+    """Whether a server rejects a parameter of the user, and therefore every request."""
     error = failure.error
     if failure.kind != "rejected" or error is None or error.is_content_filter:
         return False
@@ -259,8 +266,8 @@ def _is_wrong_option(failure: Failure) -> bool:
     return bool(_CHOSEN.search(error.param or message))
 
 
-def _unknown_parameters(result: Success[DrawnPicture] | Failure) -> set[str]:
-    """The parameters that can be left out, and that a server says it does not know."""
+def _unknown_parameters(result: Success[_DrawnPicture] | Failure) -> set[str]:
+    """The optional parameters that a server says it does not know."""
     error = result.error if isinstance(result, Failure) else None
     if error is None or not error.is_parameter:
         return set()
@@ -268,7 +275,56 @@ def _unknown_parameters(result: Success[DrawnPicture] | Failure) -> set[str]:
 
 
 def _unknown_to(model: str) -> frozenset[str]:
-    """The parameters that no server knows for this model: OpenAI's own take no seed."""
+    """The parameters that servers do not know for this model: OpenAI's models take no seed."""
     if "gpt-image-" in model:
         return frozenset(_OPTIONAL)
     return frozenset({"seed"} if "dall-e-" in model else ())
+
+
+# Replies
+
+
+def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> _DrawnPicture:
+    """The picture in the body of a reply, or why there is none, without secrets."""
+    try:
+        body = json_object(parse_json(content))
+        entry = json_object(next(iter(json_list(body.get("data"))), None))
+        return picture_of(_image_of(entry, body, secrets), max_side_px)
+    except UnusableBody as error:
+        return PictureUnusable(str(error))
+    except (PictureUnusable, DrawerRefused) as error:
+        # A new error, since a traceback would keep the body in memory.
+        return type(error)(redact(str(error), secrets))
+
+
+def _image_of(
+    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
+) -> bytes:
+    """The bytes of the image file in a reply."""
+    encoded, url = (str(entry.get(key) or "").strip() for key in ("b64_json", "url"))
+    text = encoded or url
+    if not text:
+        raise _missing_image(entry, body, secrets)
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    elif not encoded:
+        address = url.partition("?")[0]
+        raise _RemotePicture(f"the server sent the address {address} in place of a picture")
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except ValueError:
+        raise PictureUnusable("the server sent a picture whose base64 is damaged") from None
+
+
+def _missing_image(
+    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
+) -> PictureUnusable | DrawerRefused:
+    message = ""
+    for fields in (entry, body):
+        error = read_server_error(200, fields, secrets)
+        message = message or error.message
+        if isinstance(refusal := fields.get("refusal"), str) and refusal.strip():
+            return DrawerRefused(f"the drawer refused: {refusal}")
+        if error.is_content_filter or fields.get("finish_reason") == "content_filter":
+            return DrawerRefused(error.message or "the picture was withheld by a content filter")
+    return PictureUnusable(f"the server sent JSON without a picture: {message or 'no reason'}")

@@ -1,10 +1,10 @@
-"""Files with the tested model's answers, written before they are judged.
+"""Saves the tested model's answers before they are judged.
 
-lmms-eval writes answers when a run is over, and for our tasks that is after hours of judging. So
-each process of a run with a judge saves the answers of all its tasks when the last one has been
-generated, as ``<date>_rank<rank>_answers_<task>.jsonl`` in the folder of the run's results. Lines
-have the fields of lmms-eval's log of samples that ``--model predictions`` reads. A task's files are
-removed when its log of samples has been written.
+lmms-eval writes answers at the end of a run, which may be after hours of judging. So each process
+of a run with a judge saves its answers after the last one, as
+``<date>_rank<rank>_answers_<task>.jsonl`` in the folder of the run's results. Lines have the fields
+of lmms-eval's sample log that ``--model predictions`` reads. A task's files are removed when its
+sample log has been written.
 """
 
 from __future__ import annotations
@@ -26,26 +26,18 @@ from mmie_tasks.runner.loaded_tasks import Method, Task
 
 @dataclass(slots=True)
 class RunOutput:
-    """Where a run writes its results, and the files of answers that it has there.
-
-    Attributes:
-        has_samples: Whether the run logs its samples.
-    """
+    """Where a run writes its results and answers; `has_samples` if it logs its samples."""
 
     has_samples: bool = False
     _tracker: Any = None
     _date: str = ""
     _has_warned: bool = False
-    _files: dict[str, list[Path]] = field(default_factory=dict)  # by task, those of all processes
+    _files: dict[str, list[Path]] = field(default_factory=dict)  # by task, of all processes
     _texts: dict[str, list[Path]] = field(default_factory=dict)  # by task, of `interleaved`
 
     @classmethod
     def of_run(cls, options: Mapping[str, Any]) -> RunOutput:
-        """The output of a run; answers are removed when the runner has logged them.
-
-        Args:
-            options: The arguments of ``simple_evaluate``, with their defaults.
-        """
+        """The output of a run, by the arguments of ``simple_evaluate`` with their defaults."""
         tracker: Any = options.get("evaluation_tracker")
         output = cls(
             has_samples=bool(options.get("log_samples")),
@@ -57,15 +49,15 @@ class RunOutput:
         return output
 
     def _removing_after_logging(self, tracker: Any) -> Method:  # noqa: ANN401 - the runner's
-        """The tracker's method ``save_results_samples``: then a task's answers are in its log."""
+        """Wrap ``save_results_samples`` of the tracker: then a task's answers are in its log."""
         from mmie_tasks.runner.predictions import id_of
 
-        save = type(tracker).save_results_samples  # not the wrapper of an evaluation before
+        save = type(tracker).save_results_samples  # not the wrapper of an earlier evaluation
 
         @functools.wraps(save)
         def save_results_samples(task_name: str, samples: Sequence[dict[str, object]]) -> None:
             for sample in samples:
-                if "bypass" in sample:  # of --predict_only, which logs no metric with an id
+                if "bypass" in sample:  # --predict_only logs no metric with an id
                     sample["sample"] = {"id": id_of(sample["doc"])}
             save(tracker, task_name=task_name, samples=samples)
             self.remove(task_name, len(samples))
@@ -73,20 +65,20 @@ class RunOutput:
         return save_results_samples
 
     def name_folder(self, name: str) -> None:
-        """Name the folder of the run's results, which the runner names by one model only."""
+        """Name the folder of the results, which the runner names after a single model."""
         if config := getattr(self._tracker, "general_config_tracker", None):
             config.model_name, config.model_name_sanitized = name, name.replace("/", "__")
 
     @property
     def path(self) -> str | None:
-        """The run's ``--output_path``; None without one."""
+        """The run's ``--output_path``, if any."""
         return getattr(self._tracker, "output_path", None) or None
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the run's results, as the runner names it; None without ``--output_path``.
+        """The folder of the results; None without ``--output_path``.
 
-        It is known when the tested model is loaded (``loggers/evaluation_tracker.py:216``).
+        The runner names it when the tested model is loaded (``loggers/evaluation_tracker.py:216``).
         """
         config = getattr(self._tracker, "general_config_tracker", None)
         name = getattr(config, "model_name_sanitized", None) or ""
@@ -100,7 +92,7 @@ class RunOutput:
 
     @property
     def kept(self) -> str:
-        """The files of answers that are there, as one path or pattern; empty without any."""
+        """The files of answers, as one path or pattern; empty without any."""
         files = [path for paths in self._files.values() for path in paths]
         match files:
             case []:
@@ -110,7 +102,7 @@ class RunOutput:
         return str(files[0].with_name(f"{self._date}_rank*_answers_*.jsonl"))
 
     def warn_of_what_is_not_saved(self) -> None:
-        """Say which options are missing for what people want later; once in a run."""
+        """Warn once if an option is missing without which results, samples or answers are lost."""
         if self._has_warned or (self.path and self.has_samples):
             return
         self._has_warned = True
@@ -122,7 +114,7 @@ class RunOutput:
         logger.warning(f"mmie-tasks: without `{option}`, this run saves {lost}. {hint}")
 
     def save(self, tasks: Sequence[Task]) -> None:
-        """Write the answers of this process; what cannot be written is logged."""
+        """Write the answers of this process; a failure is logged."""
         if self.folder is None:
             return
         rank, ranks, count = self._share_date(), self._ranks(), 0
@@ -151,9 +143,7 @@ class RunOutput:
             )
 
     def _share_date(self) -> int:
-        """Take over rank 0's date, since each process has read the clock by itself; returns the
-        rank.
-        """
+        """Use rank 0's date, since each process has read the clock itself; returns the rank."""
         if self._ranks() == 1:
             return 0
         import torch.distributed
@@ -176,18 +166,13 @@ class RunOutput:
         self._texts.setdefault(task, []).append(text)
 
     def scored(self, *, is_first_process: bool) -> None:
-        """The samples of this process are scored: where it logs none, remove the texts."""
+        """Remove the texts after scoring, unless this process logs samples."""
         if self.path is None or not self.has_samples or not is_first_process:
             _unlink(path for paths in self._texts.values() for path in paths)
             self._texts.clear()
 
     def remove(self, task: str, sample_count: int) -> None:
-        """Remove the answers to a task, and texts of its samples, if its log is complete.
-
-        Args:
-            task: The task.
-            sample_count: How many samples the runner was to log.
-        """
+        """Remove the answers to a task and the texts of its samples if its log has all samples."""
         files = [*self._files.get(task, ()), *self._texts.get(task, ())]
         if self.folder is None or not files:
             return

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from mmie_tasks.runner.command_options import COMMAND_OPTIONS, CommandOptions
 from mmie_tasks.runner.plugin import install_hooks
 from mmie_tasks.runner.post_import import after_import
 
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
 
 
 def runner_commands() -> frozenset[str]:
-    """The commands of the installed lmms-eval; empty if it does not list them
-    (``cli/dispatch.py:18``).
-    """
+    """The commands that the installed lmms-eval lists (``cli/dispatch.py:18``)."""
     from lmms_eval.cli import dispatch
 
     return frozenset(getattr(dispatch, "_SUBCOMMANDS", ()))
@@ -33,15 +30,8 @@ def runner_commands() -> frozenset[str]:
 def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None = None) -> int:
     """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
 
-    Args:
-        judges: Those of ``--judge``, for all evaluations of the command line; None for none.
-        tested: The tested model whose saved answers are judged, if it was on a server.
-
-    Returns:
-        The exit status: 1 if an evaluation failed, which the runner prints and forgets.
-
-    Raises:
-        SystemExit: The runner ends the process itself.
+    Returns the exit status: 1 if an evaluation failed, for which the runner would return 0. The
+    runner may also end the process itself. The arguments are those of `CommandOptions`.
     """
     failed: list[Namespace] = []
 
@@ -55,6 +45,8 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
     install_hooks()  # before the runner imports its tasks
     after_import("lmms_eval.__main__", watch_evaluations)
     from lmms_eval.cli.dispatch import main
+
+    from mmie_tasks.runner.evaluation import COMMAND_OPTIONS, CommandOptions
 
     options = COMMAND_OPTIONS.set(CommandOptions(judges=judges or {}, tested=tested))
     try:
@@ -73,11 +65,11 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
 def _list_failures(
     failed: list[Namespace], evaluate: Callable[[Namespace], object]
 ) -> Callable[[Namespace], object]:
-    """Wrap the runner's evaluation so that the arguments of one that raises stay in a list.
+    """Wrap the runner's evaluation so that the arguments of failed ones are listed.
 
-    The runner catches what an evaluation raises, prints it, goes on with the next one of
-    ``--config`` and ends with status 0 (``__main__.py:609``); without ``--tasks`` it ends with 0 as
-    well. An unknown task costs the same, without a traceback.
+    The runner prints what an evaluation raises, goes on with the next one of ``--config`` and ends
+    with status 0 (``__main__.py:609``), also without ``--tasks``. Our own errors are printed
+    without a traceback.
     """
     from mmie_tasks.core.errors import MmieTasksError
 
@@ -103,8 +95,8 @@ def _list_failures(
 def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[..., list[str]]:
     """Wrap the method of ``TaskManager`` that finds the tasks, groups and tags of ``--tasks``.
 
-    It refuses what the runner would refuse next (``__main__.py:716``): a name that is neither one
-    of these, nor a file, nor a pattern with ``*``; and a pattern if nothing matches at all.
+    It raises `SettingWrong` for what the runner would refuse next (``__main__.py:716``): a name
+    that is not one of these, a file or a pattern with ``*``; and a pattern if nothing matches.
     """
 
     @functools.wraps(match_tasks)
@@ -128,8 +120,8 @@ def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[...,
 
 
 def _colour_by_default(add: Callable[..., int]) -> Callable[..., int]:
-    """Wrap loguru's ``add``: the runner asks for colours whatever it writes to
-    (``__main__.py:515``). By default they are for terminals, or by ``LOGURU_COLORIZE``.
+    """Wrap loguru's ``add``, since the runner always asks for colours (``__main__.py:515``);
+    loguru's default is colours in terminals, or by ``LOGURU_COLORIZE``.
     """
 
     @functools.wraps(add)

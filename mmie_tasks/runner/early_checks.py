@@ -1,4 +1,4 @@
-"""Checks of data and judges before anything is generated."""
+"""Checks data and judges before anything is generated."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged,
 
 
 def check_before_requests(task: Task, benchmark: Benchmark) -> None:
-    """Check a task's data and judge when the runner builds its requests.
+    """Let a task check its data and judge when the runner builds its requests.
 
-    That is after ``--predict_only`` and ``--limit`` are known and before any generation
-    (``evaluator.py:1128``). The benchmark is told the run's output folder first: answers may refer
-    to images there.
+    Then ``--predict_only`` and ``--limit`` are known, and nothing has been generated
+    (``evaluator.py:1128``). First, the benchmark gets the run's output folder, since answers may
+    refer to images there.
 
     On the command line a `MmieTasksError` ends the process with its text and status 1; the runner
-    would print a traceback and end with 0. From Python the exception is raised as it is.
+    would print a traceback and end with 0. From Python the exception is raised.
     """
     build = task.build_all_requests
 
     @functools.wraps(build)
     def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
-        command_line = _command_line(task)
+        command_line = getattr(task, "args", None)  # None if the run was started from Python
         try:
             output_path = getattr(command_line, "output_path", None)
             if isinstance(output_path, str) and output_path:
@@ -40,7 +40,7 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
             if not is_predict_only(task):
                 if benchmark.judge is not None:
                     check_judges([benchmark.judge], kwargs.get("rank") or 0)
-                benchmark.signature(task.eval_docs_no_media[0])  # its settings are valid
+                benchmark.signature(task.eval_docs_no_media[0])  # raises for an invalid setting
         except MmieTasksError as error:
             if command_line is None:
                 raise
@@ -50,15 +50,10 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
     task.build_all_requests = build_all_requests
 
 
-def _command_line(task: object) -> object | None:
-    """The parsed command line; None for a run that was started from Python."""
-    return getattr(task, "args", None)
-
-
 def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) -> None:
-    """Check the documents that ``--limit`` and ``--offset`` leave, of all ranks together.
+    """Check the documents of all ranks within ``--limit`` and ``--offset``.
 
-    Saved answers need no images, unless a judge sees them.
+    Saved answers need no images unless a judge sees them.
     """
     answers_are_saved = getattr(task, "model_name", None) == "predictions"
     if answers_are_saved and not is_judged(task, benchmark):
@@ -72,9 +67,7 @@ def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) ->
 
 
 def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
-    """Stop a run whose judges cannot work, before anything is generated.
-
-    Rank 0 checks everything; the others check what needs no network.
+    """Check judges: rank 0 checks everything, the others what needs no network.
 
     Raises:
         MmieTasksError: A judge, or what its requests need, cannot be used.
@@ -88,11 +81,7 @@ def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
 
 
 def check_requested_judges(options: Mapping[str, Any], evaluation: RunningEvaluation) -> None:
-    """Check the judges of the requested tasks.
-
-    Raises:
-        MmieTasksError: A judge cannot be used.
-    """
+    """Check the judges of the requested tasks; see `check_judges`."""
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
     if requested:

@@ -1,11 +1,12 @@
-"""The evaluation that this process runs: all that the hooks know of it, in one object.
+"""The state of the evaluation that this process runs, in one object.
 
-Two things outlive an evaluation: the benchmarks of loaded tasks (`loaded_tasks.BENCHMARKS`) and the
-options of our command line (`command_options.COMMAND_OPTIONS`). And the runner calls the functions
-of a task with a sample only, ``process_results`` in threads of its own, so what those read is in
-their modules: the session of a benchmark's judge (`BenchmarkJudge.session`), what is remembered of
-samples (`core.run_memory`) and folders of answers (`benchmarks.model_answers`). `running` and
-`JudgingSession.used_by` reset it. Each says which call of the runner forces it to be there.
+Other state is elsewhere because the runner's calls force it to be; each place says which call. Two
+things outlive an evaluation: the benchmarks of loaded tasks (`loaded_tasks.BENCHMARKS`) and the
+options of our command line (`COMMAND_OPTIONS`). The runner calls a task's functions with a sample
+only, ``process_results`` in its own threads, so what they read is in their modules: the session of
+a benchmark's judge (`BenchmarkJudge.session`), what is remembered about samples
+(`core.run_memory`) and folders of answers (`benchmarks.model_answers`). `running` and
+`JudgingSession.used_by` reset these.
 """
 
 from __future__ import annotations
@@ -29,9 +30,27 @@ from mmie_tasks.judging.served_model import ServedModel, served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import RunOutput
-from mmie_tasks.runner.command_options import COMMAND_OPTIONS, CommandOptions
 from mmie_tasks.runner.model_memory import free_tested_models
 from mmie_tasks.runner.run_summary import RunSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOptions:
+    """The options of ``mmie-tasks eval`` that lmms-eval does not know.
+
+    Attributes:
+        judges: The judges of ``--judge``, for all evaluations of the command line.
+        tested: The tested model whose saved answers are judged, if it was on a server.
+    """
+
+    judges: JudgeChoices = field(default_factory=dict)
+    tested: ServedModel | None = None
+
+
+COMMAND_OPTIONS: ContextVar[CommandOptions] = ContextVar("options")
+"""The options of the command line that runs. They outlive an evaluation, because the runner's
+``main`` (``cli/dispatch.py``) begins evaluations with arguments of its own only.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +58,13 @@ class RunningEvaluation:
     """One evaluation, from the call of ``simple_evaluate`` to its end.
 
     Attributes:
-        session: Its judges.
-        loaded: Its tasks that are ours, by name, as the runner has loaded them.
-        benchmarks: The tasks of ours that are evaluated, to their benchmarks; filled when
-            ``evaluate`` begins.
-        models: The tested model, held weakly; filled then, too.
-        output: Where it writes its results.
-        summary: Of its tasks.
-        until_end: Contexts that end with it.
+        session: The judges, and what they judge.
+        loaded: Our tasks that the runner has loaded, by name.
+        benchmarks: Our tasks, to their benchmarks; filled when ``evaluate`` begins.
+        models: The tested model, held weakly; filled when ``evaluate`` begins.
+        output: Where results are written.
+        summary: The summary of our tasks.
+        until_end: Contexts that end with the evaluation.
     """
 
     session: JudgingSession
@@ -58,36 +76,34 @@ class RunningEvaluation:
     until_end: ExitStack = field(default_factory=ExitStack)
 
     def add_loaded(self, name: str, task: object, benchmark: Benchmark) -> None:
-        """Add a task of ours, and hand the session to its judge until the evaluation ends."""
+        """Add one of our tasks; its judge has the session until the evaluation ends."""
         self.loaded[name] = task
         if benchmark.judge is not None:
             self.until_end.enter_context(self.session.used_by([benchmark.judge]))
 
 
 _RUNNING: ContextVar[RunningEvaluation | None] = ContextVar("running", default=None)
-"""Of the thread that evaluates, because the runner calls ``evaluate``, our models and the
-aggregation of a task there, without anything of ours. It evaluates one model at a time.
+"""The evaluation of this thread. The runner calls ``evaluate``, our models and the aggregation of a
+task in one thread, for one model at a time, and passes on nothing of ours.
 """
 
 
 def running_evaluation() -> RunningEvaluation | None:
-    """The evaluation that this thread runs; None outside one."""
+    """The evaluation that this thread runs, if any."""
     return _RUNNING.get()
 
 
 def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> RunningEvaluation:
-    """An evaluation with these judges, or those of ``mmie-tasks eval --judge``.
+    """An evaluation with these judges, or else with the judges of ``mmie-tasks eval --judge``.
 
-    Args:
-        choices: The judges of the runner's launcher.
-        options: The arguments of ``simple_evaluate``, with their defaults; of ``evaluate`` if that
-            is called directly.
+    The options are the arguments of ``simple_evaluate``, with their defaults, or of ``evaluate`` if
+    it is called directly.
     """
     command = COMMAND_OPTIONS.get(CommandOptions())
     models: WeakSet[object] = WeakSet()
     session = JudgingSession(
         choices or command.judges,
-        on_outcome=log_judge_usage,
+        on_outcome=_log_judge_usage,
         before_loading=functools.partial(free_tested_models, models),
         sync=bool(getattr(options.get("cli_args"), "baseline", None)),
         tested=command.tested or served_model_of(options),
@@ -96,8 +112,7 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
 
 
 def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
-    """The tested model if it is on a server: of the options ``model`` and ``model_args``; of a pair
-    the writer.
+    """The tested model, or the writer of a pair, if it is on a server.
 
     Raises:
         SettingWrong: The arguments of a pair are wrong.
@@ -118,10 +133,7 @@ def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
 
 @contextmanager
 def running(evaluation: RunningEvaluation) -> Iterator[None]:
-    """Begin an evaluation: nothing of the one before is left, and nothing is left of it at the end.
-
-    The samples that wait for a judge are those of its session.
-    """
+    """Run an evaluation with no state of an earlier one, and leave none."""
     forget_last_run()
     before = _RUNNING.set(evaluation)
     try:
@@ -131,8 +143,8 @@ def running(evaluation: RunningEvaluation) -> Iterator[None]:
         _RUNNING.reset(before)
 
 
-def log_judge_usage(outcome: Outcome) -> None:
-    """Enter the tokens of a reply into the runner's ledger as ``judge``, unless it was cached."""
+def _log_judge_usage(outcome: Outcome) -> None:
+    """Log the tokens of a reply as the runner's usage of ``judge``, unless it was cached."""
     from lmms_eval.models.model_utils.usage_metrics import log_usage
 
     if isinstance(outcome, JudgeReply) and not outcome.cached:

@@ -1,4 +1,4 @@
-"""The calls of the tested model: one task a batch, null replies named, a call after the last."""
+"""Changes to how the runner calls the tested model, and to what the model replies."""
 
 from __future__ import annotations
 
@@ -19,15 +19,11 @@ def one_task_per_call(model: Any, *, has_ours: bool) -> Iterator[None]:  # noqa:
     """Split each call of a model's ``generate_until`` by task, if one of the tasks is ours.
 
     The runner passes the requests of all tasks in one call. Most of its Hugging Face models batch
-    those with equal ``generation_kwargs`` and read every image of a batch from the task of its
+    requests with equal ``generation_kwargs`` and read every image of a batch from the task of its
     first request (``task = task[0]``, ``models/simple/qwen2_5_vl.py:200``, or
     ``doc_to_messages[0]``, ``models/chat/huggingface.py:208``): a sample gets an image of another
-    task. With a batch size of 1 the calls stay as they are, and those of a model that splits them
-    itself (`interleaved`, whose writer must have written for all tasks before anything is drawn).
-
-    Args:
-        model: The tested model, whose method is replaced until the context ends.
-        has_ours: Whether a task of this evaluation is ours.
+    task. A batch size of 1 needs no split, nor does a model that splits the calls itself
+    (`interleaved`, whose writer writes for all tasks before anything is drawn).
     """
     is_split = getattr(type(model), "splits_by_task", False)
     if not has_ours or is_split or getattr(model, "batch_size", None) in (1, "1"):
@@ -48,16 +44,16 @@ def one_task_per_call(model: Any, *, has_ours: bool) -> Iterator[None]:  # noqa:
 
 
 def name_null_replies(tasks: Iterable[Any]) -> None:
-    """Put a text in place of null replies, which the runner scores as empty answers
-    (``api/task.py:1589``); for tasks of ours, where they are no answer.
+    """Put `NO_REPLY` in place of null replies to our tasks, which the runner would score as empty
+    answers (``api/task.py:1589``).
     """
     for request in (request for task in tasks for request in task.instances):
         request.resps[:] = [NO_REPLY if reply is None else reply for reply in request.resps]
 
 
 def mark_instructed(tasks: Iterable[Any]) -> None:
-    """Name the words in the answers to tasks of ours whose file asks for pictures (``instruct:
-    true`` in ``lmms_eval_specific_kwargs``), so that every number made of them does.
+    """Name the protocol in answers to our tasks whose file asks for pictures (``instruct: true`` in
+    ``lmms_eval_specific_kwargs``), so that it is named with every score of them.
     """
     facts = DrawingFacts(signature=INSTRUCT.signature)
 
@@ -76,14 +72,9 @@ def called_after_generation(
     model: Any,  # noqa: ANN401 - the runner's
     functions: Sequence[Callable[[], None]],
 ) -> Iterator[None]:
-    """Call functions when the runner cleans the model, once, in every process of a run.
+    """Call functions before the runner cleans the model, once in every process of a run.
 
-    That is after all tasks have been generated and before any of them is scored
-    (``evaluator.py:1249``).
-
-    Args:
-        model: The tested model, whose method is replaced until the context ends.
-        functions: Called in their order, before the model is cleaned.
+    Then all tasks have been generated, and none has been scored (``evaluator.py:1249``).
     """
     clean = model.clean
 

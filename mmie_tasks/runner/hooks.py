@@ -1,13 +1,12 @@
-"""What the package does to a run of lmms-eval: check data and judge early, sign the results.
+"""Wraps functions of lmms-eval to check data and judges early, judge, and sign the results.
 
-`mmie_tasks.runner.registration` installs two hooks. `wrap_task_loader` is applied to the methods
-that load tasks when the runner imports ``lmms_eval.tasks``: it prepares each loaded task that
-belongs to a benchmark, which is known through its `Benchmark` object only. `wrap_evaluator` is
-called when the runner builds its index of tasks, and wraps four functions. ``simple_evaluate``
-begins an evaluation, and checks its judges before a model is loaded. ``evaluate`` notes the tested
-model and which tasks are ours, keeps tasks apart in the model's batches, holds the session of the
-judges, and signs the results. The metrics of a task are summarised, and their standard errors
-corrected.
+`mmie_tasks.runner.registration` installs two hooks. `wrap_task_loader` wraps the methods that load
+tasks when the runner imports ``lmms_eval.tasks``: it prepares each loaded task of a benchmark.
+`wrap_evaluator` is called when the runner builds its index of tasks, and wraps four functions:
+``simple_evaluate`` begins an evaluation, and checks its judges before a model is loaded;
+``evaluate`` notes the tested model and our tasks, keeps tasks apart in the model's batches, holds
+the session of the judges, and signs the results; the other two summarise the metrics of a task, and
+correct their standard errors.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _WRAPPED = "_mmie_tasks_wrapped"
 
 
 def wrap_once(owner: object, name: str, wrap: Callable[[Method], Method]) -> None:
-    """Replace a function of a class or module by its wrapper, unless that has been done."""
+    """Replace a function of a class or module by its wrapper, unless it is wrapped already."""
     original = getattr(owner, name)
     if not hasattr(original, _WRAPPED):
         wrapper = wrap(original)
@@ -90,8 +89,7 @@ def wrap_evaluator() -> None:
 
     The command line looks up ``simple_evaluate`` after the index of tasks is built
     (``__main__.py:735``), so a wrong API key ends a run in seconds, before a model is loaded. Code
-    that imported the function by name is checked when requests are built. ``simple_evaluate`` calls
-    ``evaluate`` with the loaded model and tasks.
+    that imported the function by name earlier is checked when requests are built.
     """
     evaluator = sys.modules.get("lmms_eval.evaluator")
     output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
@@ -106,9 +104,9 @@ def wrap_evaluator() -> None:
 
 
 def without_errors_of_nan(calculate: Method) -> Method:
-    """Wrap the calculation of standard errors so that no mean of ours without a value has one.
+    """Wrap the calculation of standard errors so that our means without a value have none.
 
-    The runner computes them from all rows with a ``score``, whatever the mean
+    The runner computes them from all rows with a ``score``, whatever the mean is
     (``evaluator_utils.py``).
     """
 
@@ -127,7 +125,7 @@ def without_errors_of_nan(calculate: Method) -> Method:
 
 
 def _summarise(aggregate: Method) -> Method:
-    """Wrap ``TaskOutput.calculate_aggregate_metric``, so that each task of ours is summarised."""
+    """Wrap ``TaskOutput.calculate_aggregate_metric`` so that it summarises our tasks."""
 
     @functools.wraps(aggregate)
     def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
@@ -147,9 +145,7 @@ def _summarise(aggregate: Method) -> Method:
 
 
 def _prepare_model(evaluate: Method) -> Method:
-    """Wrap ``evaluate``: the model is recorded, no batch mixes tasks, and the results get the
-    details of our tasks. A function with other parameters is left alone.
-    """
+    """Wrap ``evaluate``, unless it has other parameters than expected."""
     signature = inspect.signature(evaluate)
     if not signature.parameters.keys() >= {"lm", "task_dict"}:
         return evaluate
@@ -186,9 +182,7 @@ def _prepare_model(evaluate: Method) -> Method:
 
 @contextmanager
 def _begun(options: Mapping[str, Any]) -> Iterator[RunningEvaluation]:
-    """The evaluation that ``simple_evaluate`` has begun; a new one if ``evaluate`` is called
-    directly.
-    """
+    """The evaluation of ``simple_evaluate``, or a new one if ``evaluate`` is called directly."""
     if (evaluation := running_evaluation()) is not None:
         yield evaluation
         return
@@ -202,7 +196,7 @@ def _begun(options: Mapping[str, Any]) -> Iterator[RunningEvaluation]:
 def _judging(
     evaluation: RunningEvaluation, model: object, tasks: Sequence[Task], *, is_command: bool
 ) -> Iterator[None]:
-    """Judge in the session of a run; outputs are saved when the model has answered everything."""
+    """Judge in the run's session; answers are saved when the model has given all of them."""
     ours = evaluation.benchmarks
     if not ours:
         yield
@@ -258,7 +252,7 @@ def _check_first(evaluate: Method) -> Method:
 
 
 def _complete(results: dict[str, Any], evaluation: RunningEvaluation) -> None:
-    """Warn that the runner did not call ``evaluate``, and sign its results."""
+    """Warn that the runner did not call ``evaluate``, and sign the results."""
     names = ", ".join(evaluation.loaded)
     logger.warning(
         f"mmie-tasks: this version of lmms-eval is not supported: it did not call "

@@ -1,9 +1,9 @@
 """``--model interleaved``: a model of lmms-eval writes the answers, a text-to-image model draws
 their pictures.
 
-The writer is made and called as the runner does it. It gets the question with the words of a
-protocol after it; then it is freed, and the drawer draws what its texts ask for. Requests of tasks
-without pictures go to the writer as they are. What the paper of MMIE did was never released: this
+The writer is created and called as by the runner. It gets the question, followed by the words of a
+protocol; then it is freed, and the drawer draws the pictures of its texts. Requests of tasks
+without pictures go to the writer unchanged. The pipeline of MMIE's paper was never released: this
 is a reconstruction, and every answer says so.
 """
 
@@ -44,26 +44,17 @@ from mmie_tasks.runner.run_texts import RunTexts, WrittenText
 
 
 class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
-    """A writer and a drawer as one model.
-
-    Args:
-        batch_size: For the writer, like the next two.
-        max_batch_size: For the writer.
-        device: For the writer.
-        arguments: See `PairArguments`: ``lvlm``, ``t2i``, ``protocol``, ``pictures``.
-
-    Attributes:
-        pair: See `ModelPair`.
+    """A writer and a drawer as one model: see `ModelPair`, and `PairArguments` for its arguments.
 
     Raises:
-        SystemExit: An argument is wrong, or the drawer cannot be used. The runner ends every other
-            exception with status 0 (``__main__.py``, ``cli_evaluate``).
+        SystemExit: An argument is wrong, or the drawer cannot be used. The runner exits with status
+            0 on every other exception (``__main__.py``, ``cli_evaluate``).
     """
 
     is_simple = False
     force_simple = False
     splits_by_task = True
-    """The writer's calls hold one task each: see `mmie_tasks.runner.generation`."""
+    """Each call of the writer has one task: see `one_task_per_call`."""
 
     @classmethod
     def create_from_arg_string(
@@ -71,7 +62,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         arg_string: str | Mapping[str, object],
         additional_config: Mapping[str, object] | None = None,
     ) -> Interleaved:
-        """As the runner makes models; the arguments may be a map, too."""
+        """Create the model as the runner does; the arguments may also be a map."""
         try:
             arguments = split_arguments(arg_string)
         except SettingWrong as error:
@@ -114,8 +105,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         self._rank, self._world_size = self._writer.model.rank, self._writer.model.world_size
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the writer's
-        """What the runner asks of a model beside its answers: accelerator, device, tokenizer, chat
-        template. A writer that was freed has them still.
+        """The runner asks for accelerator, device, tokenizer and chat template. The writer has them
+        even after it was freed.
         """
         if name.startswith("__") or "_writer" not in vars(self):
             raise AttributeError(name)
@@ -129,8 +120,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     def generate_until(self, requests: Sequence[Instance]) -> list[object]:
         """Write all answers, free the writer, draw all pictures.
 
-        Raises:
-            SystemExit: Not one of the pictures could be drawn, for a reason that can be mended.
+        Ends the process if no picture could be drawn, for a reason that the user can remove.
         """
         samples = [asked_sample(request, self.task_dict) for request in requests]
         is_drawn = self._drawer is not None and any(samples)
@@ -151,15 +141,15 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         return outputs
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[object]:
-        """As the writer: tasks of several rounds have no pictures in answers."""
+        """Call the writer: tasks of several rounds have no pictures in answers."""
         return list(self._live_writer().generate_until_multi_round(requests))
 
     def loglikelihood(self, requests: Sequence[Instance]) -> list[object]:
-        """As the writer."""
+        """Call the writer."""
         return list(self._live_writer().loglikelihood(requests))
 
     def generate_visual_cot(self, requests: Sequence[Instance]) -> list[object]:
-        """As the writer."""
+        """Call the writer."""
         return list(self._live_writer().generate_visual_cot(requests))
 
     def clean(self) -> None:
@@ -169,7 +159,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             self._drawer.close()
 
     def _live_writer(self) -> lmms:
-        """The writer's model, as this process of the run: the runner may have changed which."""
+        """The writer's model, with this process's rank, which the runner may have changed."""
         self._writer.rank, self._writer.world_size = self.rank, self.world_size
         return self._writer.live_model()
 
@@ -179,7 +169,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         samples: Sequence[AskedSample | None],
         texts: RunTexts | None,
     ) -> list[object]:
-        """The writer's outputs; with files of texts, those are read and the others saved."""
+        """The writer's outputs; with `texts`, saved ones are read and new ones saved."""
         self._writer.rank, self._writer.world_size = self.rank, self.world_size
         outputs = {i: text.output for i, text in texts.read().items()} if texts else {}
         missing = [i for i in range(len(requests)) if i not in outputs]
@@ -191,11 +181,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         return [outputs[i] for i in range(len(requests))]
 
     def _draw(self, drafts: Iterable[Draft]) -> Outcomes:
-        """The outcome of every picture; the writer is freed first.
-
-        Raises:
-            SystemExit: Not one picture could be drawn, for a reason that can be mended.
-        """
+        """Free the writer and draw all pictures; returns their outcomes."""
         requests = [picture for draft in drafts for picture in draft.pictures]
         if self._drawer is None or not requests:
             return {}

@@ -1,4 +1,4 @@
-"""Ctrl-C in a run from the command line: one line, status 130, and no waiting for judges."""
+"""Ends a run of the command line on Ctrl-C: one line, status 130, and no waiting for judges."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from mmie_tasks.core.settings import is_first_process
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.runner.answer_files import RunOutput
 
-STATUS = 130
-"""The exit status of a process that Ctrl-C has ended: 128 and the number of the signal."""
+_STATUS = 130
+"""Exit status after Ctrl-C: 128 plus the number of the signal."""
 
-_GRACE_S = 1.5  # for requests to be cancelled and files closed; then the process ends at once
+_GRACE_S = 1.5  # to cancel requests and close files before the process is ended
 
 
-class JudgingStopped(KeyboardInterrupt):
-    """Ctrl-C while answers are judged; the user has been told how to go on."""
+class _JudgingStopped(KeyboardInterrupt):
+    """Ctrl-C while answers are judged; the way to resume has been printed."""
 
 
 @contextmanager
 def exits_on_ctrl_c() -> Iterator[None]:
-    """Turn a KeyboardInterrupt into the end of the process: a traceback would show our frames."""
+    """End the process on a KeyboardInterrupt, without a traceback."""
     try:
         yield
     except KeyboardInterrupt as error:
-        if not isinstance(error, JudgingStopped):
+        if not isinstance(error, _JudgingStopped):
             _print("Stopped by Ctrl-C.")
-        raise SystemExit(STATUS) from None
+        raise SystemExit(_STATUS) from None
 
 
 @contextmanager
@@ -44,12 +44,8 @@ def judging_stops_on_ctrl_c(
     """Yield a function; once it is called, Ctrl-C ends the process within two seconds.
 
     A second Ctrl-C ends it at once. Threads that wait for a judge cannot be interrupted, and Python
-    waits for them when it ends. So the judges are told to stop, and a process that is still there
-    after `_GRACE_S` is ended. Outside the main thread, where no signal arrives, nothing changes.
-
-    Args:
-        session: The judges, and what they are judging.
-        output: Where the model's answers are saved.
+    waits for them at its end. So the judges are told to stop, and the process is ended after
+    `_GRACE_S`. Outside the main thread, which no signal reaches, nothing changes.
     """
     stop = functools.partial(_stop, session, output)
     before = signal.getsignal(signal.SIGINT)
@@ -77,7 +73,7 @@ def _stop(
     if output.resume_hint:
         next_step = f"To go on: the same command with {output.resume_hint}"
     _print(f"mmie-tasks: stopped; {stored}. {next_step}")
-    raise JudgingStopped
+    raise _JudgingStopped
 
 
 def _print(line: str) -> None:
@@ -86,4 +82,4 @@ def _print(line: str) -> None:
 
 
 def _end(*_signal: object) -> NoReturn:
-    os._exit(STATUS)
+    os._exit(_STATUS)

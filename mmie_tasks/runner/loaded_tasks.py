@@ -1,4 +1,4 @@
-"""Which of the runner's tasks are ours, and their benchmarks."""
+"""Tells which of the runner's tasks are ours, and their benchmarks."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_mod
 from mmie_tasks.core.errors import SettingWrong
 
 Task: TypeAlias = Any  # the runner's task object; the runner is untyped
-Method: TypeAlias = Callable[..., Any]  # of an object of the runner
+Method: TypeAlias = Callable[..., Any]  # a method of the runner's
 
 BENCHMARKS: WeakKeyDictionary[object, Benchmark] = WeakKeyDictionary()
-"""The loaded tasks that are ours, to their benchmarks.
+"""Our loaded tasks, to their benchmarks.
 
-Of this process, because the first ``simple_evaluate`` that is called from Python calls
-``load_task_or_group`` and, for ``predict_only``, ``override_metric``, which takes a function from
-the task (``api/task.py:740``), before ``evaluate``, the first call of it that is wrapped.
+It is a global of this process, because the first ``simple_evaluate`` that is called from Python is
+not wrapped yet, and loads tasks and, for ``predict_only``, takes functions from them
+(``override_metric``, ``api/task.py:740``) before it calls ``evaluate``, which is wrapped.
 """
 
 
 def leaf_tasks(loaded: Mapping[Any, Any]) -> dict[str, Task]:
-    """Name to task object in what the runner loaded: groups are nested mappings."""
+    """Name to task object in the runner's loaded tasks, in which groups are nested mappings."""
     tasks: dict[str, Task] = {}
     for name, entry in loaded.items():
         if isinstance(entry, Mapping):
@@ -38,10 +38,10 @@ def leaf_tasks(loaded: Mapping[Any, Any]) -> dict[str, Task]:
 def benchmark_of(task: Task) -> Benchmark | None:
     """The benchmark whose package defines the task's functions; None for other tasks.
 
-    ``--predict_only`` clears the functions later, so this is called when the task is loaded.
+    Call it when the task is loaded: ``--predict_only`` clears the functions later.
 
     Raises:
-        SettingWrong: The benchmark is registered and cannot be loaded.
+        SettingWrong: The benchmark is registered but cannot be loaded.
     """
     config = getattr(task, "config", None)
     for key in ("process_docs", "process_results"):
@@ -55,9 +55,7 @@ def benchmark_of(task: Task) -> Benchmark | None:
 
 
 def loaded_benchmark(task: object) -> Benchmark | None:
-    """The benchmark of a task that has been loaded, also after ``--predict_only``; None for other
-    objects.
-    """
+    """The benchmark of a loaded task, also after ``--predict_only``; None for other objects."""
     return BENCHMARKS.get(task)
 
 
@@ -74,11 +72,9 @@ def is_predict_only(task: Task) -> bool:
 def benchmarks_of_tasks(
     tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[BenchmarkEntry]:
-    """The benchmarks whose folders hold the files of some tasks, groups and tags.
+    """The benchmarks whose folders contain the files of tasks, groups and tags, given by name.
 
-    Args:
-        tasks: Names as on the command line; other values are skipped.
-        index: The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``.
+    The runner's index has the ``type``, ``task`` and ``yaml_path`` of each name.
     """
     for task in tasks:
         indexed = index.get(task, {}) if isinstance(task, str) else {}

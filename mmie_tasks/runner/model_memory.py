@@ -1,9 +1,9 @@
-"""Freeing the memory of a tested model, so that a judge in the same process can use the device.
+"""Frees the memory of a tested model, so that a judge in the same process can use the device.
 
 The runner's own cleaning (lmms-eval 0.7.3, ``api/model.py:164-174``) deletes attributes that are
-modules. It leaves a model in memory wherever something else refers to it: the engine in ``client``
-(vLLM, SGLang), the ``inferencer`` of Bagel, the ``pipeline`` of diffusers, a list of workers.
-`free_model` deletes those attributes too, by their names, and the log says what stays.
+modules. A model stays in memory if something else refers to it: the engine in ``client`` (vLLM,
+SGLang), the ``inferencer`` of Bagel, the ``pipeline`` of diffusers, a list of workers. `free_model`
+deletes these attributes, too, by their names, and the log says what stays.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ MODEL_ATTRIBUTES: Mapping[str, str] = {
     "vision_tower": "simple/video_chatgpt.py:61",
     "vq_model": "simple/mmada.py:193, simple/illume_plus.py:558",
 }
-"""Names under which models of lmms-eval 0.7.3 hold what they run, and where: file and line below
+"""Attributes with weights in models of lmms-eval 0.7.3, to file and line below
 ``lmms_eval/models``. Engines are found by their packages: `_ENGINE_PACKAGES`.
 """
 
-# In ``client`` (simple/vllm.py:235, chat/sglang.py:133), ``generator`` (chat/fastvideo.py:274) and
-# ``omni`` (chat/aero_realtime_vllm.py:401). Under these names, others have clients of a server.
+# They are in ``client`` (simple/vllm.py:235, chat/sglang.py:133), ``generator``
+# (chat/fastvideo.py:274) and ``omni`` (chat/aero_realtime_vllm.py:401), where other models have
+# clients of a server.
 _ENGINE_PACKAGES = ("vllm", "vllm_omni", "sglang", "fastvideo")
 _GIB = 2**30
 _WARN_ABOVE_GIB = 0.1
@@ -53,11 +54,9 @@ _WARN_ABOVE_GIB = 0.1
 
 @runtime_checkable
 class ModelPair(Protocol):
-    """A model that `interleaved` makes of a writer and a drawer.
+    """A model made of a writer and a drawer, with their names: see `PairArguments.pair`.
 
-    Attributes:
-        pair: The name of both; see `PairArguments.pair`.
-        writer: The writer's model at the moment: it is freed for drawing, and made again.
+    `writer` is the current model, since it is freed for drawing and created again.
     """
 
     pair: str
@@ -68,12 +67,7 @@ class ModelPair(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreedModel:
-    """The result of `free_model`.
-
-    Attributes:
-        freed: Attributes that were deleted.
-        sentences: The result for a log; none if nothing was deleted.
-    """
+    """The names of the deleted attributes, and sentences for a log; empty if none were deleted."""
 
     freed: tuple[str, ...]
     sentences: tuple[str, ...]
@@ -82,18 +76,11 @@ class FreedModel:
 def free_tested_models(
     models: Iterable[object], environment: Mapping[str, str] | None = None
 ) -> str:
-    """Free the models that an evaluation tests, and the writers of those that are pairs; log the
-    result.
+    """Free tested models and the writers of pairs, and return the text that is logged.
 
-    To be called after the runner's ``lm.clean()``, just before a judge loads its own weights.
-    Memory of a GPU that stays allocated is a warning, with its size in GiB. Raises nothing.
-
-    Args:
-        models: Each an ``lmms`` of lmms-eval.
-        environment: ``MMIE_TASKS_FREE=0`` leaves the models alone. By default, the process's.
-
-    Returns:
-        The logged text.
+    Call it after the runner's ``lm.clean()``, just before a judge loads its weights. The text is a
+    warning if GPU memory stays allocated. ``MMIE_TASKS_FREE=0`` leaves the models alone. Never
+    raises.
     """
     if (os.environ if environment is None else environment).get(SWITCH) == "0":
         sentences = [f"The tested model is not freed (`{SWITCH}=0`)."]
@@ -108,14 +95,10 @@ def free_tested_models(
 
 
 def free_model(model: object) -> FreedModel:
-    """Delete the attributes of a model object that hold weights, and return the memory.
+    """Delete the attributes of an ``lmms`` that hold weights, and free the memory.
 
     These are the names in `MODEL_ATTRIBUTES`, and inference engines, which are shut down first. The
-    model object stays usable for what the runner reads of it after generation
-    (``evaluator.py:1249``): rank, world size, accelerator.
-
-    Args:
-        model: An ``lmms`` of lmms-eval.
+    runner can still read rank, world size and accelerator after generation (``evaluator.py:1249``).
     """
     gc.unfreeze()  # vLLM freezes all objects, and frozen reference cycles are not collected
     name_of_model, attributes = type(model).__name__, vars(model)
@@ -129,7 +112,7 @@ def free_model(model: object) -> FreedModel:
         if is_engine and (error := _shut_down(value)):
             sentences.append(f"`{name}`: its shutdown failed ({error}).")
         freed[name] = lambda: None
-        with suppress(TypeError):  # of a type without weak references
+        with suppress(TypeError):  # a type without weak references
             freed[name] = weakref.ref(value)
         del attributes[name], value
     gc.collect()
@@ -145,8 +128,8 @@ def free_model(model: object) -> FreedModel:
 
 
 def _shut_down(engine: object) -> str:
-    """Shut down an engine, by its own method or, of vLLM's ``LLM``, that of its core; returns why
-    that failed.
+    """Shut down an engine by its own method or that of its core (vLLM's ``LLM``); returns why it
+    failed.
     """
     core = getattr(getattr(engine, "llm_engine", None), "engine_core", None)
     shutdown = getattr(engine, "shutdown", None) or getattr(core, "shutdown", None)

@@ -1,4 +1,4 @@
-"""Answers of a pair: made of the writer's texts and of the pictures that are drawn for them."""
+"""Puts a pair's answers together from the writer's texts and their drawn pictures."""
 
 from __future__ import annotations
 
@@ -24,17 +24,15 @@ from mmie_tasks.runner.pair_writer import AskedSample
 from mmie_tasks.runner.run_texts import WrittenText
 
 Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
-"""The file of each picture, or why it could not be drawn."""
+"""The file of each picture, or its error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A writer's answer, before its pictures are drawn.
+    """A writer's answer before its pictures are drawn, one for each prompt.
 
-    Attributes:
-        whole: As it was written.
-        written: As the protocol reads it; None if it stays as it is.
-        pictures: One for each prompt, in order.
+    `whole` is the output, and `written` the output as the protocol reads it; None if the output
+    stays unchanged.
     """
 
     whole: WrittenText
@@ -51,7 +49,7 @@ def draft_of(output: object, sample: AskedSample) -> Draft:
     written = read_steps(stripped.text, sample.limit)
     segments = parse_answer([whole.text]).segments
     if not written.prompts and any(segment.image for segment in segments):
-        return Draft(whole=whole)  # with pictures of the writer's own
+        return Draft(whole=whole)  # the writer has drawn itself
     if stripped.removed:
         written = replace(written, unused={**written.unused, "thinking": 1})
     pictures = tuple(
@@ -62,7 +60,7 @@ def draft_of(output: object, sample: AskedSample) -> Draft:
 
 
 def _seed(sample_id: str, number: int) -> int:
-    """The seed of a picture, 0 to 2**31 - 1, by its sample and its number in the answer."""
+    """The seed of a picture, 0 to 2**31 - 1, from its sample and its number in the answer."""
     digest = hashlib.sha256(f"{sample_id}\n{number}".encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:4], "big") >> 1
 
@@ -77,8 +75,8 @@ def facts_of(draft: Draft, outcomes: Outcomes, signature: str) -> DrawingFacts:
 
 
 def answer_of(draft: Draft, outcomes: Outcomes, facts: DrawingFacts) -> object:
-    """What the runner gets: the answer as the JSON of `mmie_tasks.answers.drawn`, with the writer's
-    tokens. Pictures that could not be drawn are left out.
+    """The answer for the runner: JSON of `mmie_tasks.answers.drawn`, with the writer's tokens and
+    without pictures that could not be drawn.
     """
     if draft.written is None:
         text = write_undrawn_answer(draft.whole.text, facts)
@@ -94,7 +92,7 @@ def answer_of(draft: Draft, outcomes: Outcomes, facts: DrawingFacts) -> object:
 
 
 def log_answers(all_facts: Sequence[DrawingFacts], outcomes: Outcomes) -> None:
-    """Log one line about all answers of this process, and a reason of each kind of failure."""
+    """Log one line about all answers of this process, and one error of each kind."""
     drawn = sum(facts.drawn for facts in all_facts)
     failed, unused = Counter[str](), Counter[str]()
     for facts in all_facts:

@@ -1,7 +1,5 @@
-"""The arguments of ``--model interleaved``: the text of ``--model_args``, or the map of a file for
-``--config``.
-
-People write these lines in many ways; each is read, or its error says what is meant.
+"""Parses the arguments of ``--model interleaved``: the text of ``--model_args``, or a map in a file
+for ``--config``. People write them in many ways; each is read, or the error says what is meant.
 """
 
 from __future__ import annotations
@@ -41,8 +39,7 @@ _COMPUTED: Mapping[str, str] = {
     **dict.fromkeys(("messages", "n", "stream", "response_format"), "leave it out"),
 }
 """Fields of a request that lmms-eval's chat clients set or rely on, to what sets them."""
-_SEMICOLON = re.compile(";")
-_TEXT_CLIENTS = ("gemini", "litellm")  # drop the pictures of a reply (``chat/gemini.py:183``)
+_TEXT_CLIENTS = ("gemini", "litellm")  # they drop pictures in replies (``chat/gemini.py:183``)
 _WRITER, _DRAWER = "lvlm", "t2i"
 _NAMES = {
     "lvlm": _WRITER,
@@ -54,27 +51,26 @@ _NAMES = {
 }
 _BETWEEN = re.compile(rf"[,;]\s*(?=(?:{'|'.join(_NAMES)})\s*=)", re.IGNORECASE)
 _COMPONENT = re.compile(r"([^\s,;:=]+)\s*[:;,]?(.*)", re.DOTALL)
-_ALIKE, _ALIKE_IF_MISSING = 0.7, 0.6  # no argument of a model of lmms-eval 0.7.3 is as near
+_ALIKE, _ALIKE_IF_MISSING = 0.7, 0.6  # above any argument of a model of lmms-eval 0.7.3
 _IN_PAIR = (
     *("size", "max_side_px", "quality", "steps", "guidance", "negative_prompt"),
     *("revision", "variant", "dtype"),
 )
-"""Options of drawers that are in a pair's name: another value draws another picture."""
+"""Options of drawers that change a picture, and are in a pair's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairArguments:
-    """The arguments, checked.
+    """The checked arguments.
 
     Attributes:
         writer: Name of the writer in lmms-eval.
-        writer_arguments: Its ``model_args``.
-        added: ``reasoning_effort`` and ``extra_body`` of a chat client, which lmms-eval has not;
-            the second as `read_extra_body` returns it.
+        writer_arguments: The writer's ``model_args``.
+        added: ``reasoning_effort`` and ``extra_body`` of a chat client, which lmms-eval does not
+            know; ``extra_body`` as `read_extra_body` returns it.
         drawer: For `interleaved.registry.open_drawer`; None if the writer draws itself.
-        modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty
-            to say nothing.
-        words: The protocol whose words the writer gets; None if it gets the bare question.
+        modalities: ``("image", "text")`` in requests to a writer that draws itself; may be empty.
+        words: The protocol whose words follow the question, if any.
         pictures: Folder of the pictures.
     """
 
@@ -88,8 +84,8 @@ class PairArguments:
 
     @property
     def pair(self) -> str:
-        """The name of writer and drawer, for folders and tables: ``gpt-4o + sdxl``, with what else
-        tells runs apart: ``gpt-4o + sdxl (steps=4)``.
+        """The name for folders and tables, with the options that tell runs apart:
+        ``gpt-4o + sdxl (steps=4)``.
         """
         names = [short_model_name(self.writer, self.writer_arguments)]
         details = [INSTRUCT.name] if self.words is INSTRUCT else []
@@ -104,7 +100,7 @@ class PairArguments:
 
     @property
     def added_names(self) -> list[str]:
-        """What `added` says in names and signatures: the effort, and the hash of the body."""
+        """The arguments of `added` in names and signatures; the body as a hash."""
         effort, body = self.added.get("reasoning_effort"), self.added.get("extra_body")
         digest = hashlib.sha256(body.encode()).hexdigest()[:8] if body else None
         values = {"reasoning_effort": effort, "extra_body": digest}
@@ -121,13 +117,13 @@ class PairArguments:
 
 
 def split_arguments(model_args: str | Mapping[str, object] | None) -> dict[str, object]:
-    """The arguments by name, of which ``writer`` and ``drawer`` are ``lvlm`` and ``t2i``.
+    """The arguments by name; ``writer`` and ``drawer`` are other names of ``lvlm`` and ``t2i``.
 
-    In a text, what follows ``lvlm=`` or ``t2i=`` up to the next name belongs to it, so commas and
-    semicolons are alike.
+    In a text, the value of ``lvlm=`` or ``t2i=`` goes on to the next of these names, so commas and
+    semicolons mean the same.
 
     Raises:
-        SettingWrong: An argument has no name, or stands there twice.
+        SettingWrong: An argument is given twice.
 
     >>> split_arguments("lvlm=openai:model=a,timeout=9;drawer=self")
     {'lvlm': 'openai:model=a,timeout=9', 't2i': 'self'}
@@ -150,7 +146,7 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
     """Check the arguments, named as by `split_arguments`; values are texts or maps.
 
     Raises:
-        SettingWrong: One is unknown or missing, or has no valid value.
+        SettingWrong: An argument is unknown or missing, or has an invalid value.
     """
     if unknown := [name for name in arguments if name not in _NAMES.values()]:
         meant = _meant(unknown[:1], _NAMES, _ALIKE_IF_MISSING)
@@ -202,9 +198,7 @@ class _Component:
 
 
 def _component(value: object, argument: str) -> _Component | None:
-    """A component from ``NAME:k=v;k=v``, or from a map whose ``name`` is its name; None without
-    one.
-    """
+    """A component from ``NAME:k=v;k=v``, or from a map with ``name``; None without a value."""
     if isinstance(value, Mapping):
         options = {str(key): option for key, option in value.items()}
         if (name := options.pop("name", None)) is None:
@@ -214,23 +208,23 @@ def _component(value: object, argument: str) -> _Component | None:
     match = _COMPONENT.fullmatch(str(value or "").strip())
     if match is None:
         return None
-    name, rest = match[1], ",".join(split_options(match[2], _SEMICOLON)).strip(" ,")
+    name, rest = match[1], ",".join(split_options(match[2], re.compile(";"))).strip(" ,")
     if argument == _DRAWER:
         options = dict(parse_choice(f"{name}:{rest}", "`t2i`", "drawer").options)
         return _Component(name=name, options=options)
     try:
         return _Component(name=name, options=simple_parse_args_string(rest))
-    except ValueError:  # of a part without `=`
+    except ValueError:  # a part without `=`
         first = rest.partition(",")[0]
         key = "pretrained" if "/" in first else "model"
         raise SettingWrong(
-            f"`lvlm={name}:` is followed by `{first}`, which is no `k=v`.",
+            f"`lvlm={name}:` is followed by `{first}`, which is not `k=v`.",
             hint=f"`lvlm={name}:{key}={first}`, as its `--model_args` alone",
         ) from None
 
 
 def _added(writer: _Component) -> dict[str, str]:
-    """The options of `PairArguments.added`; empty texts are their defaults."""
+    """The options of `PairArguments.added`; an empty text is the default."""
     if writer.name not in CHAT_CLIENTS:
         return {}
     names = writer.options.keys() & {"reasoning_effort", "extra_body"}
@@ -246,12 +240,7 @@ def _added(writer: _Component) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OwnDrawing:
-    """The options of ``t2i=self``: how a writer that draws itself is asked.
-
-    Attributes:
-        modalities: What its server is told to reply with, as ``image+text``; empty to say nothing.
-        instruct: Whether it gets the words of `INSTRUCT`.
-    """
+    """The options of ``t2i=self``: modalities such as ``image+text``; the words of `INSTRUCT`."""
 
     modalities: str = ""
     instruct: bool = False
@@ -261,7 +250,7 @@ def _check_writer(name: str, *, draws_itself: bool) -> None:
     names = [known for known in MODEL_REGISTRY_V2.list_model_names() if known != "interleaved"]
     if name not in names:
         raise SettingWrong(
-            f"The writer `{name}` is no model of lmms-eval.", hint=_writer_hint(name, names)
+            f"The writer `{name}` is not a model of lmms-eval.", hint=_writer_hint(name, names)
         )
     if draws_itself and name.startswith(_TEXT_CLIENTS):
         raise SettingWrong(
@@ -283,11 +272,7 @@ def _writer_hint(name: str, names: Iterable[str]) -> str:
 
 
 def check_writer_arguments(model: type, arguments: Iterable[str]) -> None:
-    """Refuse an argument that is nearly one of the writer's class, which would ignore it.
-
-    Raises:
-        SettingWrong: There is one.
-    """
+    """Raise `SettingWrong` for a misspelt argument, which the writer's class would ignore."""
     makers = [vars(base)["__init__"] for base in model.__mro__[:-1] if "__init__" in vars(base)]
     names = {name for maker in makers for name in inspect.signature(maker).parameters}
     for argument in arguments:
@@ -298,7 +283,7 @@ def check_writer_arguments(model: type, arguments: Iterable[str]) -> None:
 
 
 def _drawer_choice(drawer: _Component) -> Choice:
-    """Its options as they are typed in a text, where blanks separate the values of a list."""
+    """The drawer with its options as texts; blanks separate the values of a list."""
     name = drawer.name.lower() if drawer.name.lower() == _SELF else drawer.name
     if name not in (*BUILT_IN, _SELF):
         kind = "diffusers" if "/" in name else "images"
@@ -314,7 +299,7 @@ def _drawer_choice(drawer: _Component) -> Choice:
 
 
 def _meant(given: Iterable[str], names: Iterable[str], cutoff: float) -> str:
-    """The beginning of a hint: which of the names is meant, if one is near."""
+    """The beginning of a hint with the name that is meant, if one is similar."""
     near = (difflib.get_close_matches(name.lower(), names, 1, cutoff) for name in given)
     return next((f"did you mean `{match[0]}=`? " for match in near if match), "")
 

@@ -1,5 +1,5 @@
-"""Checks writer and drawer of ``--model interleaved`` for ``mmie-tasks doctor``, and what a run of
-them asks for: nothing is written or drawn, and nothing large is downloaded.
+"""Checks the pair of ``--model interleaved`` for ``mmie-tasks doctor``, and computes its workload.
+Nothing is written or drawn, and nothing large is downloaded.
 """
 
 from __future__ import annotations
@@ -26,11 +26,9 @@ _TIMEOUT_S = 10.0
 
 
 def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
-    """The findings on a pair: its arguments, the writer, the drawer, and what each task asks for.
+    """The findings on a pair: its arguments, the writer, the drawer, and each task's workload.
 
-    Args:
-        model_args: As after ``--model_args``.
-        tasks: Tasks of ours; MMIE if none is named.
+    The default task is ``mmie``.
     """
     try:
         arguments = parse_pair_arguments(split_arguments(model_args))
@@ -53,11 +51,7 @@ def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
 
 
 def _check_writer(arguments: PairArguments) -> str:
-    """Where the writer is.
-
-    Raises:
-        MmieTasksError: Its server or its files cannot be used.
-    """
+    """Where the writer is; raises `MmieTasksError` if its server or files cannot be used."""
     options = arguments.writer_arguments
     if (access := writer_access(arguments)) is None:
         return _files_of(str(options["pretrained"])) if options.get("pretrained") else ""
@@ -78,7 +72,7 @@ def _files_of(name: str) -> str:
         if isinstance(try_to_load_from_cache(name, "config.json"), str):
             return f"`{name}` is in the Hub's cache"
         model_info(name, timeout=_TIMEOUT_S)
-    except ValueError:  # of a name with more than one slash
+    except ValueError:  # a name with more than one slash
         raise DataMissing(
             f"There is no folder `{name}`.", hint="a folder, or a repository as `owner/name`"
         ) from None
@@ -89,11 +83,7 @@ def _files_of(name: str) -> str:
 
 
 def _describe_task(task: str, words: PictureProtocol | None, price_usd: float | None) -> str:
-    """The words for the first sample with pictures in its answer, and the task's workload.
-
-    Raises:
-        MmieTasksError: The task's data is not here.
-    """
+    """The words for the first sample with pictures in its answer, and the task's workload."""
     entry = entry_of_task(task)
     benchmark = entry.load() if entry else None
     if benchmark is None or not benchmark.has_picture_answers:
@@ -122,7 +112,7 @@ def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
     disable_progress_bars()
     try:
         return get_task_dict([task], TaskManager(model_name="interleaved"), "chat")[task]
-    except SystemExit as error:  # so a task ends a run: see `process_docs` of ours
+    except SystemExit as error:  # our tasks end a run so: see their `process_docs`
         if isinstance(error.__cause__, MmieTasksError):
             raise error.__cause__ from None
         raise DataMissing(
@@ -134,12 +124,10 @@ def _load(task: str) -> Any:  # noqa: ANN401 - the runner's
 def workload(
     docs: Iterable[Mapping[str, Any]], limit_of: Callable[[Any], int], price_usd: float | None
 ) -> str:
-    """What samples ask of a pair: texts, pictures and US dollars for these, in a line.
+    """The number of texts and pictures that samples ask for, and the price, in one line.
 
-    Args:
-        docs: The samples.
-        limit_of: How many pictures of an answer the judge can see.
-        price_usd: Of a picture; 0 if nothing is paid, None if unknown.
+    The judge sees at most `limit_of` a sample's pictures. The price is that of a picture: 0 if it
+    is free, None if unknown.
     """
     limits = list(map(limit_of, docs))
     cost = "price not known"

@@ -1,4 +1,4 @@
-"""The writer of a pair: a model of lmms-eval, its requests with the words of a protocol in them.
+"""The writer of a pair: a model of lmms-eval that gets the words of a protocol with each request.
 
 It is freed for drawing, and created again when it is needed.
 """
@@ -34,14 +34,14 @@ from mmie_tasks.runner.pair_arguments import CHAT_CLIENTS, PairArguments, check_
 _KEY, _URL = "OPENAI_API_KEY", "OPENAI_API_BASE"  # chat clients read them (simple/openai.py:142)
 _TIMEOUT_S = 10.0
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
-_SERVER_PORTION = 64  # the same for a writer behind a server
+_SERVER_PORTION = 64  # the same for a writer on a server
 
 
 def writer_access(arguments: PairArguments) -> Access | None:
-    """The server of a writer that is a chat client; None for another one, or one at Azure.
+    """The server of a writer that is a chat client; None at Azure and for other writers.
 
     Raises:
-        SettingWrong: Its address is none.
+        SettingWrong: The address is invalid.
     """
     options = arguments.writer_arguments
     is_at_azure = str(options.get("azure_openai")).lower() in ("true", "1", "yes")
@@ -65,12 +65,8 @@ def writer_model(arguments: PairArguments) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedSample:
-    """The sample of a request of a task with pictures in answers.
-
-    Attributes:
-        id: For seeds.
-        limit: How many pictures of an answer the judge can see.
-        digest: SHA-256 of its content.
+    """A sample of a task with pictures in answers: its id, the limit on pictures in an answer that
+    the judge can see, and the SHA-256 of its content.
     """
 
     id: str
@@ -79,12 +75,7 @@ class AskedSample:
 
 
 def asked_sample(request: Instance, task_dict: Mapping[str, Any]) -> AskedSample | None:
-    """The sample of a request; None for a task without pictures in answers.
-
-    Args:
-        request: Of the runner.
-        task_dict: The runner's samples: by task, split and number.
-    """
+    """The sample of a request; None for a task without pictures in answers."""
     # The runner's task is the owner of ``doc_to_messages`` or ``doc_to_visual``.
     methods = (argument for argument in request.args if isinstance(argument, MethodType))
     benchmark = next((loaded_benchmark(method.__self__) for method in methods), None)
@@ -101,17 +92,12 @@ def asked_sample(request: Instance, task_dict: Mapping[str, Any]) -> AskedSample
 
 
 class PairWriter:
-    """The writer.
-
-    Args:
-        arguments: Of the pair.
-        runner_options: ``batch_size``, ``max_batch_size`` and ``device``, if the runner has them.
-        force_simple: Whether the writer's simple class is used.
+    """The writer of a pair; its simple class if `force_simple`.
 
     Attributes:
-        model: The model of lmms-eval; freed of its weights after `free`.
-        rank: Which of the run's processes this is.
-        world_size: Number of these processes.
+        model: The model of lmms-eval; without its weights after `free`.
+        rank: Rank of this process in the run.
+        world_size: Number of processes in the run.
         task_dict: The samples by task and split, which the runner fills.
 
     Raises:
@@ -136,8 +122,8 @@ class PairWriter:
         model = model_class(**{**self._runner_options, **arguments.writer_arguments})
         if arguments.drawer is None and not keep_chat_pictures(model, arguments.pictures):
             logger.info(
-                f"interleaved: `{arguments.writer}` is no chat client; its answers are left as "
-                "they are."
+                f"interleaved: `{arguments.writer}` is not a chat client; its answers stay "
+                "unchanged."
             )
         add_to_requests(model, arguments.request_fields)
         return model
@@ -161,7 +147,7 @@ class PairWriter:
 
     @property
     def portion_size(self) -> int:
-        """How many requests it gets at once, if their texts are saved."""
+        """How many requests the writer gets at once if their texts are saved."""
         return _PORTION if chat_completions(self.model) is None else _SERVER_PORTION
 
     def outputs(
@@ -171,10 +157,10 @@ class PairWriter:
         indices: Iterable[int],
         portion_size: int,
     ) -> Iterator[Mapping[int, object]]:
-        """The outputs for some of the requests, by index, in portions of one task.
+        """The outputs for some of the requests, by index, in portions.
 
-        Requests with a sample get the words of `PairArguments.words`. A portion has one task, since
-        most Hugging Face models of lmms-eval read all images of a batch from its first request's.
+        Requests with a sample get the words of `PairArguments.words`. A portion has one task, for
+        the reason in `one_task_per_call`.
         """
         words = self._arguments.words
         for _, of_task in itertools.groupby(indices, lambda i: requests[i].task_name):
@@ -188,7 +174,7 @@ class PairWriter:
 def _instructed(
     requests: Sequence[Instance], samples: Sequence[AskedSample | None], protocol: PictureProtocol
 ) -> list[Instance]:
-    """The requests of one task; those with a sample have the words after the question."""
+    """The requests of one task, with the words after the question if they have a sample."""
     messages: MethodType | None = None  # batching models compare and share it
     instructed = []
     for request, sample in zip(requests, samples, strict=True):

@@ -1,8 +1,8 @@
 """The entry point through which lmms-eval loads this package.
 
 It is in the group ``lmms_eval.models``, the only one that lmms-eval 0.7.3 loads
-(``models/registry_v2.py:139``), whatever way an evaluation is started. If the runner gets a group
-for tasks one day, only the folder ``runner`` changes.
+(``models/registry_v2.py:139``), however an evaluation is started. If lmms-eval adds a group for
+tasks one day, only the folder ``runner`` changes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def manifests() -> list[ModelManifest]:
     """The entry point: install the hooks and return the manifests of our models.
 
-    ``predictions`` is a chat model, so that the runner opens no image for it. ``interleaved`` is
-    what its writer is.
+    ``predictions`` is a chat model, so that the runner opens no image for it. ``interleaved`` has
+    the type of its writer.
     """
     from lmms_eval.models.registry_v2 import ModelManifest
 
@@ -39,7 +39,7 @@ def install_hooks() -> None:
     after_import("lmms_eval.llm_judge.launcher", _add_launchers)
 
 
-# Every start of the runner loads this module, so these import late.
+# Every start of the runner loads this module, so these functions import late.
 def _register_tasks(tasks: ModuleType) -> None:
     from mmie_tasks.runner.registration import register_tasks
 

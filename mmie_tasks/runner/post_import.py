@@ -1,8 +1,8 @@
-"""Calls functions once modules of the runner have been imported.
+"""Calls functions after modules of the runner have been imported.
 
-The runner loads our entry point before it imports the modules that we change, and importing those
-there would add ten seconds to each start of the runner. So a finder on ``sys.meta_path`` watches
-for them, and their loader calls the functions when it has executed the module.
+The runner loads our entry point before it imports the modules that we change, and importing them
+ourselves would add ten seconds to each start. So a finder on ``sys.meta_path`` watches for them,
+and their loader calls the functions after it has executed the module.
 """
 
 from __future__ import annotations
@@ -14,19 +14,15 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TypeAlias
 
-ImportCallback: TypeAlias = Callable[[ModuleType], None]
+_ImportCallback: TypeAlias = Callable[[ModuleType], None]
 
 
-def after_import(name: str, function: ImportCallback) -> None:
-    """Call ``function`` with the module ``name`` after every execution of that module.
+def after_import(name: str, function: _ImportCallback) -> None:
+    """Call ``function`` with the module ``name`` after its import, and after each reload.
 
-    It is called at once if the module is imported already, otherwise after its import, and again
-    after `importlib.reload`. A second registration of the same function has no effect.
-
-    Args:
-        name: Full name of a module in a package; its own import does not lead here
-            (``lmms_eval.tasks`` and ``lmms_eval.llm_judge.launcher`` import no models).
-        function: May be called more than once with the same module.
+    It is called at once if the module is imported already. A second registration of the same
+    function has no effect. The module must not import ``lmms_eval.models``, which loads our entry
+    point.
     """
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
@@ -41,12 +37,12 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Finds the watched modules below the paths of their packages, as the import system does."""
 
     def __init__(self) -> None:
-        self.functions: dict[str, list[ImportCallback]] = {}
+        self.functions: dict[str, list[_ImportCallback]] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of a watched module; None for all other modules."""
+        """The spec of a watched module; None for other modules."""
         if fullname not in self.functions:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -54,7 +50,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             loader, execute = spec.loader, spec.loader.exec_module
 
             def execute_and_notify(module: ModuleType) -> None:
-                del loader.exec_module  # the class's own: the module shows no trace of this one
+                del loader.exec_module  # restores the method of the class
                 execute(module)
                 for function in tuple(self.functions[fullname]):
                     function(module)

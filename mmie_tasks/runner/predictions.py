@@ -1,7 +1,7 @@
 """``--model predictions --model_args path=...``: scores saved answers instead of a model's.
 
-To the runner this is a chat model, whose images ``doc_to_messages`` opens. That is never called
-here, so a run opens no image and needs none.
+To the runner this is a chat model, whose images ``doc_to_messages`` would open. It is never called
+here, so a run needs no images.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PASSED_BY_THE_RUNNER = {"batch_size", "max_batch_size", "device"}
 _ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
 
-class RunnerRequest(Protocol):
+class _RunnerRequest(Protocol):
     """The part of the runner's ``Instance`` that is used here."""
 
     @property
@@ -39,9 +39,7 @@ class RunnerRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _ParsedRequest:
-    """The parts of a request that identify its sample; the task's object is None if the request
-    does not lead to it.
-    """
+    """The parts of a request that identify its sample; the task's object may be unknown (None)."""
 
     task: str
     doc_id: int
@@ -55,12 +53,12 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     Args:
         path: A file or folder of saved answers, or several separated by ``;``. See
             `mmie_tasks.answers.files.SUPPORTED_FILES`.
-        model: The name of the tested model, by which the runner names the folder of the results.
-        others: What the runner passes of its own is ignored; any other argument is an error.
+        model: Name of the tested model, after which the runner names the folder of the results.
+        others: The runner's own arguments are ignored; others are an error.
 
     Raises:
-        SystemExit: Answers or arguments cannot be used. The runner ends every other exception
-            with status 0 (``__main__.py``, ``cli_evaluate``).
+        SystemExit: Answers or arguments cannot be used. The runner exits with status 0 on every
+            other exception (``__main__.py``, ``cli_evaluate``).
     """
 
     is_simple = False
@@ -86,7 +84,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             raise SystemExit(str(error)) from None
         self._matcher = AnswerMatcher(reading.answers)
         answers_path = Path(str(path)).expanduser()
-        if answers_path.exists():  # of several, one could have pictures with the names of another's
+        if answers_path.exists():  # not for several paths, whose pictures may have the same names
             folder = answers_path if answers_path.is_dir() else answers_path.parent
             for benchmark in benchmarks:
                 benchmark.add_answer_folder(folder)
@@ -94,11 +92,11 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             for note in reading.notes:
                 logger.warning("predictions: {}", note)
 
-    def generate_until(self, requests: Sequence[RunnerRequest]) -> list[str | list[str]]:
+    def generate_until(self, requests: Sequence[_RunnerRequest]) -> list[str | list[str]]:
         """Return the saved answer to each request, `MISSING` if there is none.
 
         Raises:
-            SystemExit: Two answers claim one sample, or no sample of a task has an answer.
+            SystemExit: A sample has two answers, or no sample of a task has one.
         """
         parsed = [_parse(request) for request in requests]
         by_task: dict[str, dict[int, _ParsedRequest]] = {}
@@ -112,27 +110,23 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         return [answer if isinstance(answer, str) else list(answer) for answer in answers]
 
     def generate_until_multi_round(
-        self, requests: Sequence[RunnerRequest]
+        self, requests: Sequence[_RunnerRequest]
     ) -> list[str | list[str]]:
-        """As `generate_until`; a saved list of rounds is returned as a list."""
+        """Return saved answers like `generate_until`; rounds are a list."""
         return self.generate_until(requests)
 
-    def loglikelihood(self, requests: Sequence[RunnerRequest]) -> NoReturn:
+    def loglikelihood(self, requests: Sequence[_RunnerRequest]) -> NoReturn:
         """Refuse: saved texts have no likelihoods."""
         raise _unsupported(requests, "requests likelihoods")
 
-    def generate_visual_cot(self, requests: Sequence[RunnerRequest]) -> NoReturn:
+    def generate_visual_cot(self, requests: Sequence[_RunnerRequest]) -> NoReturn:
         """Refuse: the images between the steps were not saved."""
         raise _unsupported(requests, "requests the images between its steps")
 
     def _answers(self, task: str, requests: Sequence[_ParsedRequest]) -> dict[int, Answer]:
         """Match the samples of a task to saved answers, and log one line about it.
 
-        Where several ranks share the samples, one rank may have no answer to any of its own. That
-        is an error only if no rank has any.
-
-        Raises:
-            AnswersUnusable: No sample has an answer, or two answers belong to one sample.
+        A rank may have no answer to any of its samples. That is an error only if no rank has one.
         """
         columns = id_columns(getattr(requests[0].task_object, "eval_docs_no_media", None))
         samples = [
@@ -153,7 +147,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         return {request.doc_id: saved.answer if saved else MISSING for request, saved in matches}
 
 
-def _parse(request: RunnerRequest) -> _ParsedRequest:
+def _parse(request: _RunnerRequest) -> _ParsedRequest:
     match request.args:
         case (str(text), messages, _, int(doc_id), str(task), _) if callable(messages):
             return _ParsedRequest(task, doc_id, text, getattr(messages, "__self__", None))
@@ -171,9 +165,8 @@ def _unsupported(requests: Sequence[object], why: str) -> SystemExit:
 
 
 def id_columns(docs: object) -> list[list[str]]:
-    """The ids of all samples, as texts without repetitions; empty if no column has such.
-
-    A column ``url`` follows: MIA-Bench's own files of answers name samples by it.
+    """The column of unique ids, if there is one, and the column ``url``, by which MIA-Bench's own
+    files of answers name samples.
     """
     columns = {name: _texts(docs, name) for name in (*_ID_COLUMNS, "url")}
     ids = next((columns[name] for name in _ID_COLUMNS if columns[name]), [])
@@ -181,13 +174,13 @@ def id_columns(docs: object) -> list[list[str]]:
 
 
 def id_of(doc: object) -> str | None:
-    """The id of a sample by its row; None if it has no such column."""
+    """The id of a sample; None if it has no column of ids."""
     fields = doc if isinstance(doc, Mapping) else {}
     return next((str(fields[name]) for name in _ID_COLUMNS if name in fields), None)
 
 
 def _texts(docs: object, name: str) -> list[str]:
-    """A column of unique texts or numbers; empty if it is something else."""
+    """A column of unique texts or numbers, as texts; empty for other columns."""
     column: list[object] = []
     if isinstance(docs, Dataset) and name in docs.column_names:
         column = list(docs.select_columns([name])[name])

@@ -3,8 +3,7 @@
 In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two
 of our names are taken: the built-in ``mmie`` is a token F1, and the judge of ``mia_bench`` never
 sees the image. The precedence here is: built-in < benchmarks of other packages < ours < the user's
-own ``--include_path``. Installing another package does not change the meaning of our names: a task
-of it whose name is taken is left out, with a warning.
+own ``--include_path``. A task of another package whose name is ours is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -28,31 +27,27 @@ from mmie_tasks.runner.loaded_tasks import Method
 Index: TypeAlias = dict[str, dict[str, Any]]
 """The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``."""
 
-OVERRIDE = "MMIE_TASKS_OVERRIDE"
+_OVERRIDE = "MMIE_TASKS_OVERRIDE"
 _LOADERS = ("load_task_or_group", "load_config")  # methods of TaskManager
 
 
 def read_override(environment: Mapping[str, str]) -> bool:
-    """Whether our tasks win over built-in ones: ``MMIE_TASKS_OVERRIDE``, 0 or 1, by default 1.
+    """Whether our tasks win over built-in ones: ``MMIE_TASKS_OVERRIDE``, 0 or 1 (default).
 
     Raises:
-        SettingWrong: ``MMIE_TASKS_OVERRIDE`` has another value.
+        SettingWrong: It has another value.
 
     >>> read_override({"MMIE_TASKS_OVERRIDE": "0"})
     False
     """
-    hint = f"`export {OVERRIDE}=0` keeps the runner's own tasks where names clash"
-    return choice_setting(environment, OVERRIDE, "1", "0", hint=hint) == "1"
+    hint = f"`export {_OVERRIDE}=0` keeps the runner's own tasks where names clash"
+    return choice_setting(environment, _OVERRIDE, "1", "0", hint=hint) == "1"
 
 
 def register_tasks(tasks: ModuleType) -> None:
-    """Wrap the methods of the runner that build its index of tasks and load tasks from it.
+    """Wrap the methods that build the runner's index of tasks and load tasks from it, once.
 
-    Does nothing the second time. If the runner's methods are not the expected ones, they are left
-    alone, and a warning names the way to use our tasks without them.
-
-    Args:
-        tasks: The module ``lmms_eval.tasks``.
+    If they are not the expected ones, a warning names another way to use our tasks.
     """
     manager = getattr(tasks, "TaskManager", None)
     build = getattr(manager, "initialize_tasks", None)
@@ -71,7 +66,7 @@ def register_tasks(tasks: ModuleType) -> None:
 
 
 def _wrap_index_builder(initialize_tasks: Method) -> Method:
-    """Add our tasks to the index; the user's own tasks keep their names."""
+    """Wrap the method that builds the index: ours are added, the user's own keep their names."""
     signature = inspect.signature(initialize_tasks)
 
     @functools.wraps(initialize_tasks)
@@ -87,7 +82,7 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
             added: Index = initialize_tasks(manager, include_path=folders, include_defaults=False)
             return added
 
-        # The index lacks a user's task where a built-in has the same name, so it is read again.
+        # The index lacks a user's task with the name of a built-in, so the folder is read again.
         users = index_folder(call.arguments["include_path"])
         try:
             override = read_override(os.environ)
@@ -97,7 +92,7 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
         _add_other_packages(tasks, index_folder)
         if overridden := add_tasks(index, tasks, users, override=override):
             names = ", ".join(overridden)
-            hint = f"{OVERRIDE}=0 keeps the built-in"
+            hint = f"{_OVERRIDE}=0 keeps the built-in"
             _log("INFO", f"{names}: ours instead of the built-in of the same name; {hint}")
         return index
 
@@ -105,12 +100,7 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
 
 
 def _add_other_packages(tasks: Index, index_folder: Callable[[str], Index]) -> None:
-    """Add the tasks of other packages whose names are free; one process warns of the others.
-
-    Args:
-        tasks: Ours; theirs are added.
-        index_folder: Indexes a folder.
-    """
+    """Add the tasks of other packages to ours if their names are free; warn of the others."""
     for entry in entries():
         if entry.is_ours:
             continue
@@ -136,16 +126,9 @@ def _log(level: str, message: str) -> None:
 def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tuple[str, ...]:
     """Add our entries to the runner's index, in place: built-in < ours < the user's.
 
-    Our members are added to a tag that exists.
-
-    Args:
-        index: Built-in and user's entries, as the runner has combined them.
-        ours: Entries of our folder and of other packages.
-        users: Entries of the user's ``--include_path``, also those not in the index.
-        override: Whether our entries replace built-in ones.
-
-    Returns:
-        The names, sorted, under which ours replaces a built-in.
+    Our tasks are added to a tag that exists. `index` has the user's entries only under free names,
+    `users` has all of them. Without `override`, no built-in entry is replaced; the names of the
+    replaced ones are returned, sorted.
 
     >>> index = {"mmie": {"type": "task", "yaml_path": "built-in"}}
     >>> add_tasks(index, {"mmie": {"type": "task", "yaml_path": "ours"}}, {}, override=True)

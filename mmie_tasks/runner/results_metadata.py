@@ -1,4 +1,4 @@
-"""What the runner's results file says of a benchmark: provenance, signature, judges."""
+"""Adds a benchmark's provenance, signature and judges to the runner's results file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from mmie_tasks.runs.saved_results import judge_metadata
 
 
 def add_provenance(task: Task, benchmark: Benchmark) -> None:
-    """Put the benchmark's provenance into the results file, as ``metadata.provenance``.
-
-    The runner saves the task's configuration, and derives the key of its cache of answers from it.
+    """Add ``metadata.provenance`` to the task's configuration, which the runner saves and derives
+    the key of its cache of answers from.
     """
     provenance = signature_text(**benchmark.provenance(task.eval_docs_no_media[0]))
     task.config.metadata = {**(task.config.metadata or {}), "provenance": provenance}
@@ -25,17 +24,12 @@ def add_signatures(
     tasks: Mapping[str, Task],
     benchmarks: Mapping[Task, Benchmark],
 ) -> None:
-    """Put the benchmarks' signatures into the results, as ``metadata.signature``, after judging.
+    """Add ``metadata.signature`` and `judge_metadata` to the results, after judging.
 
-    With them the judges as they were chosen and what computed their replies: see `judge_metadata`.
-    Not earlier: a judge in this process fixes its signature when it starts. The task's own
-    configuration stays as it is: the runner derives the key of its cache of answers from it, which
-    must not change with the judge.
-
-    Args:
-        configs: Name of a task to its configuration in the results.
-        tasks: Name to task.
-        benchmarks: The tasks of these that are ours, to their benchmarks.
+    A judge in this process fixes its signature when it starts, so this cannot be done earlier. The
+    task's own configuration stays unchanged: the runner derives the key of its cache of answers
+    from it, which must not change with the judge. `configs` has a task's configuration in the
+    results.
     """
     for name, task in tasks.items():
         benchmark = benchmarks.get(task)

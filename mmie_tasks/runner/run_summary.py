@@ -1,9 +1,8 @@
-"""What a run ends with: notes in the log, details in the results file, and a block of headlines.
+"""The summary at the end of a run: notes in the log, details in the results file, and headlines.
 
-The runner's table has the rows that people quote. Everything else that is known of a task (counts,
-intervals, parts) is saved in the results file under ``mmie_tasks``, by task;
-``MMIE_TASKS_ROWS=all`` adds it to the table. A run from the command line prints one line per task
-at the very end.
+The runner's table has the rows that people quote. Everything else about a task (counts, intervals,
+parts) is saved in the results file under ``mmie_tasks``; ``MMIE_TASKS_ROWS=all`` adds it to the
+table. A run from the command line prints one line per task at the very end.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from mmie_tasks.runs.run import TaskRun, without_off_scale_points
 KEY = "mmie_tasks"
 """The key of the details in the results file."""
 
-SETTING = "MMIE_TASKS_ROWS"
+_SETTING = "MMIE_TASKS_ROWS"
 _COLUMNS = (
     *("task", "model", "official [95 %]", "robust", "expected", "scored", "judge"),
     "unlike the paper",
@@ -43,8 +42,7 @@ _MODEL = re.compile(r"(?:^|,)(?:pretrained|model|model_version|path)=([^,]+)")
 
 
 def shows_all_rows(environment: Mapping[str, str]) -> bool:
-    """Whether the runner's table gets the details too: ``MMIE_TASKS_ROWS``, ``main`` (default) or
-    ``all``.
+    """Whether the runner's table gets the details, too: ``MMIE_TASKS_ROWS``, ``main`` or ``all``.
 
     Raises:
         SettingWrong: It has another value.
@@ -52,17 +50,13 @@ def shows_all_rows(environment: Mapping[str, str]) -> bool:
     >>> shows_all_rows({}), shows_all_rows({"MMIE_TASKS_ROWS": "all"})
     (False, True)
     """
-    hint = f"`export {SETTING}=all` adds counts, intervals and parts to the runner's table"
-    return choice_setting(environment, SETTING, "main", "all", hint=hint) == "all"
+    hint = f"`export {_SETTING}=all` adds counts, intervals and parts to the runner's table"
+    return choice_setting(environment, _SETTING, "main", "all", hint=hint) == "all"
 
 
 @dataclass(slots=True)
 class RunSummary:
-    """Collects the summaries of the tasks of one evaluation.
-
-    Attributes:
-        pair: Name of the tested pair of models; empty for a single model.
-    """
+    """Collects the summaries of an evaluation's tasks; `pair` is the name of a tested pair."""
 
     pair: str = ""
     _headlines: dict[str, Headline] = field(default_factory=dict)
@@ -77,14 +71,8 @@ class RunSummary:
     ) -> None:
         """Summarise the records of a task, and log its notes.
 
-        A benchmark may be code of another package, and fail with any exception: that costs the
-        summary, not the run.
-
-        Args:
-            task: Its name.
-            benchmark: Its benchmark.
-            logged: The records of its samples.
-            part: The run's ``limit`` and ``offset``, where it has them.
+        `part` is the run's ``limit`` and ``offset``, if it has them. If the code of another
+        package's benchmark fails, only the summary is lost.
         """
         try:
             records = [benchmark.read_record({RECORD_KEY: record}) for record in logged]
@@ -110,9 +98,7 @@ class RunSummary:
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any], *, as_rows: bool) -> None:
-        """Add the details to the results of the runner, as `KEY` and, if wanted, as rows of its
-        table.
-        """
+        """Add the details to the runner's results, under `KEY` and, if `as_rows`, in its table."""
         if self._details:
             results[KEY] = self._details.copy()
         for task, values in self._details.items() if as_rows else ():
@@ -121,12 +107,9 @@ class RunSummary:
                 rows.setdefault(f"{name},none", math.nan if value is None else value)
 
     def block(self, model: object, model_args: object, report: str) -> str:
-        """One line per task, to be printed at the end; empty without a task of ours.
+        """One line per task, and a report (see `report_command`); empty without a task of ours.
 
-        Args:
-            model: The runner's name of the tested model.
-            model_args: Its arguments: a text or, from a file for ``--config``, a mapping.
-            report: The command that makes a report, or how to get one.
+        `model_args` is a text or, from a file for ``--config``, a mapping.
         """
         if not self._headlines:
             return ""
@@ -141,8 +124,8 @@ class RunSummary:
 
 
 def short_model_name(model: object, model_args: object) -> str:
-    """A short name: of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` the last part, else the runner's
-    name.
+    """The last part of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` or a similar argument; else the
+    runner's name.
 
     >>> short_model_name("qwen2_5_vl", "pretrained=Qwen/Qwen2.5-VL-7B-Instruct,max_pixels=1")
     'Qwen2.5-VL-7B-Instruct'
@@ -156,12 +139,9 @@ def short_model_name(model: object, model_args: object) -> str:
 
 
 def report_command(output_path: str | None, *, has_samples: bool, answers: str = "") -> str:
-    """The command that makes a report of a run, or what a run needs for one.
+    """The command that makes a report of a run, or a hint if the run has no log of samples.
 
-    Args:
-        output_path: Where the run saves its results.
-        has_samples: Whether it logs its samples.
-        answers: The files of answers that stay, of a run without a log of samples.
+    The hint names the files of `answers`, which stay without a log.
     """
     if output_path and has_samples:
         return f"mmie-tasks report {shlex.quote(output_path)} -o report.html"
@@ -174,8 +154,6 @@ def report_command(output_path: str | None, *, has_samples: bool, answers: str =
 
 
 def print_at_exit(text: str) -> None:
-    """Print a text when the process ends: after the runner's table, however the run was
-    started.
-    """
+    """Print a text when the process ends, which is after the runner's table."""
     if text:
         atexit.register(functools.partial(print, text, flush=True))

@@ -1,4 +1,4 @@
-"""The texts of a pair's writer, and their files: a run that was killed resumes from them.
+"""Saves the texts of a pair's writer, so that a killed run resumes from them.
 
 A file has the text of one request, and stays until its sample is scored and logged.
 """
@@ -33,25 +33,19 @@ _DELIVERY = (
     *("adaptive_target_latency_s", "adaptive_increase_step", "adaptive_decrease_factor"),
     "adaptive_failure_threshold",
 )
-"""Arguments of lmms-eval's chat clients that change no text; a server with a port counts."""
+"""Arguments of lmms-eval's chat clients that change no text; a server's port is named apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenText:
-    """The writer's output for one request.
-
-    Attributes:
-        text: The whole output.
-        tokens: Numbers of tokens by name, as the runner counts them; None if the writer does not
-            report them.
-    """
+    """The writer's output for one request, with the runner's counts of tokens by name, if any."""
 
     text: str
     tokens: Mapping[str, int] | None = None
 
     @classmethod
     def of(cls, output: object) -> WrittenText:
-        """The text of a writer's output, in which a null reply is named."""
+        """The text of a writer's output; `NO_REPLY` for null."""
         text, tokens = (None, None) if output is None else unwrap_generation_output(output)
         if text is None:
             text = NO_REPLY
@@ -61,20 +55,14 @@ class WrittenText:
 
     @property
     def output(self) -> object:
-        """The text as the runner gets it."""
+        """The output for the runner."""
         if self.tokens is None:
             return self.text
         return GenerationResult(text=self.text, token_counts=TokenCounts(**self.tokens))
 
 
 class RunTexts:
-    """The files with the texts of some requests; the runner's log of samples ends their use.
-
-    Args:
-        arguments: Of the pair.
-        requests: All requests of a call of the model.
-        samples: Their samples; None for tasks without pictures in answers.
-    """
+    """The files with the texts of all requests of a call, removed when the samples are logged."""
 
     def __init__(
         self,
@@ -89,7 +77,7 @@ class RunTexts:
                 evaluation.output.keep_until_logged(request.task_name, path)
 
     def read(self) -> dict[int, WrittenText]:
-        """The texts of an earlier run, by the request's number; a warning says how many."""
+        """The texts of an earlier run, by the number of the request; a warning counts them."""
         texts = {i: text for i, path in enumerate(self._paths) if (text := _read(path))}
         if texts:
             logger.warning(
@@ -100,8 +88,8 @@ class RunTexts:
         return texts
 
     def save(self, outputs: Mapping[int, object]) -> None:
-        """Save the texts of a writer's outputs, by the request's number, except failures of its
-        API. A file that cannot be written ends no run: a warning says so.
+        """Save the texts of outputs, by the number of the request, except failures of the writer's
+        API. An error of the disk is only a warning.
         """
         texts = {self._paths[i]: WrittenText.of(output) for i, output in outputs.items()}
         try:
@@ -117,7 +105,7 @@ class RunTexts:
 
 
 def _read(path: Path) -> WrittenText | None:
-    """The text in a file; None if there is none that can be read."""
+    """The text in a file; None if it cannot be read."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -134,8 +122,8 @@ def _text_paths(
     requests: Sequence[Instance],
     samples: Sequence[AskedSample | None],
 ) -> list[Path]:
-    """The file of each request's text: named by the writer, the protocol, the request and the
-    content of its sample; of repeated requests by their number, too.
+    """The file of each text, named by the writer, the protocol, the request, the content of its
+    sample and, for repeated requests, their number.
     """
     named = arguments.writer_arguments.items()
     options = sorted(f"{name}={value}" for name, value in named if name not in _DELIVERY)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from support.mmie_data import draw
 
-from mmie_tasks.answers.images import ImageResolver, resolve_images
-from mmie_tasks.answers.left_images import metadata_images, row_images
+from mmie_tasks.answers.images import ImageResolver, metadata_images, resolve_images, row_images
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.record.segment import Segment
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.image_server import header_only, images, picture
 
 from mmie_tasks.interleaved.drawer import DrawerRefused, Picture, PictureUnusable
-from mmie_tasks.interleaved.image_reply import read_reply
+from mmie_tasks.interleaved.server import read_reply
 
 
 def test_an_error_does_not_keep_the_reply_in_memory() -> None:

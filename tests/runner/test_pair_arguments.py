@@ -60,7 +60,7 @@ FAIL = [
     ("lvlm=openai:model=m,t2i=images:m,lvlm=dummy", "`lvlm` is given twice"),
     ("lvlm=openai:model=m,t2i=self:size=512x512", "`instruct`, `modalities`"),
     ("lvlm=openai:model=m,t2i=self:instruct=maybe", "`instruct=maybe`"),
-    ("lvlm=interleaved,t2i=images:m", "is no model of lmms-eval"),
+    ("lvlm=interleaved,t2i=images:m", "is not a model of lmms-eval"),
     ("lvlm=gemini:model=m,t2i=self", "returns no pictures"),
     ("lvlm=openai:model=m,t2i=images:m,protocol=x", "no protocol `x`"),
     ({"writer": {"model": "gpt-4o"}, "drawer": "self"}, "`name: openai`"),
