@@ -1,4 +1,4 @@
-"""Memory of the judge's device: how much is free, returning it, and errors when it is full."""
+"""Memory of the judge's device: how much is free, how to return it, and errors when it is full."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ TWO_STEPS = (
 """Hint for a judge and a tested model that do not fit into memory together."""
 
 GIB = 2**30
+LEAST_TOKENS = 4096
+"""With memory for fewer tokens it is not worth loading the weights."""
 
 
 class DeviceFull(JudgeMisconfigured):
@@ -31,8 +33,8 @@ class DeviceFull(JudgeMisconfigured):
 
 
 def free_bytes(device: torch.device) -> int:
-    """Bytes that this process may take now. On a GPU, starts CUDA, and torch first returns what it
-    keeps unused.
+    """Bytes that this process may take now. On a GPU, starts CUDA and has torch return unused
+    memory first.
     """
     if device.type == "cuda":
         import torch
@@ -46,7 +48,7 @@ def free_bytes(device: torch.device) -> int:
 
 
 def device_bytes(device: torch.device) -> int:
-    """Bytes of the device in all, used or not; starts CUDA like `free_bytes`."""
+    """All bytes of the device, used or not; starts CUDA on a GPU."""
     if device.type == "cuda":
         import torch
 
@@ -58,9 +60,7 @@ def device_bytes(device: torch.device) -> int:
 
 
 def release_memory() -> None:
-    """Return the memory that torch keeps for deleted tensors to the device, if CUDA was started.
-    Raises nothing.
-    """
+    """Return the memory of deleted tensors to the device, if CUDA was started; never raises."""
     import torch
 
     gc.collect()
@@ -69,7 +69,7 @@ def release_memory() -> None:
 
 
 def _empty_cache() -> None:
-    """Have torch return unused memory; after some errors of CUDA, every call of it fails."""
+    """Have torch return unused memory, which fails after some errors of CUDA."""
     import torch
 
     try:
@@ -79,7 +79,7 @@ def _empty_cache() -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a device, or the machine, had no memory left; torch has no class for the latter."""
+    """Whether a device or the machine had no memory left; torch has no class for the latter."""
     import torch
 
     texts = ("not enough memory", "can't allocate memory")
@@ -87,8 +87,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def parse_bytes(text: str) -> int:
-    """A number of bytes, from a text with GiB, GB, MiB or MB; `JudgeMisconfigured` if it is none,
-    or 0.
+    """The number of bytes in a text with GiB, GB, MiB or MB; raises `JudgeMisconfigured` for 0 and
+    for anything else.
 
     >>> parse_bytes("20 GiB"), parse_bytes("1.5GB")
     (21474836480, 1500000000)

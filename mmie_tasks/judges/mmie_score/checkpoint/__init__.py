@@ -25,6 +25,8 @@ from mmie_tasks.judges.mmie_score.checkpoint.source import CheckpointLocation, l
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 
 if TYPE_CHECKING:
+    import torch
+
     from mmie_tasks.judges.mmie_score.checkpoint.weights import Weight
 
 __all__ = ["Checkpoint", "CheckpointLocation", "locate", "open_checkpoint"]
@@ -35,13 +37,13 @@ class Checkpoint:
     """A checkpoint whose files were checked; its weights have not been read.
 
     Attributes:
-        digest: Of its content; see `files.digest_of`.
-        system_message: The default one, which is in `message_file`; may be empty.
-        image_token_id: Of ``<IMG_CONTEXT>``.
-        end_token_id: Of ``<|end|>``, the only stop token.
+        digest: Identifies its content; see `files.digest_of`.
+        system_message: The default system message, from `message_file`; may be empty.
+        image_token_id: The id of ``<IMG_CONTEXT>``.
+        end_token_id: The id of ``<|end|>``, the only stop token.
         weight_bytes: Size of all tensors, as stored.
         dtype: Type of most weights, as stored: ``bfloat16``, ``float16`` or ``float32``.
-        weights: By official name.
+        weights: Weights by official name.
     """
 
     location: CheckpointLocation
@@ -56,8 +58,17 @@ class Checkpoint:
     dtype: str
     weights: Mapping[str, Weight] = field(repr=False)
 
+    def loaded_bytes(self, dtype: torch.dtype) -> int:
+        """Size of the weights in this dtype."""
+        return self.weight_bytes * dtype.itemsize // (4 if self.dtype == "float32" else 2)
+
+    def key_value_bytes(self, dtype: torch.dtype) -> int:
+        """Size of the key and value of one token, in all layers."""
+        text = self.config.llm_config
+        return 2 * text.num_hidden_layers * text.kv_heads * text.head_dim * dtype.itemsize
+
     def description(self) -> str:
-        """The content of the files; not the system message itself, which is not ours to show."""
+        """The content of the files, without the system message, which is not ours to show."""
         tokenizer, text = self.tokenizer, self.config.llm_config
         stripping = sum(token.rstrip for token in tokenizer.listed.values())
         updates = sum(len(weight) > 1 for weight in self.weights.values())
@@ -78,8 +89,8 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     """Read and check everything but the content of the weights, in seconds; imports torch.
 
     Raises:
-        JudgeMisconfigured: A file is missing or damaged, it is another model, or its parts do not
-            fit together.
+        JudgeMisconfigured: A file is missing or damaged, the model is another one, or its parts do
+            not fit together.
     """
     from mmie_tasks.judges.mmie_score.checkpoint.weights import check_weights, weights_of
 
