@@ -68,11 +68,8 @@ def open_annotator(
 ) -> QualityAnnotator:
     """Implements `mmie_tasks.results.annotation.OpenAnnotator`.
 
-    Args:
-        runs: The runs to annotate.
-        people: Files of people's scores, ``PATH`` or ``NAME=PATH``.
-        environment: Names the cache folder with the grades.
-        population: What the intervals of corrected scores are for.
+    `people` names files of scores, ``PATH`` or ``NAME=PATH``; the environment names the cache
+    folder with the grades.
 
     Raises:
         AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
@@ -96,8 +93,7 @@ def labels_by_benchmark(
 ) -> dict[str, tuple[Label, ...]]:
     """People's scores by benchmark: a file belongs to the one that has most of its samples.
 
-    Raises:
-        AnswersUnusable: A file cannot be read, or has no label of a sample that a judge scored.
+    Raises `AnswersUnusable` if a file cannot be read, or has no label of a judged sample.
     """
     ids: defaultdict[str, set[str]] = defaultdict(set)
     scales = {}

@@ -21,16 +21,11 @@ DtypeOption: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
 
 
 def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
-    """The device of this process.
+    """The device of this process: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
-    Args:
-        option: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. If this process sees several GPUs,
-            ``cuda`` is the one with the process's number on the machine, so that each process takes
-            its own. ``auto`` is ``cuda`` if there is a GPU, else ``cpu``.
-        environment: Contains that number, ``LOCAL_RANK``, if a launcher has set it.
-
-    Raises:
-        JudgeMisconfigured: There is no such device.
+    If this process sees several GPUs, ``cuda`` is the one with the process's number on the machine,
+    ``LOCAL_RANK``, so that each process takes its own. ``auto`` is ``cuda`` if there is a GPU, else
+    ``cpu``. Raises `JudgeMisconfigured` if there is no such device.
     """
     import torch
 

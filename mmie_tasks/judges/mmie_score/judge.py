@@ -54,9 +54,6 @@ class MmieScoreJudge:
     Nothing is loaded until the first request, since the tested model needs the memory; the weights
     stay until `close`. The page of this folder describes the options. `environment` contains
     ``MMIE_SCORE_MODEL``, ``RAY_ADDRESS``, ``LOCAL_RANK`` and other variables of launchers.
-
-    Raises:
-        JudgeMisconfigured: A value makes no sense.
     """
 
     def __init__(
@@ -121,11 +118,8 @@ class MmieScoreJudge:
         return self.local.signature(torch.device("cuda"))
 
     def settle(self) -> None:
-        """Fix the signature by starting CUDA, after the tested model has been freed.
-
-        Raises:
-            JudgeMisconfigured: The device or all engines of Ray cannot be used or have too little
-                memory.
+        """Fix the signature by starting CUDA, after the tested model has been freed; raises
+        `JudgeMisconfigured` if no device or engine can be used or has enough memory.
         """
         if self._settled is None:
             with self._compute_lock:

@@ -114,13 +114,11 @@ class LocalJudge:
         return devices.choose_device(self.options.device, self._environment)
 
     def signature(self, device: torch.device | None = None) -> str:
-        """The checkpoint's content, and how it is computed.
+        """The checkpoint's content, and how it is computed on `device`, by default that of this
+        process.
 
         Before `start`, CUDA is not started, since the tested model may still fill the GPU; the
         signature is then the likely one. Raises like `choose_engine`.
-
-        Args:
-            device: Where it will be computed, if not on the device of this process.
         """
         placement = self._placement or self._likely_placement(device or self.device())
         return signature_text(
@@ -267,10 +265,8 @@ class LocalJudge:
 def choose_engine(options: LocalOptions, device: torch.device) -> EngineChoice:
     """The engine for a device; neither imports vLLM nor starts CUDA.
 
-    ``auto`` is vLLM if it is installed and supports the GPU, else transformers.
-
-    Raises:
-        JudgeMisconfigured: vLLM or an option that only vLLM has was requested and cannot be used.
+    ``auto`` is vLLM if it is installed and supports the GPU, else transformers. Raises
+    `JudgeMisconfigured` if vLLM, or an option that only vLLM has, is requested and cannot be used.
     """
     from mmie_tasks.judges.mmie_score import vllm_engine
 

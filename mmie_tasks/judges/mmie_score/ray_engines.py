@@ -98,11 +98,9 @@ class EngineActor:
 class RayEngines:
     """Actors on the GPUs of a Ray session, and requests handed out to them.
 
-    Args:
-        limit: The most actors; None for one on each GPU.
-        device: The judge's option. With ``cpu``, which is for tests, Ray only counts GPUs.
-        environment: Contains ``RAY_ADDRESS`` of a running cluster and ``WORLD_SIZE`` of launchers.
-        actor_class: The class of the actors.
+    At most `limit` actors run; None is one on each GPU. With the device ``cpu``, which is for
+    tests, Ray only counts GPUs. `environment` contains ``RAY_ADDRESS`` of a running cluster and
+    ``WORLD_SIZE`` of launchers.
     """
 
     def __init__(
@@ -125,10 +123,8 @@ class RayEngines:
         """How many GPUs of Ray will judge; 0 if this process judges by itself.
 
         Without a limit, a run's only process uses Ray if it has several GPUs, or if the cluster
-        that it names has. Starts no cluster on this machine.
-
-        Raises:
-            JudgeMisconfigured: There is no GPU for the requested engines, or Ray cannot be used.
+        that it names has. Starts no cluster on this machine. Raises `JudgeMisconfigured` if
+        requested engines have no GPU, or if Ray cannot be used.
         """
         import torch
 
@@ -152,12 +148,10 @@ class RayEngines:
         return number if number > 1 or self._limit else 0
 
     def start(self, options: Mapping[str, object], *, number: int, max_rows: int) -> str:
-        """Start so many actors and return their signature.
+        """Start so many actors and return their signature; raises `JudgeMisconfigured` if none can
+        be used.
 
         An actor with another signature than the first one's is ended with a warning.
-
-        Raises:
-            JudgeMisconfigured: Ray or no actor can be used.
         """
         import ray
 
@@ -323,10 +317,8 @@ class RayEngines:
 
 
 def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> int | None:
-    """The number of engines that the option allows; None for ``auto``.
-
-    Raises:
-        JudgeMisconfigured: So many cannot run here.
+    """The number of engines that the option allows, None for ``auto``; raises `JudgeMisconfigured`
+    if so many cannot run here.
     """
     if option == "auto":
         return None

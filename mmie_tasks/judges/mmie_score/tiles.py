@@ -27,10 +27,7 @@ def grid(width_px: int, height_px: int, tile_px: int = TILE_PX) -> tuple[int, in
     """Columns and rows of the grid whose aspect ratio is closest to the image's, without thumbnail.
 
     If several are equally close, the one with more tiles wins, provided that the image has more
-    than half as many pixels as that grid.
-
-    Raises:
-        ValueError: A size is below 1.
+    than half as many pixels as that grid. Raises `ValueError` for a size below 1.
 
     >>> grid(512, 512), grid(640, 480)
     ((1, 1), (4, 3))
@@ -49,9 +46,6 @@ def grid(width_px: int, height_px: int, tile_px: int = TILE_PX) -> tuple[int, in
 
 def tiles(width_px: int, height_px: int, tile_px: int = TILE_PX) -> int:
     """Number of tiles of an image, including the thumbnail that is added to more than one.
-
-    Raises:
-        ValueError: A size is below 1.
 
     >>> tiles(633, 633), tiles(634, 634), tiles(640, 480)
     (1, 5, 13)
@@ -83,8 +77,7 @@ def read_tiles(path: Path, tile_px: int, content: bytes | None = None) -> NDArra
         The tiles, (tiles, tile_px, tile_px, 3), not shared with anything.
 
     Raises:
-        RequestBroken: The file is not a readable image, is too large, or has colours that cannot
-            become RGB.
+        RequestBroken: The file is not a readable image, is too large, or cannot become RGB.
     """
     image = _rgb(path, content)
     if max(image.size) > _MAX_SIDE_PX:

@@ -61,10 +61,7 @@ def load_model(
     """Build the model and load its weights one at a time, so that none is in memory twice.
 
     Each weight is rounded once. The model gets no rotary embedding: that of transformers is right
-    for one row at a time only. Raises like `merged`.
-
-    Raises:
-        torch.OutOfMemoryError: The device has less memory than `Checkpoint.weight_bytes`.
+    for one row at a time only. Raises like `merged`, and if the device has too little memory.
     """
     model = empty_model(checkpoint.config, image_token_id=checkpoint.image_token_id)
     names, state = native_names(model), {}
@@ -189,12 +186,8 @@ class _Batch:
 class TransformersEngine(Engine):
     """Computes batches of prompts of similar length.
 
-    Args:
-        model: The model from `load_model`.
-        checkpoint: The model's checkpoint.
-        max_rows: The most prompts in a batch.
-        max_tokens: The most tokens in a batch: padded prompts and longest replies.
-        round_steps: After so many tokens, rows that ended leave a batch.
+    A batch has at most `max_rows` prompts and `max_tokens` tokens: padded prompts and longest
+    replies. After every `round_steps` tokens, rows that ended leave it.
     """
 
     def __init__(
@@ -227,15 +220,8 @@ class TransformersEngine(Engine):
         max_rows: int = 64,
         max_memory_bytes: int | None = None,
     ) -> TransformersEngine:
-        """Load the weights.
-
-        Args:
-            checkpoint: The model.
-            device: Where to compute.
-            dtype: The type to compute in.
-            max_rows: The most prompts in a batch.
-            max_memory_bytes: Memory of the device to take, by an estimate; None for all that is
-                free.
+        """Load the weights, in `max_memory_bytes` of the device by an estimate; None for all that
+        is free.
 
         Raises:
             DeviceFull: The weights and a request do not fit into the memory.

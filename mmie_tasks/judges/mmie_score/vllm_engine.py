@@ -223,17 +223,11 @@ class VllmEngine(Engine):
         batch_invariant: bool = False,
         arguments: Mapping[str, object] | None = None,
     ) -> VllmEngine:
-        """Start vLLM in the memory that is free now.
+        """Start vLLM in the memory that is free now, or in `max_memory_bytes` of it.
 
-        Args:
-            checkpoint: The model.
-            device: One that is `supported`.
-            dtype: The type to compute in.
-            max_rows: The most requests at once.
-            max_memory_bytes: Memory of the device to take; None for all that is free.
-            batch_invariant: Make each row independent of the others that it is computed with
-                (``VLLM_BATCH_INVARIANT``); slower.
-            arguments: Arguments of vLLM's ``EngineArgs`` that override ours.
+        `batch_invariant` makes each row independent of the others that it is computed with
+        (``VLLM_BATCH_INVARIANT``), which is slower. `arguments` override those of vLLM's
+        ``EngineArgs``.
 
         Raises:
             DeviceFull: The weights and a request do not fit into the memory.

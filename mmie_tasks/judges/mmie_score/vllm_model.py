@@ -111,14 +111,8 @@ def engine_input(
 ) -> EngineInput:
     """A request for vLLM's engine, which bypasses vLLM's own processing.
 
-    Image features replace the ``<IMG_CONTEXT>`` in their order, as in the official code.
-
-    Args:
-        ids: The prompt's ids, with `tokens_per_tile` times ``<IMG_CONTEXT>`` for each tile.
-        tiles: The tiles of all images in order, (tiles, side, side, 3).
-        tile_counts: Number of tiles of each image.
-        image_token_id: The id of ``<IMG_CONTEXT>``.
-        tokens_per_tile: Number of features of a tile.
+    Image features replace the ``<IMG_CONTEXT>``, `tokens_per_tile` for each tile, in their order,
+    as in the official code. `tiles` has those of all images, (tiles, side, side, 3).
     """
     if tiles is None:
         return tokens_input(ids)

@@ -49,17 +49,12 @@ def correct(
 ) -> Correction:
     """Correct a task's headline and each stratum of it, or its difference from a baseline.
 
-    A difference covers the samples that both runs have points for. A sample counts as labelled if
-    both runs' answers to it have labels; one label is enough for identical answers.
+    A difference covers the samples that both runs have points for, and subtracts the baseline's. A
+    sample counts as labelled if both runs' answers to it have labels; one label is enough for
+    identical answers. Labels may also be of other runs.
 
-    Args:
-        task_run: One task of a run that a judge scored.
-        labels: People's scores, also of other runs.
-        kind: The score to correct.
-        population: What the intervals are for; None for `default_population`. A difference is
-            always for the larger one, in which `Benchmark.stratum_sizes` weigh the strata.
-        baseline: The same task of another run, whose points are subtracted; None for the score
-            itself.
+    Intervals are for the population; by default for `default_population`. A difference is always
+    for the larger one, in which `Benchmark.stratum_sizes` weigh the strata.
     """
     runs = [task_run, baseline] if baseline else [task_run]
     if baseline:

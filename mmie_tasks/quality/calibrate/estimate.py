@@ -133,12 +133,8 @@ def corrected_mean(
 ) -> CorrectedMean:
     """Correct a judge's mean with people's scores of a random sample.
 
-    For the difference of two models, pass the differences of the judge's and of people's points.
-
-    Args:
-        strata: The labelled samples of each must be a simple random sample of it.
-        population: What the interval is for.
-        full_marks: Full marks of the scale, in the unit of the points.
+    The labelled samples of each stratum must be a simple random sample of it. For the difference of
+    two models, pass the differences of the judge's and of people's points.
 
     >>> judge = np.arange(40.0) % 8
     >>> labelled = np.arange(24)

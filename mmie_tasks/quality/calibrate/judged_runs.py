@@ -24,9 +24,8 @@ class NamedRun:
 def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -> list[NamedRun]:
     """The one judged task that the runs have in common, with scores of this kind.
 
-    Raises:
-        AnswersUnusable: A run cannot be read, or the runs have no task in common.
-        SettingWrong: No judge scored the task, there are several tasks, or a run lacks the scores.
+    Raises `AnswersUnusable` if a run cannot be read or no task is common, and `SettingWrong` unless
+    exactly one common task is judged and every run has these scores.
     """
     opened = [open_run(source, tasks) for source in sources]
     names = numbered_names([run_.name for run_ in opened])

@@ -82,11 +82,8 @@ def stratum_weights(
 ) -> Mapping[str, float]:
     """The weight of each stratum in a metric; weights add up to 1.
 
-    Args:
-        metric: The headline; a mean of group means has its own weights.
-        strata: The stratum of each sample with points.
-        sizes: Numbers of samples to weigh the strata by, from `Benchmark.stratum_sizes`. If it is
-            None or lacks a stratum, the numbers of these samples are used.
+    A mean of group means has its own weights. For other headlines the strata are weighed by `sizes`
+    (`Benchmark.stratum_sizes`), or by the numbers of these samples if a stratum has no size.
     """
     if len(metric.weights) > 1:
         return metric.weights

@@ -115,14 +115,9 @@ def match_labels(
     """Match labels to the answers of one run or two, by sample and digest. For a single run, a
     label without a digest is matched by sample.
 
-    A label of another answer is not a problem if the sample also has a label of the run's answer,
-    or has no points: it belongs to the other run of a common plan.
-
-    Args:
-        runs: The same task of one run or two. For two, a score is the first run's less the second's
-            where both have one.
-        judged: The runs' samples with points.
-        labels: Labels of any runs.
+    With two runs of a task, a score is the first run's less the second's where both have one. A
+    label of another answer is not a problem if the sample also has a label of the run's answer, or
+    has no points: it belongs to the other run of a common plan.
     """
     samples = [{id_in_csv(sample.id): sample for sample in run.samples} for run in runs]
     points: dict[str, list[dict[str, float]]] = {}  # rater to the points of each run's answers

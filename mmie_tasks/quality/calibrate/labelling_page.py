@@ -59,14 +59,9 @@ def labelling_page(
     """The page in which people score these answers, in this order.
 
     Its export has a row of `mmie_tasks.results.labels.COLUMNS` for each scored sample, with the id
-    as `mmie_tasks.results.labels.id_in_csv` writes it.
-
-    Args:
-        answers: The answers to score.
-        title: The page's title; must name neither model nor run.
-        scale: The scale of scores: buttons for whole points up to 10, else a number field.
-        seed: The plan's seed, for the export.
-        guide: What raters should know, shown with the keys; for example, the benchmark's rubric.
+    as `mmie_tasks.results.labels.id_in_csv` writes it. The title must name neither model nor run.
+    Whole points up to 10 are scored with buttons, other scales in a number field. `guide` is shown
+    with the keys: the benchmark's rubric, for example.
 
     Raises:
         SettingWrong: The pictures are too large for one page.

@@ -33,11 +33,8 @@ _MIN_PER_STRATUM = 2  # a plan takes at least so many samples of every stratum: 
 
 
 def strata_in_order(strata: Mapping[str, str], seed: int) -> dict[str, list[str]]:
-    """The ids of each stratum, by name, in the order in which people should score them.
-
-    Args:
-        strata: The stratum of each sample id.
-        seed: The plan's seed.
+    """The ids of each stratum, by name, in the order in which people should score them; `strata`
+    has the stratum of each id.
 
     >>> strata_in_order(dict.fromkeys("abcd", "SA"), 7)
     {'SA': ['c', 'd', 'b', 'a']}
@@ -57,13 +54,8 @@ def planned_answers(
 ) -> tuple[PlannedAnswer, ...]:
     """The answers to score, ordered so that every beginning has the proportions of the strata.
 
-    Identical answers of two runs are one. The order of a sample's answers does not depend on the
-    runs.
-
-    Args:
-        runs: One or more; the plan covers the samples that any of them has points for.
-        samples: How many samples; all if there are fewer.
-        seed: The same seed gives the same plan, whatever the order of the log.
+    The plan covers the samples that any of the runs has points for. Identical answers of two runs
+    are one. The order depends on the seed only, neither on that of the log nor on that of the runs.
     """
     strata = {id_: judged.stratum for run in runs for id_, judged in run.by_id.items()}
     ordered = strata_in_order(strata, seed)
@@ -104,16 +96,12 @@ def write_plan(
     seed: int | None,
     guide_path: Path | None,
 ) -> str:
-    """Write the CSV and the page of the answers without a score; returns what to print.
+    """Write the CSV, and next to it the page, of the answers without a score; returns what to
+    print.
 
-    Args:
-        runs: The runs whose answers people should score.
-        labels: People's scores of a plan that this one extends.
-        kind: The judge's score; samples without it are not in the plan.
-        path: The CSV; the page has the suffix ``.html``.
-        samples: The size of the plan, including samples that have labels.
-        seed: The plan's seed; None for the labels' seed, or else 0.
-        guide_path: A text that the page shows raters, or None.
+    `samples` is the size of the plan, including samples that have labels; samples without a score
+    of this kind are not in it. The seed is by default that of the labels, whose plan is extended,
+    or else 0.
 
     Raises:
         SettingWrong: A file exists, the seed differs from that of the labels, or nothing is left

@@ -28,9 +28,7 @@ FOLDER_HINT = (
 
 
 def published_exam(path: Path, verdict_set: VerdictSet) -> ExamResult:
-    """Grade a judge's published verdicts; makes no judge calls and stores nothing. Raises like
-    `read_judgements`.
-    """
+    """Grade a judge's published verdicts; makes no judge calls and stores nothing."""
     judgements = read_judgements(path, verdict_set)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     return ExamResult(
@@ -49,14 +47,7 @@ def examine(
     limit: int | None,
     environment: Mapping[str, str],
 ) -> ExamResult:
-    """Ask a judge, grade it, and store the exam if the judge gave a verdict.
-
-    Args:
-        shared: The judge.
-        method: How it is asked.
-        whole: All pairs of the set.
-        limit: At most so many pairs; None for all.
-        environment: Names the cache folder in which the exam is stored.
+    """Ask a judge about at most `limit` pairs, grade it, and store the exam if it gave a verdict.
 
     Raises:
         SettingWrong: The set has no answers, or the exam cannot be stored.

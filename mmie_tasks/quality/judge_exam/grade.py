@@ -215,11 +215,7 @@ class _GradeRow:
 
 
 def grade_judge(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
-    """The grade of a judge.
-
-    Args:
-        verdict_set: People's verdicts.
-        judgements: All that were requested, in any order, with or without a verdict.
+    """The grade of a judge by all judgements that were requested, with or without a verdict.
 
     >>> pair = Pair(
     ...     id="1", sample="q", subset="recipes", winner="A",

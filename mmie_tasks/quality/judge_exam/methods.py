@@ -95,10 +95,7 @@ def giving_points(benchmark: str, judge_request: RequestMaker) -> ExamMethod:
     official scores.
 
     The signature contains a digest of the request for an answer with the text ``<image>``, which
-    some settings of MMIE change.
-
-    Raises:
-        MmieTasksError: The benchmark's prompt is not available.
+    some settings of MMIE change. Raises `MmieTasksError` if the prompt is not available.
     """
     request = judge_request((Segment("How?"),), (Segment("So <image>."),), None).request
     prompt = f"{content_key(request)[:12]},max_tokens={request.max_tokens}"

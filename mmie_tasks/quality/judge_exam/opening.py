@@ -86,18 +86,13 @@ class _OpeningAnswer(BaseModel):
 def load_opening(
     folder: Path | None, environment: Mapping[str, str], pin: Pin = OPENING_VERDICTS
 ) -> VerdictSet:
-    """OpenING's verdicts.
+    """OpenING's verdicts, from a local copy of the repository or its file of verdicts; without one,
+    the verdicts alone are downloaded.
 
     As in ``GPT_judge_AB.py`` of its repository, each text comes before its image, without the
     marks ``<BEGIN>`` and ``<image>``, and an answer's images are in the folder of the answer. A
     pair that lacks an image is left out, while that script continues without the image. An answer
     is one JSON object, in a ``.json`` file or, as most of the scripts write it, ``.jsonl``.
-
-    Args:
-        folder: A local copy of the repository, or its file with the verdicts; None to download the
-            verdicts alone.
-        environment: Names the cache folder.
-        pin: The file to download.
 
     Raises:
         DataMissing: A file is missing, or could not be downloaded.

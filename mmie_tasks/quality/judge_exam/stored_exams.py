@@ -54,10 +54,7 @@ def exam_path(judge: str, exam: str, environment: Mapping[str, str]) -> Path:
 
 def store_exam(exam: ExamResult, environment: Mapping[str, str]) -> ExamResult:
     """Write the file of an exam; returns the exam as stored. Without new replies, it keeps the
-    seconds that were measured before.
-
-    Raises:
-        SettingWrong: The file cannot be written.
+    seconds that were measured before. Raises `SettingWrong` if the file cannot be written.
     """
     judge = str(exam.judge)
     path = exam_path(judge, exam.exam, environment)

@@ -88,9 +88,8 @@ class Checkpoint:
 def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     """Read and check everything but the content of the weights, in seconds; imports torch.
 
-    Raises:
-        JudgeMisconfigured: A file is missing or damaged, the model is another one, or its parts do
-            not fit together.
+    Raises `JudgeMisconfigured` if a file is missing, damaged, of another model, or does not fit the
+    others.
     """
     from mmie_tasks.judges.mmie_score.checkpoint.weights import check_weights, weights_of
 

@@ -54,11 +54,9 @@ class CheckpointLocation:
 def locate(model: str, revision: str | None) -> CheckpointLocation:
     """Find the checkpoint; download it if it is on the Hub and not on this machine.
 
-    `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
-    ``HF_HUB_OFFLINE``.
-
     A model that begins with ``/``, ``.`` or ``~``, or that exists as a folder, is a folder. A
-    revision is a branch, tag or commit of the repository; None is ``main``.
+    revision is a branch, tag or commit of the repository; None is ``main``. `huggingface_hub` reads
+    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE``.
 
     Raises:
         JudgeMisconfigured: No such folder or repository, no access, no connection, or a full disk.

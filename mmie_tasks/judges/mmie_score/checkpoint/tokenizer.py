@@ -110,11 +110,8 @@ class SlowLlamaTokenizer:
         """Read ``tokenizer.model`` and ``tokenizer_config.json``.
 
         If the latter has ``added_tokens_decoder``, transformers 4.37.2 reads neither
-        ``added_tokens.json`` nor ``special_tokens_map.json``.
-
-        Raises:
-            JudgeMisconfigured: A file is missing or broken, or has a setting that cannot be
-                reproduced exactly.
+        ``added_tokens.json`` nor ``special_tokens_map.json``. Raises `JudgeMisconfigured` if a file
+        is missing or broken, or has a setting that cannot be reproduced exactly.
         """
         model, config_path = read_bytes(folder / TOKENIZER), folder / TOKENIZER_CONFIG
         self.config = config = _read_config(config_path)
@@ -181,10 +178,8 @@ class SlowLlamaTokenizer:
         return {index: match.start() for (index, _), match in matched}
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a text, after ``<s>`` if the files say so.
-
-        Raises:
-            UnicodeEncodeError: The text has a lone surrogate; the official tokenizer raises too.
+        """The tokens of a text, after ``<s>`` if the files say so; raises `UnicodeEncodeError` for
+        a lone surrogate, like the official tokenizer.
         """
         text.encode()
         unk = self._processor.unk_id()

@@ -146,10 +146,8 @@ def check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) -
 
 
 def merged(weight: Weight) -> torch.Tensor:
-    """The content of a weight, with a fine-tune's update added in fp32.
-
-    Raises:
-        JudgeMisconfigured: A file cannot be read, or has changed since it was checked.
+    """The content of a weight, with a fine-tune's update added in fp32; raises `JudgeMisconfigured`
+    if a file cannot be read or has changed.
     """
     stored, *update = map(_content, weight)
     if not update:
