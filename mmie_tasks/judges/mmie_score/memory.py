@@ -15,6 +15,8 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 if TYPE_CHECKING:
     import torch
 
+    from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+
 
 TWO_STEPS = (
     "judge in a second command, which has the memory to itself: run the model with `--predict_only "
@@ -30,6 +32,17 @@ LEAST_TOKENS = 4096
 
 class DeviceFull(JudgeMisconfigured):
     """The device has too little free memory now; later it may have more."""
+
+
+def loaded_bytes(checkpoint: Checkpoint, dtype: torch.dtype) -> int:
+    """Bytes of the weights in this dtype."""
+    return checkpoint.weight_bytes * dtype.itemsize // (4 if checkpoint.dtype == "float32" else 2)
+
+
+def key_value_bytes(checkpoint: Checkpoint, dtype: torch.dtype) -> int:
+    """Bytes of the key and value of one token, in all layers."""
+    text = checkpoint.config.llm_config
+    return 2 * text.num_hidden_layers * text.kv_heads * text.head_dim * dtype.itemsize
 
 
 def free_bytes(device: torch.device) -> int:

@@ -419,8 +419,8 @@ def batch_tokens(
     """
     text, size = checkpoint.config.llm_config, dtype.itemsize
     layer_bytes = 4 * (text.hidden_size + text.intermediate_size) * size + 8 * text.hidden_size
-    token_bytes = checkpoint.key_value_bytes(dtype) + layer_bytes
-    weights = checkpoint.loaded_bytes(dtype)
+    token_bytes = memory.key_value_bytes(checkpoint, dtype) + layer_bytes
+    weights = memory.loaded_bytes(checkpoint, dtype)
     fixed, share = weights + _RESERVE_BYTES[device.type], _SHARE[device.type]
     free = memory.free_bytes(device)
     allowed = min(free, max_memory_bytes or free)

@@ -125,8 +125,8 @@ class GpuMemory:
 
     def check(self, checkpoint: Checkpoint, dtype: torch.dtype) -> None:
         """Raise `DeviceFull` unless the weights and a request fit into the share."""
-        weights = checkpoint.loaded_bytes(dtype)
-        request = memory.LEAST_TOKENS * checkpoint.key_value_bytes(dtype)
+        weights = memory.loaded_bytes(checkpoint, dtype)
+        request = memory.LEAST_TOKENS * memory.key_value_bytes(checkpoint, dtype)
         needed, allowed = weights + request + _WORK_BYTES, int(self.share * self.device_bytes)
         if needed <= allowed:
             return

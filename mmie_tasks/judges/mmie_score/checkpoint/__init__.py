@@ -25,8 +25,6 @@ from mmie_tasks.judges.mmie_score.checkpoint.source import CheckpointLocation, l
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 
 if TYPE_CHECKING:
-    import torch
-
     from mmie_tasks.judges.mmie_score.checkpoint.weights import Weight
 
 __all__ = ["Checkpoint", "CheckpointLocation", "locate", "open_checkpoint"]
@@ -57,15 +55,6 @@ class Checkpoint:
     weight_bytes: int
     dtype: str
     weights: Mapping[str, Weight] = field(repr=False)
-
-    def loaded_bytes(self, dtype: torch.dtype) -> int:
-        """Size of the weights in this dtype."""
-        return self.weight_bytes * dtype.itemsize // (4 if self.dtype == "float32" else 2)
-
-    def key_value_bytes(self, dtype: torch.dtype) -> int:
-        """Size of the key and value of one token, in all layers."""
-        text = self.config.llm_config
-        return 2 * text.num_hidden_layers * text.kv_heads * text.head_dim * dtype.itemsize
 
     def description(self) -> str:
         """The content of the files, without the system message, which is not ours to show."""
