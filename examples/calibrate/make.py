@@ -1,12 +1,11 @@
-"""Script of this repository, no example of use: writes what `make calibrate` runs on.
+"""Writes the data of `make calibrate`; a script of this repository, not an example of use.
 
-That is 400 samples in MMIE's layout, two models' answers, and the replies of two judges.
-
-``python make.py OUT`` writes ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b``,
-``OUT/replies.jsonl`` and ``OUT/old_replies.jsonl``; ``python make.py OUT PLAN`` then writes
-``OUT/people.csv``: the plan, scored as two people would. All of it is made up: a story has six
-sentences, an answer tells some of them, people count them with an error, and the judge is kind to
-bad answers. It reports the probabilities of its points. The old judge is nearer to people.
+``python make.py OUT`` writes 400 samples in MMIE's layout, two models' answers and two judges'
+replies: ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b``, ``OUT/replies.jsonl`` and
+``OUT/old_replies.jsonl``. ``python make.py OUT PLAN`` then writes ``OUT/people.csv``: the plan,
+scored as two people would. All of it is made up: a story has six sentences, an answer tells some of
+them, people count them with an error, and the judge, which reports the probabilities of its points,
+is kind to bad answers. The old judge is nearer to people.
 """
 
 from __future__ import annotations
@@ -86,14 +85,14 @@ def question(category: str, number: int) -> list[dict[str, str | None]]:
 
 
 def answer(category: str, count: int) -> list[dict[str, str | None]]:
-    """The first sentences; a picture where there are four or more."""
+    """The first sentences; with a picture if there are four or more."""
     text = ". ".join(sentences(category)[:count])
     picture = f"images/{STORIES[category][1]}.png" if count >= 4 else None
     return [{"text": f"{text}." if text else "I cannot tell.", "image": picture}]
 
 
 def rows() -> list[dict[str, Any]]:
-    """The samples, with the keys of the dataset; ``catagory`` is its own spelling."""
+    """The samples, with the keys of the dataset, which spells ``catagory`` so."""
     labels = {
         "SA": "Situational analysis",
         "PBL": "Project-based learning",
@@ -148,8 +147,8 @@ def replies(out: Path, judge: str) -> Iterator[str]:
 
 
 def write_run_inputs(out: Path) -> None:
-    """Write data, answers and replies; the pictures are those of `examples/mmie`."""
-    sys.path.insert(0, str(EXAMPLES / "mmie"))  # for what its script imports from beside it
+    """Write data, answers and replies, with the pictures of `examples/mmie`."""
+    sys.path.insert(0, str(EXAMPLES / "mmie"))  # for the imports of its script
     write = runpy.run_path(str(EXAMPLES / "mmie" / "make.py"))["write"]
     write(out / "data" / "data.json", rows())
     for model in SKILL:

@@ -1,10 +1,8 @@
-"""Starts a scripted writer, image server and judge on this machine, and runs a command with their
-address.
+"""Runs a command with a scripted writer, image server and judge on this machine.
 
-``python servers.py COMMAND...``: ``{url}`` in the command is replaced by the address. All three are
-made up: the writer continues every question with the same steps, the image server draws words on a
-coloured sheet and refuses whatever is about the moon, and the judge gives a point for every picture
-that it sees, and three more.
+``python servers.py COMMAND...``: ``{url}`` in the command is replaced by their address. The writer
+continues every question with the same steps, the image server draws words on a coloured sheet and
+refuses whatever is about the moon, and the judge gives three points, and one for every picture.
 """
 
 from __future__ import annotations
@@ -76,7 +74,7 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
     if request["model"] == "scripted-judge":
         shown = sum(part["type"] == "image_url" for part in parts)
         reply = f"### Feedback\nThere are {shown} pictures.\n### Score\n{min(6, shown + 3)}"
-    elif "[picture]" not in text:  # no picture can be asked for: multi-step reasoning
+    elif "[picture]" not in text:  # multi-step reasoning, without pictures
         reply = "5"
     else:
         reply = STORY if text.startswith("Part 1") else STEPS
@@ -96,7 +94,7 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def picture(request: dict[str, Any]) -> dict[str, Any]:
-    """The prompt in white on a colour that prompt and seed give."""
+    """The prompt in white on a colour that depends on prompt and seed."""
     width, height = map(int, request["size"].split("x"))
     digest = hashlib.sha256(f"{request['seed']} {request['prompt']}".encode()).digest()
     image = Image.new("RGB", (width, height), tuple(40 + byte // 2 for byte in digest[:3]))
@@ -110,7 +108,7 @@ def picture(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(command: list[str]) -> int:
-    """Run a command beside the servers; returns its status."""
+    """Run a command while the servers run; returns its status."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/v1"

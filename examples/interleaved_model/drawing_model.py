@@ -1,6 +1,6 @@
 """A tested model that answers with text and images, in the form that MMIE's tasks expect.
 
-An answer is a text. Images are saved to files, and the text is the JSON of all parts in order:
+Images are saved to files, and the answer is a text: the JSON of all parts in order:
 ``{"content": [{"type": "text", "text": ...}, {"type": "image", "path": ...}, ...]}``.
 """
 

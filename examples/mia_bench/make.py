@@ -1,4 +1,4 @@
-"""Script of this repository, no example of use: writes the example MIA-Bench data.
+"""Writes the example MIA-Bench data; a script of this repository, not an example of use.
 
 ``python make.py`` rewrites the files in this folder.
 
@@ -150,7 +150,7 @@ INSTRUCTIONS: tuple[tuple[str, str, tuple[tuple[str, int, str], ...]], ...] = (
         "Say what time the clock shows, and use the word 'hour'.",
         (("say what time the clock shows", 5, "describe"), ("use the word 'hour'", 5, "mention")),
     ),
-    (  # worth 8 points, as two rows of the original
+    (  # worth 8 points, like two rows of the original
         "intermediate",
         "Describe the weather with exactly two adjectives.",
         (("describe the weather", 4, "describe"), ("exactly two adjectives", 4, "grammar")),
@@ -189,10 +189,10 @@ ANSWERS = (
 )
 
 
-# Marks, the total as it stands after its colon (None: left out), and the reasons. Made up like the
-# rest: no judge said this. The official reader takes each for something. It is misled where the
-# total is missing (2), where no blank stands before it (5), where a mark is impossible and asked
-# for once more (4), and where full marks are not 10 points (6).
+# Marks, the text after the total's colon (None: left out), and the reasons, all made up. The
+# official reader reads each of them. It is misled if the total is missing (2), if no blank precedes
+# it (5), if a mark is impossible and requested once more (4), and if full marks are not 10 points
+# (6).
 Reply = tuple[str, str | None, str]
 REPLIES: tuple[tuple[Reply, ...], ...] = (
     (("6/6 4/4", " 10/10", "Two sentences, and the boat is there."),),
@@ -262,7 +262,7 @@ def write_lines(path: Path, records: list[Row]) -> None:
 
 
 def replies(folder: Path) -> list[str]:
-    """The lines of the recording: the replies to each answer, under their requests' keys."""
+    """The lines of the recording: the replies to each answer, with their requests' keys."""
     from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
     from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.extend import JudgeReply

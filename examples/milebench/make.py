@@ -1,4 +1,4 @@
-"""Script of this repository, no example of use: writes the example MileBench data.
+"""Writes the example MileBench data; a script of this repository, not an example of use.
 
 ``python make.py`` rewrites ``data/`` and ``answers/``.
 

@@ -103,7 +103,7 @@ ANSWERS: dict[str, tuple[Part, ...]] = {
         ("**Step 2.** Add the roof.", "drawn-roof"),
         ("**Step 3.** Add the door.", "drawn-door"),
     ),
-    "PBL-2": (  # one image too many: the judge sees three, with that of the question
+    "PBL-2": (  # one image too many: the judge sees three, including the question's
         ("Step 2: Connect the wire.", "drawn-wire"),
         ("Step 3: Connect the lamp.", "drawn-lamp"),
         ("Step 4: Look at the whole once more.", "drawn-battery"),

@@ -1,11 +1,11 @@
-"""Script of this repository, no example of use: writes the example MMIE data.
+"""Writes the example MMIE data; a script of this repository, not an example of use.
 
 ``python make.py`` rewrites the files in this folder.
 
 The layouts are the official ones; images, questions, answers, judge prompts and replies are ours.
 MSR-2 has two images in its question; MSR-3 has five, and the official script leaves it out
-silently. The made-up model answers in many shapes, and its images are outlines, to tell them from
-those of the gold answers.
+silently. The made-up model answers in many shapes; its images are outlines, unlike those of the
+gold answers.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ LABELS = {
 
 
 def pairs(parts: Iterable[Part]) -> list[tuple[str, str]]:
-    """Each text with the file of its image; an empty name stands for no image."""
+    """Each text with the file of its image, which is empty without one."""
     segments = ((part, "") if isinstance(part, str) else part for part in parts)
     return [(text, name and f"images/{name}.png") for text, name in segments]
 
@@ -113,7 +113,7 @@ def as_markdown(parts: Iterable[Part]) -> str:
 
 
 def as_text(parts: Iterable[Part]) -> str:
-    """Plain text, of an answer without images."""
+    """Plain text, for an answer without images."""
     return " ".join(text for text, _ in pairs(parts))
 
 
@@ -133,7 +133,7 @@ SHAPES: dict[str, Callable[[Iterable[Part]], Any]] = {
 
 
 def rows() -> list[Json]:
-    """The samples, with the keys of the dataset; ``catagory`` is its own spelling."""
+    """The samples, with the keys of the dataset, which spells ``catagory`` so."""
     return [
         {
             "id": sample_id,
@@ -184,7 +184,7 @@ def draw(path: Path) -> None:
 
 
 def write(path: Path, content: object) -> None:
-    """Write indented JSON and, beside it, every image that it names."""
+    """Write indented JSON and every image that it names."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     path.write_text(text, encoding="utf-8")
@@ -194,7 +194,7 @@ def write(path: Path, content: object) -> None:
 
 
 def replies(folder: Path) -> list[str]:
-    """The lines of the recording: the reply to each answer, under its request's key."""
+    """The lines of the recording: the reply to each answer, with its request's key."""
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample

@@ -1,11 +1,11 @@
-"""Script of this repository, no example of use: writes the example OpenING data.
+"""Writes the example OpenING data; a script of this repository, not an example of use.
 
 ``python make.py`` rewrites the files in this folder.
 
 The layouts are the official ones; pictures, questions, answers, prompts and replies are ours. The
-model's answers have what answers have: steps without a text or a picture, a picture that is lost
-because JPEG lacks its mode, and an answer without any step. The replies have what judges write: a
-wrapped object, which the official summary drops, and a fenced one, which is asked again.
+answers include steps without a text or a picture, a picture that is lost because JPEG lacks its
+mode, and an answer without any step. The replies include a wrapped object, which the official
+summary drops, and a fenced one, after which the judge is asked again.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ REPLIES: dict[str, tuple[str, ...]] = {
 
 
 def picture(colour: str) -> Image.Image:
-    """A framed field of a colour; ``alpha`` is one that JPEG cannot hold."""
+    """A framed field of a colour; JPEG cannot store ``alpha``."""
     if colour == "alpha":
         return Image.new("RGBA", SIZE, (200, 40, 40, 128))
     image = Image.new("RGB", SIZE, colour)
@@ -139,13 +139,13 @@ def picture(colour: str) -> Image.Image:
 def steps(
     content: Sequence[Step], folder: Path, reference: str, name: str
 ) -> list[dict[str, str | None]]:
-    """Steps in the official form, after their pictures were written to a folder.
+    """Write the pictures of steps to a folder; returns the steps in the official form.
 
     Args:
         content: The steps.
-        folder: Of the pictures.
-        reference: What stands before a picture's name in the data.
-        name: Of a picture, with the field ``{}`` for its number.
+        folder: The folder of the pictures.
+        reference: What precedes a picture's name in the data.
+        name: A picture's name, with ``{}`` for its number.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written: list[dict[str, str | None]] = []
@@ -186,7 +186,7 @@ def write_answers(folder: Path) -> None:
 
 
 def replies(folder: Path) -> list[str]:
-    """The lines of the recording: the replies to each answer, under their requests' keys."""
+    """The lines of the recording: the replies to each answer, with their requests' keys."""
     from dataclasses import replace
 
     from mmie_tasks.answers.files import read_answers

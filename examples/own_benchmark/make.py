@@ -1,8 +1,8 @@
 """Draws the benchmark in this folder: ``python make.py`` writes pictures, samples and answers.
 
-Twelve pictures of six shapes each, of which one differs in colour, in shape or in size. The answers
-are a made-up model's: some are the letter, some words around it, one is wrong, one names two
-letters, one is missing.
+There are twelve pictures of six shapes, one of which differs in colour, shape or size. The answers
+are made up: some are the letter, some have words around it, one is wrong, one names two letters,
+one is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 HERE = Path(__file__).resolve().parent
 LETTERS = "ABCDEF"
-SIDE = 60  # pixels a shape has, its letter below it
+SIDE = 60  # pixels of a shape's square; its letter is below it
 COLOURS = ("#c0392b", "#27ae60", "#2980b9", "#f1c40f")
 SHAPES = ("circle", "square", "triangle")
 CATEGORIES = ("colour", "shape", "size")
@@ -32,7 +32,7 @@ ANSWERS = {
     "08": "B",
     "09": "A",
     "10": "**A**",
-}  # and none to the last
+}  # the last sample has none
 
 
 def draw(draw_on: ImageDraw.ImageDraw, shape: str, left: int, radius: int, colour: str) -> None:

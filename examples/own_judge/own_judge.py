@@ -1,4 +1,4 @@
-"""A judge that is any program: a request's texts and image paths go in, the reply comes out."""
+"""A judge that runs any program: it reads texts and image paths, and prints the reply."""
 
 import shlex
 import subprocess
@@ -16,7 +16,7 @@ class CommandJudge:
 
     @property
     def signature(self) -> str:
-        """What moves a score: the program, by how it is called."""
+        """What moves a score: the program and its arguments."""
         return signature_text(judge="command", model=self.command)
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:

@@ -1,7 +1,7 @@
-"""What a second model, a second judge and people say of the little benchmarks: all of it ours.
+"""Answers of a second model, replies of a second judge and people's scores, all made up by us.
 
-The second model, B, answers in few words and with few pictures. Nobody asked a model, a judge or
-people.
+The second model, B, answers in few words and with few pictures. No model, judge or person produced
+any of it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 Part = str | tuple[str, str]  # a text, or a text and the name of a picture
 Mark = tuple[str, str]  # the reasons, and the points, 0 to 6
 
-# B on MMIE: its answer, and what the first judge says of it. MSR-3 is left out by the official
-# script, so nothing is said of it.
+# B on MMIE: its answer, and the first judge's mark. The official script leaves out MSR-3, so it has
+# none.
 MMIE: dict[str, tuple[tuple[Part, ...], Mark | None]] = {
     "SA-1": (("Part 2: The kite flies.",), ("It stops before the tree, and shows nothing.", "2")),
     "SA-2": (
@@ -74,7 +74,7 @@ OTHER_JUDGE: dict[str, Mark] = {
     "MSR-4": ("The answer is wrong.", "0"),
 }
 
-# The probabilities of the digits at its scores: they move the expected score, and nothing else.
+# The probabilities of the digits at its scores, which move only the expected score.
 OTHER_PROBABILITIES: dict[str, dict[int, float]] = {
     "SA-1": {3: 0.15, 4: 0.5, 5: 0.35},
     "SA-2": {3: 0.4, 4: 0.6},

@@ -1,10 +1,10 @@
-"""Script of this repository, no example of use: writes the example runs to compare.
+"""Writes the example runs to compare; a script of this repository, not an example of use.
 
-``python make.py`` rewrites the files in this folder, after those of the three benchmarks.
+``python make.py`` rewrites the files in this folder; the files of the three benchmarks must exist.
 
-``answers/`` is what model B says to all three, ``replies.jsonl`` what the judge of `make demo` says
-of that, ``other_judge.jsonl`` what a second one says of model A's answers to MMIE, with the
-probabilities of its scores, and ``people.csv`` what people say of them.
+``answers/`` has model B's answers to all three, and ``replies.jsonl`` the replies of the judge of
+`make demo` to them. For model A's answers to MMIE, ``other_judge.jsonl`` has a second judge's
+replies with the probabilities of its scores, and ``people.csv`` people's scores.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ EXAMPLES = HERE.parent
 
 
 def names_of(example: str, file: str = "make.py") -> SimpleNamespace:
-    """What a file of another example defines."""
+    """The names that a file of another example defines."""
     folder = str(EXAMPLES / example)
-    sys.path.insert(0, folder)  # for what it imports from beside it
+    sys.path.insert(0, folder)  # for its imports
     try:
         return SimpleNamespace(**runpy.run_path(f"{folder}/{file}"))
     finally:
@@ -42,7 +42,7 @@ mmie, mia_bench, milebench = map(names_of, ("mmie", "mia_bench", "milebench"))
 
 
 def mmie_answers() -> dict[str, Any]:
-    """B's answers: a text, or parts where there is a picture."""
+    """B's answers: a text, or the official form if there is a picture."""
     return {
         sample_id: mmie.as_text(parts)
         if all(isinstance(part, str) for part in parts)
@@ -60,7 +60,7 @@ def mia_bench_answers() -> list[dict[str, Any]]:
 
 
 def milebench_answers() -> list[dict[str, Any]]:
-    """B's answers: the bare letter, and that of the next option in every second dataset."""
+    """B's answers: the right letter, or in every second dataset the next option's."""
     given = []
     for number, dataset in enumerate(milebench.DATASETS):
         for i in range(2):
@@ -74,7 +74,7 @@ def milebench_answers() -> list[dict[str, Any]]:
 
 
 def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRequest]:
-    """What the judge is asked of the answers that are judged, by the sample's id."""
+    """The requests for the answers that are judged, by sample id."""
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -101,11 +101,11 @@ def line(
     """One reply of a recording, under the request's own key.
 
     Args:
-        judge: Its model.
+        judge: The judge's model.
         request: The request.
         text: The reply.
-        last_digit: The probabilities of digits as the reply's last character, its only digit, if
-            the judge reports them.
+        last_digit: The probabilities of the reply's only digit, its last character, if the judge
+            reports them.
     """
     from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line

@@ -1,6 +1,4 @@
-"""What the tables and reports of `mmie_tasks.results` show of a judge: its grades, and the score
-that people corrected.
-"""
+"""Adds grades of judges and scores corrected by people to tables and reports."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ _INTERVAL_NOTES: Mapping[Population | None, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityAnnotator:
-    """Annotates with stored grades of judges, and with labels by the name of their benchmark; see
-    `mmie_tasks.results.annotation.Annotator`.
-    """
+    """Implements `mmie_tasks.results.annotation.Annotator`; labels are by benchmark."""
 
     labels: Mapping[str, Sequence[Label]]
     grades: StoredGrades
@@ -38,16 +34,16 @@ class QualityAnnotator:
 
     @property
     def corrected_benchmarks(self) -> frozenset[str]:
-        """The names of the benchmarks that people have scored answers of."""
+        """Names of the benchmarks with labels."""
         return frozenset(self.labels)
 
     @property
     def interval_note(self) -> str:
-        """What the intervals of judged scores hold."""
+        """Which errors the intervals of judged scores include."""
         return _INTERVAL_NOTES[self.population if self.labels else None]
 
     def annotation(self, task_run: TaskRun) -> Annotation:
-        """The judges of a task of a run, and its headline corrected with the labels."""
+        """The judges of a task, and its headline corrected with the labels."""
         judges = self.grades.judges_of(task_run)
         labels = self.labels.get(task_run.benchmark.name)
         if not labels:
@@ -70,17 +66,14 @@ def open_annotator(
     environment: Mapping[str, str],
     population: IntervalsOf = "larger",
 ) -> QualityAnnotator:
-    """The annotator of runs: see `mmie_tasks.results.annotation.OpenAnnotator`.
+    """Implements `mmie_tasks.results.annotation.OpenAnnotator`.
 
-    Args:
-        runs: To be annotated.
-        people: Files of people's scores, ``PATH`` or ``NAME=PATH``.
-        environment: Names the cache folder with the grades.
-        population: What the intervals of corrected scores are for.
+    `people` names files of scores, ``PATH`` or ``NAME=PATH``; the environment names the cache
+    folder with the grades.
 
     Raises:
         AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
-        SettingWrong: The intervals are to be those of corrected scores, and there are none.
+        SettingWrong: The population is ``run``, and no file of scores is given.
     """
     if population == "run" and not people:
         raise SettingWrong(
@@ -98,10 +91,9 @@ def open_annotator(
 def labels_by_benchmark(
     words: Sequence[str], task_runs: Iterable[TaskRun]
 ) -> dict[str, tuple[Label, ...]]:
-    """People's scores, by the name of the benchmark that most samples of their file are of.
+    """People's scores by benchmark: a file belongs to the one that has most of its samples.
 
-    Raises:
-        AnswersUnusable: A file cannot be read, or has no label of a sample that a judge scored.
+    Raises `AnswersUnusable` if a file cannot be read, or has no label of a judged sample.
     """
     ids: defaultdict[str, set[str]] = defaultdict(set)
     scales = {}

@@ -25,9 +25,8 @@ from mmie_tasks.judges.mmie_score.generation import (
     JudgePrompt,
     Result,
 )
-from mmie_tasks.judges.mmie_score.loading import load_model
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
-from mmie_tasks.judges.mmie_score.transformers_engine import normalized
+from mmie_tasks.judges.mmie_score.transformers_engine import load_model, normalized
 from mmie_tasks.judges.mmie_score.vllm_engine import VllmEngine
 from support import internvl_golden as golden
 

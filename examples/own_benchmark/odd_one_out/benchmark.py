@@ -37,7 +37,7 @@ def read_line(line: Line) -> LoggedSample:
 
 
 def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """The saved answer, scored again; verdicts without an answer are returned as logged."""
+    """The saved answer, scored again; without an answer, the verdicts as logged."""
     sample = read_line(line)
     if isinstance(sample.official, Unscored):
         return {"official": sample.official, "robust": sample.robust}

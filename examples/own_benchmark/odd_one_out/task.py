@@ -1,8 +1,8 @@
-"""Odd one out: of six shapes, labelled A to F, which does not belong? Scoring, and the functions of
-the task file.
+"""Odd one out: which of six shapes, A to F, does not belong? Scoring, and the functions that the
+task file names.
 
-Scored by rule, twice: officially the answer must be the letter and nothing else; the robust reading
-takes a sentence that names one letter.
+Scored by rule, twice: for the official score, the answer must be the letter and nothing else; for
+the robust score, it may be a sentence that names one letter.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ METRICS = (
     ),
 )
 TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
-percent = aggregation(SCALE)  # of the rows of a line, for the task file
+percent = aggregation(SCALE)  # the task file names it
 
 _FOLDER = Path(__file__).resolve().parent
-_OPENER = ImageOpener()  # what a model could not be shown is not scored
+_OPENER = ImageOpener()  # remembers which pictures could not be opened
 _LETTER = re.compile(r"(?<![\w'])(?!A (?!is\b)[a-z])[A-F](?![\w'])")  # `A circle` names no letter
 
 
@@ -77,7 +77,7 @@ def official(answer: str, gold: str) -> Verdict:
 
 
 def robust(answer: str, gold: str) -> Verdict:
-    """1 point where one letter is named, and it is the right one; 0 for every other answer.
+    """1 point if only the right letter is named, 0 for every other answer.
 
     >>> robust("It is C.", "C").points, robust("It is B or C.", "C").points
     (1.0, 0.0)
@@ -88,7 +88,7 @@ def robust(answer: str, gold: str) -> Verdict:
 
 
 def read(answer: object, gold: str, unseen: str | None = None) -> dict[str, Verdict]:
-    """Both readings of an answer, or twice the reason why there is nothing to read."""
+    """Both verdicts on an answer, which are the same if there is nothing to read."""
     if unseen is not None:
         why = Unscored("bad_image", unseen)
     elif not isinstance(answer, str) or answer.startswith(NOT_TEXT):
@@ -106,7 +106,7 @@ def picture(sample_id: str) -> Path:
 
 
 def check_data(docs: Sequence[Doc]) -> None:
-    """Look at every picture before anything is generated; DataMissing where one is not there."""
+    """Check every picture before anything is generated; raises DataMissing if one is missing."""
     owners = {str(picture(doc["id"])): doc["id"] for doc in docs}
     check_images("odd_one_out", owners, "install `own-benchmark` again")
 
@@ -117,12 +117,12 @@ def doc_to_messages(doc: Doc, _kwargs: object = None) -> list[dict[str, object]]
 
 
 def doc_to_visual(doc: Doc) -> list[Image.Image]:
-    """The picture, for models that take words and pictures apart."""
+    """The picture, for models that take text and pictures separately."""
     return [_OPENER.open(doc["id"], lambda: picture(doc["id"]))]
 
 
 def doc_to_text(_doc: Doc) -> str:
-    """The question, for the same."""
+    """The question, for the same models."""
     return QUESTION
 
 
@@ -137,13 +137,13 @@ def process_results(doc: Doc, results: Sequence[object]) -> dict[str, Row]:
 
 
 def provenance(_doc: Doc) -> str:
-    """Task version, readings and data: everything that moves the number; saved with the results."""
+    """Everything that moves the score: task version, readers and data. Saved with the results."""
     task, data = f"odd_one_out@{VERSION}", f"sha256:{_data()}"
     return signature_text(task=task, reader="official+robust", data=data)
 
 
 def signature(doc: Doc) -> str:
-    """The same, and what `mmie_tasks` adds; part of every logged sample."""
+    """The same with what `mmie_tasks` adds; part of every logged sample."""
     return run_signature(provenance(doc), environment=os.environ)
 
 

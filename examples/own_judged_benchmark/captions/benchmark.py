@@ -61,7 +61,7 @@ percent = aggregation(SCALE)  # the task file names it
 
 
 def read_reply(reply: str) -> Verdict:
-    """The number behind the last ``Score:`` of a judge's reply."""
+    """The number after the last ``Score:`` of a judge's reply."""
     numbers = re.findall(r"Score:[\s*]*(\d{1,4})", reply)
     if not numbers:
         return Unscored("unparsed", "no line `Score: N`")
@@ -112,7 +112,7 @@ def request_for(sentence: str, pictures: Sequence[Path]) -> GradedRequest:
 
 
 def judge_request(question: Segments, answer: Segments, _line: Line | None) -> GradedRequest:
-    """The request for any question and answer; the line is that of a logged sample."""
+    """The request for any question and answer; the line is a logged sample's."""
     pictures = [part for part in log_line.parts(question + answer) if isinstance(part, Path)]
     return request_for("\n".join(segment.text for segment in answer if segment.text), pictures)
 

@@ -1,8 +1,7 @@
 """The device and dtype of the judge, by its options.
 
-`choose_device` does not start CUDA in this process, nor does `is_modern` before something else has:
-the tested model may still have to fork. `start` and `describe` are called when the weights are
-loaded.
+`choose_device` and `choose_dtype` do not start CUDA in this process, since the tested model may
+still have to fork. `start` and `describe` are called when the weights are loaded.
 """
 
 from __future__ import annotations
@@ -22,17 +21,11 @@ DtypeOption: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
 
 
 def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
-    """The device of this process.
+    """The device of this process: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
-    Args:
-        option: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. ``cuda`` is the only GPU that this
-            process sees, or of several the one with the process's number on the machine, so that
-            each of several processes takes its own. ``auto`` is the same if there is a GPU, else
-            the CPU.
-        environment: With that number, ``LOCAL_RANK``, if a launcher has set it.
-
-    Raises:
-        JudgeMisconfigured: There is no such device.
+    If this process sees several GPUs, ``cuda`` is the one with the process's number on the machine,
+    ``LOCAL_RANK``, so that each process takes its own. ``auto`` is ``cuda`` if there is a GPU, else
+    ``cpu``. Raises `JudgeMisconfigured` if there is no such device.
     """
     import torch
 
@@ -76,10 +69,8 @@ def start(device: torch.device) -> None:
         ) from error
 
 
-def is_modern(device: torch.device) -> bool:
-    """Whether a GPU computes in bfloat16 (compute capability 8.0); before CUDA is started, assumed
-    of any.
-    """
+def _has_bfloat16(device: torch.device) -> bool:
+    """Whether a GPU computes in bfloat16 (compute capability 8.0); before CUDA is started, true."""
     import torch
 
     if device.type != "cuda":
@@ -91,19 +82,24 @@ def is_modern(device: torch.device) -> bool:
 
 
 def choose_dtype(option: DtypeOption, device: torch.device) -> torch.dtype:
-    """The dtype; ``auto`` is bfloat16, as in the official code, on a GPU that supports it, else
+    """The dtype. ``auto`` is bfloat16 on a GPU that supports it, as in the official code, else
     float32.
     """
     import torch
 
     if option == "auto":
-        option = "bfloat16" if is_modern(device) else "float32"
+        option = "bfloat16" if _has_bfloat16(device) else "float32"
     dtype: torch.dtype = getattr(torch, option)
     return dtype
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """The dtype as users write it: ``bfloat16``."""
+    return str(dtype).removeprefix("torch.")
+
+
 def describe(device: torch.device) -> str:
-    """The device and the versions that may change tokens: ``NVIDIA H200, torch 2.12.0``; starts
+    """The device and the versions that may change tokens: ``NVIDIA H200, torch 2.12.0``. Starts
     CUDA.
     """
     import torch

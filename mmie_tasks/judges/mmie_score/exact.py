@@ -9,15 +9,16 @@ from typing import Any
 
 @contextmanager
 def exact_arithmetic() -> Iterator[None]:
-    """Set every switch of torch that changes the bits of results, whatever a tested model has left.
+    """Set every switch of torch that changes the bits of results; a tested model may have changed
+    them.
 
     Matrix products, convolutions and recurrent layers of fp32 numbers are computed in fp32: by
-    default cuDNN rounds the factors to TF32, 10 bits, and a tested model may have allowed more. The
-    other switches are as torch has them at first, and so as the official code has them.
+    default, cuDNN rounds the factors to TF32, 10 bits. The other switches get torch's defaults, and
+    so those of the official code.
 
-    The switches belong to the whole process. From 2.9 on torch has two sets of them for fp32, and
-    raises an error when an old one is read that a new one contradicts. Inside, the two agree.
-    Afterwards all switches are as before, so a reading that raised before raises again.
+    The switches belong to the whole process. From 2.9 on, torch has two sets of them for fp32, and
+    reading an old one that contradicts a new one is an error. Inside, the two agree. Afterwards all
+    switches are as before, contradictions included.
     """
     import torch
 
@@ -32,7 +33,7 @@ def exact_arithmetic() -> Iterator[None]:
             setattr(owner, name, exact)
         try:
             cudnn_tf32 = cudnn.allow_tf32
-        except RuntimeError:  # it contradicts the new ones, which do not allow TF32
+        except RuntimeError:  # contradicts the new ones, which do not allow TF32
             cudnn_tf32 = True
         restore.callback(setattr, cudnn, "allow_tf32", cudnn_tf32)
         restore.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
@@ -44,7 +45,7 @@ def exact_arithmetic() -> Iterator[None]:
 
 
 def _exact_attributes() -> list[tuple[Any, str, object]]:
-    """Attributes of torch's modules with the values that `exact_arithmetic` sets, in order."""
+    """Attributes of torch's modules and their exact values, in the order of setting."""
     import torch
 
     backends: Any = torch.backends
@@ -56,8 +57,7 @@ def _exact_attributes() -> list[tuple[Any, str, object]]:
     ]
     if hasattr(backends, "fp32_precision"):  # torch 2.9 and later
         operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
-        # The first two are inherited. With `none` there, a reading of the others shows their own
-        # values.
+        # The others inherit the first two unless these are `none`.
         attributes += [(owner, "fp32_precision", "none") for owner in (backends, cudnn)]
         attributes += [(operation, "fp32_precision", "ieee") for operation in operations]
     return attributes

@@ -1,7 +1,8 @@
-"""The seam between a request's ids and tiles and the tokens that an engine generates for them."""
+"""What an engine takes and returns: ids and tiles of a request, and the generated tokens."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mmie_tasks.judges.base import JudgeError
+from mmie_tasks.judges.base import JudgeError, JudgeUnavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +21,8 @@ class JudgePrompt:
     Attributes:
         key: Identifies the request; its result has the same key.
         ids: Token ids, one ``<IMG_CONTEXT>`` for each image feature. Never empty.
-        tiles: Of its images, uint8 of shape (tiles, side, side, 3); None without images.
-        tile_counts: How many of them each image has; empty without images.
+        tiles: Tiles of all images, uint8 of shape (tiles, side, side, 3); None without images.
+        tile_counts: Number of tiles of each image; empty without images.
         max_new_tokens: At least 1.
     """
 
@@ -33,20 +34,20 @@ class JudgePrompt:
 
     @property
     def max_stored_tokens(self) -> int:
-        """The most keys that are stored for it: the last generated token needs none."""
+        """The most keys that the request stores: the last generated token needs none."""
         return len(self.ids) + self.max_new_tokens - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """The tokens generated for a prompt, up to and with the end token if there is one.
+    """The tokens generated for a prompt.
 
     Attributes:
-        output: Token ids.
-        digits: For each token that is a digit, by its index in the output: log-probabilities of the
-            digits 0 to 9.
-        finish: ``length`` if generation ran into its limit.
-        prompt_tokens: Length of the prompt, image tokens included.
+        output: Token ids, including the end token if there is one.
+        digits: Log-probabilities of the digits 0 to 9, by index in the output of each token that is
+            a digit.
+        finish: ``length`` if generation reached its limit.
+        prompt_tokens: Length of the prompt, including image tokens.
     """
 
     key: int
@@ -63,23 +64,32 @@ class FailedPrompt:
     key: int
     error: JudgeError
 
+    @classmethod
+    def unavailable(cls, prompt: JudgePrompt, reason: str) -> FailedPrompt:
+        """A prompt that the engine could not complete."""
+        return cls(key=prompt.key, error=JudgeUnavailable(reason))
+
 
 Result: TypeAlias = Completion | FailedPrompt
+
+
+def rounded_logprob(logprob: float) -> float | None:
+    """To 4 digits; None if it is impossible."""
+    return round(logprob, 4) + 0.0 if logprob > -math.inf else None  # + 0.0 makes 0.0 of -0.0
 
 
 class PromptSource(Protocol):
     """Supplies prompts to an engine."""
 
     def get(self, *, wait: bool) -> JudgePrompt | FailedPrompt | None:
-        """The next prompt. None: none is ready yet, or, with `wait`, none is left."""
+        """The next prompt; None if none is ready yet or, with `wait`, none is left."""
         ...
 
 
 class Engine(ABC):
-    """Generates greedily, up to ``<|end|>`` or a prompt's limit, many prompts at once.
+    """Generates greedily for many prompts at once, up to ``<|end|>`` or a prompt's limit.
 
-    The result of a prompt does not depend on what else is computed, but for the rounding of half
-    precision.
+    Apart from rounding in half precision, a result does not depend on what else is computed.
     """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What the judge model reads of a request: token ids of the prompt, and tiles of its images."""
+"""The judge model's inputs for a request: token ids of the prompt, and tiles of its images."""
 
 from __future__ import annotations
 
@@ -34,14 +34,12 @@ def reply_text(text: str) -> str:
 
 
 def control_strings(parts: Iterable[str | Path], added: Iterable[str]) -> tuple[str, ...]:
-    """The control strings of the judge that occur in a request's text.
+    """The judge's control strings that occur in a request's text, each once.
 
     An ``<image>`` in the text takes the position of an image, and an added token is read as that
-    token: a judged answer could end its turn and write its own score. The official code reads both
-    so.
+    token, as in the official code: a judged answer could end its turn and write its own score.
 
-    Each is listed once: ``<image>`` first, the others in the order of `added`, the judge's added
-    tokens.
+    ``<image>`` comes first, the others in the order of `added`, the judge's added tokens.
 
     >>> control_strings(["See <image>.", "<|end|>"], ["<s>", "<|end|>"])
     ('<image>', '<|end|>')
@@ -53,11 +51,11 @@ def control_strings(parts: Iterable[str | Path], added: Iterable[str]) -> tuple[
 
 
 def ids_of(text: str, tiles: Sequence[int], checkpoint: Checkpoint) -> list[int]:
-    """The tokens of a text made by `query` for the same tiles, with as many ``<IMG_CONTEXT>`` as
+    """The tokens of a text that `query` made for the same tiles, with as many ``<IMG_CONTEXT>`` as
     its images need.
 
-    Without images an ``<IMG_CONTEXT>`` in the text is a token like any other, as in the official
-    code. Beside images that code raises an error and ends the run; here the request fails.
+    Without images, an ``<IMG_CONTEXT>`` in the text is a token like any other, as in the official
+    code. With images, that code raises an error and ends the run; here the request fails.
 
     Raises:
         RequestUnfit: Images and image tokens do not match, the prompt is longer than the model's
@@ -83,14 +81,14 @@ def ids_of(text: str, tiles: Sequence[int], checkpoint: Checkpoint) -> list[int]
 
 @dataclass(frozen=True, slots=True)
 class InputBuilder:
-    """Builds the model's inputs of a request, as MMIE's script and ``model.chat()`` build them."""
+    """Builds the model's inputs as MMIE's script and ``model.chat()`` do."""
 
     checkpoint: Checkpoint
 
     def prompt(
         self, key: int, request: JudgeRequest, images: Mapping[Path, bytes] = MappingProxyType({})
     ) -> JudgePrompt:
-        """Token ids and tiles of a request; raises like `read_tiles` and `ids_of`, and
+        """Token ids and tiles of a request. Raises like `read_tiles` and `ids_of`, and
         `RequestUnfit` for what MMIE-Score was never trained on.
         """
         if request.system or request.schema:
@@ -108,11 +106,11 @@ class InputBuilder:
         )
 
     def tile_counts(self, request: JudgeRequest) -> list[int]:
-        """Tiles of each of its images, by their headers; raises like `size_px`."""
+        """The number of tiles of each image, by its header; raises like `size_px`."""
         return [tiles(*size_px(path), tile_px=self._tile_px) for path in _images(request)]
 
     def length(self, request: JudgeRequest) -> int:
-        """Tokens of the prompt, by the headers of its images; 0 if it cannot be prepared."""
+        """Number of tokens, by the headers of the images; 0 if the prompt cannot be prepared."""
         try:
             counts = self.tile_counts(request)
             text_tokens = len(

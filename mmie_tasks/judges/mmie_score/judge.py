@@ -1,6 +1,4 @@
-"""The judge MMIE-Score: answers all requests of a call together, on a device of this process or on
-GPUs of Ray.
-"""
+"""The judge MMIE-Score: computes all requests of a call together, in this process or by Ray."""
 
 from __future__ import annotations
 
@@ -53,13 +51,9 @@ _PACKAGES = ("torch", "transformers", "sentencepiece", "safetensors", "pillow", 
 class MmieScoreJudge:
     """MMIE-Score on one device of this process, or on many GPUs by Ray.
 
-    Nothing is loaded until the first request, and the weights stay until `close`: before that, the
-    memory belongs to the tested model. The page of this folder describes the options; `environment`
-    has ``MMIE_SCORE_MODEL``, ``RAY_ADDRESS``, ``LOCAL_RANK`` and other variables of launchers, and
-    what our cache folder depends on.
-
-    Raises:
-        JudgeMisconfigured: A value makes no sense.
+    Nothing is loaded until the first request, since the tested model needs the memory; the weights
+    stay until `close`. The page of this folder describes the options. `environment` contains
+    ``MMIE_SCORE_MODEL``, ``RAY_ADDRESS``, ``LOCAL_RANK`` and other variables of launchers.
     """
 
     def __init__(
@@ -109,9 +103,9 @@ class MmieScoreJudge:
 
     @property
     def signature(self) -> str:
-        """The checkpoint's content, and how it is computed; until `settle`, how it likely will be.
+        """The checkpoint's content, and how it is computed; before `settle`, how it likely will be.
 
-        Nothing is computed for it and no engine is started: the tested model may fill the GPUs.
+        Starts no engine, since the tested model may fill the GPUs.
         """
         with self._open_lock:
             return self._settled or self._likely_signature()
@@ -124,10 +118,8 @@ class MmieScoreJudge:
         return self.local.signature(torch.device("cuda"))
 
     def settle(self) -> None:
-        """Fix the signature by starting CUDA, after the tested model has been freed.
-
-        Raises:
-            JudgeMisconfigured: The device or all engines of Ray cannot be used, or have no memory.
+        """Fix the signature by starting CUDA, after the tested model has been freed; raises
+        `JudgeMisconfigured` if no device or engine can be used or has enough memory.
         """
         if self._settled is None:
             with self._compute_lock:
@@ -157,20 +149,18 @@ class MmieScoreJudge:
         self._settled = settled
 
     def _make_room(self) -> None:
-        """Have the tested model freed, once before each loading."""
+        """Have the tested model freed once before each loading."""
         if not self._has_room:
             self._before_loading()
             self._has_room = True
 
     def machine(self) -> str | None:
-        """GPUs and versions that computed replies, for the provenance of a run; None if none
-        did.
-        """
+        """GPUs and versions that compute, for the provenance of a run; None before they start."""
         return (self._ray if self._uses_ray else self.local).machine()
 
     def has_device(self) -> bool:
-        """Whether this process has the device: not on a machine without GPUs whose engines are
-        elsewhere. CUDA is not started.
+        """Whether this process has the device; false if only other machines have GPUs. CUDA is not
+        started.
         """
         import torch
 
@@ -188,15 +178,13 @@ class MmieScoreJudge:
         return asdict(options)
 
     def ray_gpus(self) -> int:
-        """How many GPUs of Ray will compute, at this moment; 0: this process computes. Raises like
+        """How many GPUs of Ray would compute now; 0 if this process would. Raises like
         `RayEngines.gpus`.
         """
         return self._ray.gpus()
 
     def assets(self) -> Sequence[Asset]:
-        """The judge's Python packages, and the checkpoint that its options name; raises like
-        `checkpoint.source.locate`.
-        """
+        """The judge's packages and its checkpoint; raises like `checkpoint.source.locate`."""
         packages = installed_asset("mmie_score: packages", ", ".join(_PACKAGES), _describe_packages)
         model, revision = self.options.model, self.options.revision
         return [packages, *checkpoint_assets(model, revision, self._checks)]
@@ -215,9 +203,7 @@ class MmieScoreJudge:
         )
 
     def _describe_memory(self, checkpoint: Checkpoint) -> str:
-        """What is computed at once in what memory, and by which engine and why; raises if not even
-        a request fits.
-        """
+        """What is computed at once, in how much memory, and by which engine."""
         gpus = self.ray_gpus()
         if gpus and not self.has_device():
             return (
@@ -230,8 +216,8 @@ class MmieScoreJudge:
     def check(self) -> None:
         """Check the checkpoint's files and the device, without reading weights.
 
-        CUDA is not started, nor made unusable for processes that are forked: the tested model may
-        still have to fork.
+        CUDA is neither started nor made unusable for forked processes: the tested model may still
+        have to fork.
 
         Raises:
             JudgeMisconfigured: The checkpoint, the device or the engine cannot be used.
@@ -254,19 +240,19 @@ class MmieScoreJudge:
         self._has_counted_idle = True
 
     def before_loading(self, callback: Callable[[], object]) -> None:
-        """Register a function that is called right before anything is computed or loaded."""
+        """Register a function to call right before anything is loaded."""
         self._before_loading = callback
 
     def close(self) -> None:
-        """Release all memory. Later requests load the weights again."""
+        """Release all memory; later requests load the weights again."""
         with self._compute_lock:
             self._has_room = False
             self.local.close()
             self._ray.close()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome for each request as it is finished, longest first; calls of threads are
-        served in turn.
+        """Yield one outcome for each request as it is finished, the longest begun first; calls from
+        several threads are served in turn.
         """
         with self._compute_lock:
             try:
@@ -299,7 +285,6 @@ def _describe_packages() -> str:
 
 
 def _log_control_strings(requests: Sequence[JudgeRequest], added: Sequence[str]) -> None:
-    """Log how many requests contain control strings of the judge, and which."""
     by_request = [
         strings for request in requests if (strings := control_strings(request.parts, added))
     ]

@@ -1,4 +1,4 @@
-"""The judge on one device: where a checkpoint is computed, and the outcomes of requests there."""
+"""The judge on one device: chooses device, dtype and engine, and computes requests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SECOND_ENVIRONMENT = (
 EngineOption: TypeAlias = Literal["auto", "vllm", "transformers"]
 
 _VLLM_SPEED = 2.6
-"""Times as fast as transformers, by CPU seconds of the reduced model (``make bench``)."""
+"""Times as fast as transformers, in CPU seconds of the reduced model (``make bench``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class EngineChoice:
     """The engine that computes.
 
     Attributes:
-        version: Of what computes in it: ``vllm 0.32.0``.
+        version: The library and its version: ``vllm 0.32.0``.
         reason: Why this one, in a few words.
     """
 
@@ -58,7 +58,7 @@ class EngineChoice:
     reason: str
 
     def __str__(self) -> str:
-        """The engine, the reason, and what the other one would cost."""
+        """The engine, the reason, and the cost of the other one."""
         other, cost = ("vLLM", 1 / _VLLM_SPEED)
         if self.name == "vllm":
             other, cost = ("transformers", _VLLM_SPEED)
@@ -76,15 +76,10 @@ class Placement:
     dtype: torch.dtype
     engine: EngineChoice
 
-    @property
-    def dtype_name(self) -> str:
-        """The dtype as users write it: ``bfloat16``."""
-        return str(self.dtype).removeprefix("torch.")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalOptions:
-    """What is computed where. The page of this folder describes the options."""
+    """Options of the computation, described on the page of this folder."""
 
     model: str
     revision: str | None = None
@@ -99,8 +94,7 @@ class LocalOptions:
 class LocalJudge:
     """A checkpoint on a device of this process. Nothing is loaded until the first request.
 
-    `environment` has ``LOCAL_RANK`` and other variables of launchers, and what our cache folder
-    depends on.
+    `environment` contains ``LOCAL_RANK`` and other variables of launchers.
     """
 
     def __init__(self, options: LocalOptions, environment: Mapping[str, str]) -> None:
@@ -120,22 +114,17 @@ class LocalJudge:
         return devices.choose_device(self.options.device, self._environment)
 
     def signature(self, device: torch.device | None = None) -> str:
-        """The checkpoint's content, and how it is computed.
+        """The checkpoint's content, and how it is computed on `device`, by default that of this
+        process.
 
-        Until `start`, how it will likely be computed: the tested model may still fill the GPU, so
-        CUDA is not started.
-
-        Args:
-            device: Where it will be computed, if not on the device of this process.
-
-        Raises:
-            JudgeMisconfigured: As `choose_engine`.
+        Before `start`, CUDA is not started, since the tested model may still fill the GPU; the
+        signature is then the likely one. Raises like `choose_engine`.
         """
         placement = self._placement or self._likely_placement(device or self.device())
         return signature_text(
             judge="mmie_score",
             model=f"MMIE-Score@{self.checkpoint.digest}",
-            dtype=placement.dtype_name,
+            dtype=devices.dtype_name(placement.dtype),
             device=placement.device.type,
             engine=placement.engine.version,
             batch_invariant="true" if self.options.batch_invariant else None,
@@ -150,18 +139,16 @@ class LocalJudge:
         )
 
     def placement(self) -> Placement:
-        """Where and how the model is computed; starts CUDA.
-
-        Raises:
-            JudgeMisconfigured: The device cannot be used, or as `choose_engine`.
+        """Where and how the model is computed; starts CUDA. Raises `JudgeMisconfigured` if the
+        device cannot be used, and like `choose_engine`.
         """
         device = self.device()
         devices.start(device)
         return self._likely_placement(device)
 
     def start(self) -> Placement:
-        """Choose the placement, once; from then on `signature` names it. Raises like `placement`,
-        and may be called again then.
+        """Choose the placement once; from then on `signature` names it. May be called again if it
+        raises, which it does like `placement`.
         """
         if self._placement is None:
             self._placement = self.placement()
@@ -169,10 +156,8 @@ class LocalJudge:
         return self._placement
 
     def capacity(self, checkpoint: Checkpoint) -> str:
-        """What is free, and what a run computes with it; starts CUDA.
-
-        Raises:
-            JudgeMisconfigured: As `placement`, or the weights and one request do not fit.
+        """The free memory, and what a run computes with it; starts CUDA. Raises like `placement`,
+        and `DeviceFull` if the weights and one request do not fit.
         """
         placement, limit = self.placement(), self.options.max_memory_bytes
         device, dtype, free = placement.device, placement.dtype, memory.free_bytes(placement.device)
@@ -187,8 +172,8 @@ class LocalJudge:
             taken = planned_bytes(checkpoint, device, dtype, limit)
             size = f"vLLM takes {readable_size(taken)}"
         return (
-            f"{readable_size(free)} free on {device}: {size}, in {placement.dtype_name}; engine "
-            f"{placement.engine}"
+            f"{readable_size(free)} free on {device}: {size}, in {devices.dtype_name(dtype)}; "
+            f"engine {placement.engine}"
         )
 
     def machine(self) -> str | None:
@@ -198,11 +183,11 @@ class LocalJudge:
     def ask(
         self, requests: Sequence[JudgeRequest], order: Sequence[int]
     ) -> Iterator[tuple[int, Outcome]]:
-        """Yield the outcome of each request, begun in this order, by its index; as `serve`."""
+        """Like `serve`, for requests that are begun in this order, with their indices as keys."""
         return self.serve(queue_of(requests, order))
 
     def serve(self, requests: RequestQueue) -> Iterator[tuple[int, Outcome]]:
-        """Yield the outcome of every request of a queue, by its key, until the queue has no more.
+        """Yield the key and outcome of every request of a queue until the queue ends.
 
         For one thread at a time; raises like `start` and the start of the engine. Replies do not
         depend on what else is in the queue.
@@ -280,10 +265,8 @@ class LocalJudge:
 def choose_engine(options: LocalOptions, device: torch.device) -> EngineChoice:
     """The engine for a device; neither imports vLLM nor starts CUDA.
 
-    ``auto`` is vLLM on a GPU that it supports, where it is installed, else transformers.
-
-    Raises:
-        JudgeMisconfigured: vLLM, or what only vLLM has, was requested and cannot be used.
+    ``auto`` is vLLM if it is installed and supports the GPU, else transformers. Raises
+    `JudgeMisconfigured` if vLLM, or an option that only vLLM has, is requested and cannot be used.
     """
     from mmie_tasks.judges.mmie_score import vllm_engine
 
@@ -315,11 +298,10 @@ def choose_engine(options: LocalOptions, device: torch.device) -> EngineChoice:
 
 
 def check_libraries() -> None:
-    """Raise `JudgeMisconfigured` if the installed transformers, or the torch beside it, cannot
-    build the judge's model.
+    """Raise `JudgeMisconfigured` if the installed transformers or torch cannot build the model.
 
-    The hint is not ``pip install -U transformers``: a tested model whose code needs version 4 would
-    break.
+    The hint is not ``pip install -U transformers``, which would break a tested model that needs
+    version 4.
     """
     from transformers.utils.import_utils import is_torch_available
 
@@ -330,7 +312,7 @@ def check_libraries() -> None:
             f"{installed} is installed.",
             hint=_SECOND_ENVIRONMENT,
         )
-    if not is_torch_available():  # by what this version of transformers needs
+    if not is_torch_available():  # false if torch is too old for transformers
         raise JudgeMisconfigured(
             f"transformers {installed} does not use torch {version('torch')}: it is too old.",
             hint=f"torch 2.6 or newer; or {_SECOND_ENVIRONMENT}",

@@ -1,4 +1,4 @@
-"""Memory of the judge's device: how much is free, returning it, and errors when it is full."""
+"""Memory of the judge's device: how much is free, how to return it, and errors when it is full."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 if TYPE_CHECKING:
     import torch
 
+    from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+
 
 TWO_STEPS = (
     "judge in a second command, which has the memory to itself: run the model with `--predict_only "
@@ -24,15 +26,28 @@ TWO_STEPS = (
 """Hint for a judge and a tested model that do not fit into memory together."""
 
 GIB = 2**30
+LEAST_TOKENS = 4096
+"""With memory for fewer tokens it is not worth loading the weights."""
 
 
 class DeviceFull(JudgeMisconfigured):
     """The device has too little free memory now; later it may have more."""
 
 
+def loaded_bytes(checkpoint: Checkpoint, dtype: torch.dtype) -> int:
+    """Bytes of the weights in this dtype."""
+    return checkpoint.weight_bytes * dtype.itemsize // (4 if checkpoint.dtype == "float32" else 2)
+
+
+def key_value_bytes(checkpoint: Checkpoint, dtype: torch.dtype) -> int:
+    """Bytes of the key and value of one token, in all layers."""
+    text = checkpoint.config.llm_config
+    return 2 * text.num_hidden_layers * text.kv_heads * text.head_dim * dtype.itemsize
+
+
 def free_bytes(device: torch.device) -> int:
-    """Bytes that this process may take now. On a GPU, starts CUDA, and torch first returns what it
-    keeps unused.
+    """Bytes that this process may take now. On a GPU, starts CUDA and has torch return unused
+    memory first.
     """
     if device.type == "cuda":
         import torch
@@ -46,7 +61,7 @@ def free_bytes(device: torch.device) -> int:
 
 
 def device_bytes(device: torch.device) -> int:
-    """Bytes of the device in all, used or not; starts CUDA like `free_bytes`."""
+    """All bytes of the device, used or not; starts CUDA on a GPU."""
     if device.type == "cuda":
         import torch
 
@@ -58,9 +73,7 @@ def device_bytes(device: torch.device) -> int:
 
 
 def release_memory() -> None:
-    """Return the memory that torch keeps for deleted tensors to the device, if CUDA was started.
-    Raises nothing.
-    """
+    """Return the memory of deleted tensors to the device, if CUDA was started; never raises."""
     import torch
 
     gc.collect()
@@ -69,7 +82,7 @@ def release_memory() -> None:
 
 
 def _empty_cache() -> None:
-    """Have torch return unused memory; after some errors of CUDA, every call of it fails."""
+    """Have torch return unused memory, which fails after some errors of CUDA."""
     import torch
 
     try:
@@ -79,7 +92,7 @@ def _empty_cache() -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a device, or the machine, had no memory left; torch has no class for the latter."""
+    """Whether a device or the machine had no memory left; torch has no class for the latter."""
     import torch
 
     texts = ("not enough memory", "can't allocate memory")
@@ -87,8 +100,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def parse_bytes(text: str) -> int:
-    """A number of bytes, from a text with GiB, GB, MiB or MB; `JudgeMisconfigured` if it is none,
-    or 0.
+    """The number of bytes in a text with GiB, GB, MiB or MB; raises `JudgeMisconfigured` for 0 and
+    for anything else.
 
     >>> parse_bytes("20 GiB"), parse_bytes("1.5GB")
     (21474836480, 1500000000)

@@ -1,6 +1,6 @@
-"""MMIE-Score on several GPUs, of a machine or of a cluster, by Ray: an actor for each.
+"""MMIE-Score on several GPUs of a machine or cluster by Ray: one actor on each.
 
-Ray places the actors, restarts one that died, and sends it the same requests again, once. Ray is
+Ray places the actors, restarts one that died, and sends it the same requests once more. Ray is
 imported when it is used.
 """
 
@@ -42,10 +42,8 @@ _WITHOUT_RAY = (
     "`engines=1`"
 )
 _CONNECT_S = 60.0  # for Ray to start or to answer; its own limit is ten minutes
-_TRIES = 3
-"""How often a request is handed out again that did not reach an actor."""
-
-_LOOK_S = 20.0  # without an outcome, until actors that have no GPU any more are looked for
+_TRIES = 3  # how often a request that did not reach an actor is handed out again
+_LOOK_S = 20.0  # without an outcome, before looking for actors whose GPU is gone
 
 _Actor: TypeAlias = Any  # Ray is untyped
 
@@ -53,11 +51,11 @@ _Actor: TypeAlias = Any  # Ray is untyped
 class EngineActor:
     """The judge in a process of Ray, on the GPU that Ray shows it.
 
-    Concurrent calls of `judge` are computed together. Options are those of `LocalOptions`.
+    Concurrent calls of `judge` are computed together. Takes the options of `LocalOptions`.
     """
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - checked by the judge
-        # The rank of the process that started Ray is not this one's.
+        # `LOCAL_RANK` is from the process that started Ray.
         environment = {name: value for name, value in os.environ.items() if name != "LOCAL_RANK"}
         self._judge = LocalJudge(LocalOptions(**options), environment)
         self._queue: SimpleQueue[QueuedRequest | None] | None = None
@@ -65,12 +63,12 @@ class EngineActor:
         self._keys, self._lock = count(), threading.Lock()
 
     def start(self) -> tuple[str, str]:
-        """The signature, and GPU and versions; raises like `LocalJudge.start`."""
+        """The signature, then GPU and versions; raises like `LocalJudge.start`."""
         self._judge.start()
         return self._judge.signature(), self._judge.machine() or ""
 
     def judge(self, request: JudgeRequest, *images: bytes) -> Outcome:
-        """The outcome of a request, whose image files may be on another machine."""
+        """The outcome of a request; `images` has its files, which may be on another machine."""
         pending: Future[Outcome] = Future()
         contents = dict(zip(_image_paths(request), images, strict=True))
         with self._lock:
@@ -83,9 +81,7 @@ class EngineActor:
         return pending.result()
 
     def _compute(self, queue: SimpleQueue[QueuedRequest | None]) -> None:
-        """Compute requests until the judge has an error, which is the outcome of all; the next
-        request begins anew.
-        """
+        """Compute requests until an error of the judge, which all pending ones get as outcome."""
         try:
             for key, outcome in self._judge.serve(queue):
                 self._pending.pop(key).set_result(outcome)
@@ -102,12 +98,9 @@ class EngineActor:
 class RayEngines:
     """Actors on the GPUs of a Ray session, and requests handed out to them.
 
-    Args:
-        limit: The most actors; None for one on each GPU.
-        device: Option of the judge. With ``cpu``, which is for tests, an actor takes what Ray
-            counts as a GPU.
-        environment: ``RAY_ADDRESS`` of a running cluster, ``WORLD_SIZE`` of launchers.
-        actor_class: The class of the actors.
+    At most `limit` actors run; None is one on each GPU. With the device ``cpu``, which is for
+    tests, Ray only counts GPUs. `environment` contains ``RAY_ADDRESS`` of a running cluster and
+    ``WORLD_SIZE`` of launchers.
     """
 
     def __init__(
@@ -127,19 +120,17 @@ class RayEngines:
         self._session: threading.Thread | None = None
 
     def gpus(self) -> int:
-        """How many GPUs of Ray will judge; 0: this process judges by itself.
+        """How many GPUs of Ray will judge; 0 if this process judges by itself.
 
-        Without a limit, a run's only process uses Ray where it has several GPUs, or names a
-        cluster that has. A cluster of this machine is not started for it.
-
-        Raises:
-            JudgeMisconfigured: There is no GPU for the engines that were asked for, or no Ray.
+        Without a limit, a run's only process uses Ray if it has several GPUs, or if the cluster
+        that it names has. Starts no cluster on this machine. Raises `JudgeMisconfigured` if
+        requested engines have no GPU, or if Ray cannot be used.
         """
         import torch
 
         address = self._environment.get("RAY_ADDRESS", "")
-        may_be = self._device in ("auto", "cuda") and is_only_process(self._environment)
-        if self._limit == 1 or (self._limit is None and not (may_be and ray_is_installed())):
+        may_be = self._device in ("auto", "cuda") and _is_only_process(self._environment)
+        if self._limit == 1 or (self._limit is None and not (may_be and _ray_is_installed())):
             return 0
         local = (self._limit or 0) if self._device == "cpu" else torch.cuda.device_count()
         if _is_connected() or address:
@@ -157,12 +148,10 @@ class RayEngines:
         return number if number > 1 or self._limit else 0
 
     def start(self, options: Mapping[str, object], *, number: int, max_rows: int) -> str:
-        """Start so many actors, and return their signature.
+        """Start so many actors and return their signature; raises `JudgeMisconfigured` if none can
+        be used.
 
-        Those that would judge otherwise than the first are ended with a warning.
-
-        Raises:
-            JudgeMisconfigured: Ray or no actor can be used.
+        An actor with another signature than the first one's is ended with a warning.
         """
         import ray
 
@@ -201,10 +190,10 @@ class RayEngines:
     def ask(
         self, requests: Sequence[JudgeRequest], order: Sequence[int]
     ) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome for each request, handed out in this order, as it arrives.
+        """Yield one outcome for each request as it arrives; requests are handed out in this order.
 
-        If the caller stops before the last, the actors end. After `close` they are started again;
-        raises like `start` then.
+        If the caller stops before the last one, the actors end. After `close` they are started
+        again, which raises like `start`.
         """
         import ray
 
@@ -232,9 +221,7 @@ class RayEngines:
                 self.close()
 
     def _goes_again(self, actor: _Actor, result: object, times: int) -> bool:
-        """Whether a request is handed out again, after its actor has so often given this kind of
-        result.
-        """
+        """Whether a request is handed out again after this kind of result came so often."""
         if isinstance(result, _Unreached):
             self._unreached[actor] = time.monotonic() + _LOOK_S
             return times <= _TRIES
@@ -250,7 +237,7 @@ class RayEngines:
         waiting: deque[int],
         in_flight: dict[Any, tuple[int, _Actor]],
     ) -> Iterator[tuple[int, Outcome]]:
-        """Fill the actors, but give none more than its share of what is left."""
+        """Fill the actors, but give none more than its share of the remaining requests."""
         load = Counter(actor for _, actor in in_flight.values())
         share = -(-(len(waiting) + len(in_flight)) // max(len(self._actors), 1))
         now = time.monotonic()
@@ -274,7 +261,7 @@ class RayEngines:
                 load[actor] += 1
 
     def close(self) -> None:
-        """End the actors, so that their GPUs are free, and the session if it is ours."""
+        """End the actors, which frees their GPUs, and the session if it is ours."""
         if self._actors:
             import ray
 
@@ -287,7 +274,7 @@ class RayEngines:
             self._session = None
 
     def _end_homeless(self) -> None:
-        """End the actors that wait for a GPU which is gone with its machine."""
+        """End the actors that wait for a GPU whose machine is gone."""
         import ray
 
         if _cluster_gpus() >= len(self._actors):
@@ -301,9 +288,7 @@ class RayEngines:
                 ray.kill(actor)
 
     def _connect(self, address: str, local_gpus: int) -> None:
-        """Connect to Ray in a thread that lasts until `close`: its processes end with the thread
-        that started them.
-        """
+        """Connect to Ray in a thread that lasts until `close`: Ray ends with its first thread."""
         if _is_connected():
             return
         closing, connected = threading.Event(), threading.Event()
@@ -332,18 +317,16 @@ class RayEngines:
 
 
 def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> int | None:
-    """The engines that the option allows, None for ``auto``.
-
-    Raises:
-        JudgeMisconfigured: So many cannot run here.
+    """The number of engines that the option allows, None for ``auto``; raises `JudgeMisconfigured`
+    if so many cannot run here.
     """
     if option == "auto":
         return None
     limit = int(option) if option.isascii() and option.isdecimal() else 0
-    if limit > 1 and not ray_is_installed():
+    if limit > 1 and not _ray_is_installed():
         message = f"`engines={option}` needs Ray, which is not installed."
         raise JudgeMisconfigured(message, hint=INSTALL_RAY)
-    may_be_several = is_only_process(environment) and not device.startswith("cuda:")
+    may_be_several = _is_only_process(environment) and not device.startswith("cuda:")
     if limit < 1 or (limit > 1 and not may_be_several):
         raise JudgeMisconfigured(
             f"`engines={option}` is not possible with `device={device}` in this process.",
@@ -354,23 +337,20 @@ def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> in
 
 
 def idle_gpus(device: str, environment: Mapping[str, str]) -> int:
-    """How many GPUs of this machine are left idle: Ray is not installed, or this is one of several
-    processes.
-    """
+    """How many GPUs of this machine stay idle because Ray is not installed or not used."""
     import torch
 
-    uses_ray = ray_is_installed() and is_only_process(environment)
+    uses_ray = _ray_is_installed() and _is_only_process(environment)
     if device not in ("auto", "cuda") or uses_ray or environment.get("LOCAL_RANK", "0") != "0":
         return 0
     return max(0, torch.cuda.device_count() - int(environment.get("LOCAL_WORLD_SIZE") or 1))
 
 
-def ray_is_installed() -> bool:
-    """Whether Ray can be imported."""
+def _ray_is_installed() -> bool:
     return find_spec("ray") is not None
 
 
-def is_only_process(environment: Mapping[str, str]) -> bool:
+def _is_only_process(environment: Mapping[str, str]) -> bool:
     """Whether no launcher has started other processes of this run, by ``WORLD_SIZE``."""
     return environment.get("WORLD_SIZE", "1") in ("", "1")
 
@@ -386,12 +366,12 @@ def _init(address: str, local_gpus: int) -> None:
         ray.init(address=address, logging_level=logging.CRITICAL)
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray prints no advice about actors without GPUs.
+    # Stops Ray's advice about actors without GPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     ray.init(
         address="local",
         num_gpus=local_gpus,
-        num_cpus=0,  # else Ray starts an idle process for each
+        num_cpus=0,  # else Ray starts an idle process for each CPU
         include_dashboard=False,
         logging_level=logging.CRITICAL,
     )
@@ -409,7 +389,7 @@ def _image_paths(request: JudgeRequest) -> list[Path]:
 
 
 class _Unreached(JudgeUnavailable):
-    """No connection to an actor whose end Ray does not know yet: it has not had the request."""
+    """The request did not reach its actor, which Ray does not know to have ended."""
 
 
 class _Died(JudgeUnavailable):
@@ -417,7 +397,7 @@ class _Died(JudgeUnavailable):
 
 
 def _result(reference: Any) -> Any:  # noqa: ANN401 - Ray is untyped
-    """What a call of an actor returned; its error, if it is the judge's, or that the actor died."""
+    """What a call of an actor returned or raised."""
     import ray
 
     try:
@@ -437,5 +417,5 @@ def _result(reference: Any) -> Any:  # noqa: ANN401 - Ray is untyped
 
 
 def _reason(error: Exception) -> str:
-    """The last line of a message of Ray, such as that of a traceback."""
+    """The last line of Ray's message, which may be a traceback."""
     return (str(error).strip() or type(error).__name__).rpartition("\n")[2].strip().rstrip(".")

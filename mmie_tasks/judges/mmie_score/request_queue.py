@@ -1,4 +1,4 @@
-"""The queue of requests to the engine, whose prompts threads prepare while the device computes."""
+"""The queue of requests to an engine; threads prepare their prompts while the device computes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class QueuedRequest:
     """A request on its way to the engine.
 
     Attributes:
-        key: Identifies it; its outcome has the same key.
+        key: Identifies the request; its outcome has the same key.
         images: The bytes of its image files, if they are on another machine.
     """
 
@@ -34,11 +34,11 @@ class QueuedRequest:
 
 
 RequestQueue: TypeAlias = "SimpleQueue[QueuedRequest | None]"
-"""Requests on their way to the engine, from other threads or all at once; None is the end."""
+"""Requests on their way to the engine; None marks the end."""
 
 
 def queue_of(requests: Sequence[JudgeRequest], order: Iterable[int]) -> RequestQueue:
-    """All of some requests in this order; a key is the number of the request."""
+    """A queue of these requests in this order; a request's key is its index."""
     queue: RequestQueue = SimpleQueue()
     for index in order:
         queue.put(QueuedRequest(key=index, request=requests[index]))
@@ -47,8 +47,8 @@ def queue_of(requests: Sequence[JudgeRequest], order: Iterable[int]) -> RequestQ
 
 
 def longest_first(builder: InputBuilder, requests: Sequence[JudgeRequest]) -> list[int]:
-    """The numbers of the requests, by the length of prompt and longest reply."""
-    with ThreadPoolExecutor(thread_count()) as threads:
+    """The indices of the requests, by the length of prompt and longest reply together."""
+    with ThreadPoolExecutor(_thread_count()) as threads:
         prompts = list(threads.map(builder.length, requests))
     lengths = [
         tokens + request.max_tokens for tokens, request in zip(prompts, requests, strict=True)
@@ -57,20 +57,17 @@ def longest_first(builder: InputBuilder, requests: Sequence[JudgeRequest]) -> li
 
 
 class PromptPreparer:
-    """Prepares the prompts of requests in advance, in their order.
-
-    Its threads run until `close`.
-    """
+    """Prepares prompts in advance, in the requests' order, in threads that run until `close`."""
 
     def __init__(self, builder: InputBuilder, requests: RequestQueue) -> None:
         self._builder = builder
         self._requests = requests
         self._has_more = True
         self._ahead: deque[Future[JudgePrompt | FailedPrompt]] = deque()
-        self._threads = ThreadPoolExecutor(thread_count(), thread_name_prefix="judge-inputs")
+        self._threads = ThreadPoolExecutor(_thread_count(), thread_name_prefix="judge-inputs")
 
     def close(self) -> None:
-        """End the threads; prompts that were not begun are dropped."""
+        """End the threads; drops prompts that were not begun."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def get(self, *, wait: bool) -> JudgePrompt | FailedPrompt | None:
@@ -95,9 +92,8 @@ class PromptPreparer:
             return FailedPrompt(key=queued.key, error=error)
 
 
-def thread_count() -> int:
-    """Threads that prepare inputs: a scheduler such as Slurm gives a process some of the cores."""
-    cores = (
+def _thread_count() -> int:
+    cores = (  # a scheduler such as Slurm may give a process only some of the cores
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
     )
     return max(2, min(_MAX_THREADS, cores - 1))

@@ -2,7 +2,7 @@
 
 Source: ``find_closest_aspect_ratio``, ``dynamic_preprocess`` and ``load_image`` in ``main.py`` of
 Lillianwei-h/MMIE at eb0fd6e, which are InternVL's, run with Pillow 10.4. The pixels are equal bit
-for bit, whatever version of Pillow is installed.
+for bit with any version of Pillow.
 """
 
 from __future__ import annotations
@@ -24,13 +24,10 @@ _MAX_SIDE_PX = 500_000  # a longer strip would take gigabytes on its way to a ti
 
 
 def grid(width_px: int, height_px: int, tile_px: int = TILE_PX) -> tuple[int, int]:
-    """Columns and rows of the grid whose aspect ratio is closest to the image's; no thumbnail.
+    """Columns and rows of the grid whose aspect ratio is closest to the image's, without thumbnail.
 
-    Of equally close grids the one with more tiles wins, if the image has more than half as many
-    pixels as that grid.
-
-    Raises:
-        ValueError: A size is below 1.
+    If several are equally close, the one with more tiles wins, provided that the image has more
+    than half as many pixels as that grid. Raises `ValueError` for a size below 1.
 
     >>> grid(512, 512), grid(640, 480)
     ((1, 1), (4, 3))
@@ -48,10 +45,7 @@ def grid(width_px: int, height_px: int, tile_px: int = TILE_PX) -> tuple[int, in
 
 
 def tiles(width_px: int, height_px: int, tile_px: int = TILE_PX) -> int:
-    """Number of tiles of an image, with the thumbnail that is added to more than one.
-
-    Raises:
-        ValueError: A size is below 1.
+    """Number of tiles of an image, including the thumbnail that is added to more than one.
 
     >>> tiles(633, 633), tiles(634, 634), tiles(640, 480)
     (1, 5, 13)
@@ -64,8 +58,8 @@ def tiles(width_px: int, height_px: int, tile_px: int = TILE_PX) -> int:
 def _grids() -> list[tuple[int, int]]:
     """Every grid of at most `MAX_TILES` tiles, the smaller ones first.
 
-    The official order of grids of one size is that of a Python set. It never matters: two of them
-    are equally close only to an image that a third is closer to.
+    The official order of grids of one size is that of a Python set, which never matters: if two of
+    them are equally close to an image, a third is closer.
     """
     sides = range(1, MAX_TILES + 1)
     grids = ((i, j) for i in sides for j in sides if i * j <= MAX_TILES)
@@ -73,20 +67,17 @@ def _grids() -> list[tuple[int, int]]:
 
 
 def read_tiles(path: Path, tile_px: int, content: bytes | None = None) -> NDArray[np.uint8]:
-    """Cut an image into tiles, row by row, then a thumbnail of the whole if there is more than one.
+    """Cut an image into tiles, row by row, and add a thumbnail if there is more than one.
 
-    The colours are those of Pillow's ``convert("RGB")``: alpha is dropped, and grey values of more
-    than 8 bits are clipped. No rotation from EXIF, no colour profile; of an animation, the first
-    frame.
-
-    `content` is the file's bytes, if it is on another machine.
+    Colours are converted by Pillow's ``convert("RGB")``: alpha is dropped, and grey values of more
+    than 8 bits are clipped. EXIF rotation and colour profiles are ignored; an animation counts with
+    its first frame. `content` is the file's bytes, if it is on another machine.
 
     Returns:
-        (tiles, tile_px, tile_px, 3), in memory of its own.
+        The tiles, (tiles, tile_px, tile_px, 3), not shared with anything.
 
     Raises:
-        RequestBroken: The file is not an image that can be read, is too large, or has colours that
-            cannot become RGB.
+        RequestBroken: The file is not a readable image, is too large, or cannot become RGB.
     """
     image = _rgb(path, content)
     if max(image.size) > _MAX_SIDE_PX:
@@ -120,10 +111,6 @@ def _rgb(path: Path, content: bytes | None) -> Image.Image:
 
 
 def _resized(image: Image.Image, width_px: int, height_px: int) -> NDArray[np.uint8]:
-    """Resize one axis at a time, the width first.
-
-    Pillow 13 may resize the height first where 10.4 did not, and the 8-bit rounding between the
-    two then gives other pixels.
-    """
+    """Resize the width first: Pillow 13 may begin with the height, which rounds differently."""
     wide = image.resize((width_px, image.height), Image.Resampling.BICUBIC)
     return np.asarray(wide.resize((width_px, height_px), Image.Resampling.BICUBIC))

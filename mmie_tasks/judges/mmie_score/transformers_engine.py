@@ -3,9 +3,9 @@
 Rotary positions follow ``Phi3SuScaledRotaryEmbedding`` of InternVL's ``modeling_phi3.py``. It looks
 at the highest position of a call: above 4,096 tokens (``original_max_position_embeddings``) every
 token of that call gets the long factors, else the short ones, and keys in the cache stay as they
-were rotated. For one sample a call that means: a prompt's tokens follow the length of the prompt, a
-generated token its own position. `RowRope` does this for each row of a batch, whatever is in the
-others; transformers' own rotary embedding has the longest row decide for all.
+were rotated. With one sample in a call, a prompt's tokens follow the prompt's length, and a
+generated token follows its own position. `_RowRope` does this for each row of a batch separately;
+in transformers' own rotary embedding, the longest row decides for all.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.files import readable_size
-from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.mmie_score import memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.weights import empty_model, merged, native_names
+from mmie_tasks.judges.mmie_score.devices import dtype_name
 from mmie_tasks.judges.mmie_score.generation import (
     Completion,
     Engine,
@@ -43,27 +44,44 @@ from mmie_tasks.judges.mmie_score.generation import (
     JudgePrompt,
     PromptSource,
     Result,
+    rounded_logprob,
 )
-from mmie_tasks.judges.mmie_score.loading import load_model
 
-ROUND_STEPS = 64
-"""Tokens after which rows that ended leave a batch."""
-
-_MEAN = (0.485, 0.456, 0.406)  # of ImageNet: red, green, blue
+_ROUND_STEPS = 64  # tokens after which rows that ended leave a batch
+_MEAN = (0.485, 0.456, 0.406)  # ImageNet's red, green and blue
 _DEVIATION = (0.229, 0.224, 0.225)
-_LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
 _RESERVE_BYTES = {"cuda": 5 * memory.GIB // 2, "cpu": memory.GIB}  # for libraries
 _SHARE = {"cuda": 0.8, "cpu": 0.5}  # the rest is for masks, images and, on a CPU, other programs
-_LINGER_S, _POLL_S = 0.1, 0.01  # for the next prompt of a batch, which may be in preparation
+_LINGER_S, _POLL_S = 0.1, 0.01  # waiting for a batch's next prompt, which threads may be preparing
+
+
+def load_model(
+    checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype
+) -> InternVLForConditionalGeneration:
+    """Build the model and load its weights one at a time, so that none is in memory twice.
+
+    Each weight is rounded once. The model gets no rotary embedding: that of transformers is right
+    for one row at a time only. Raises like `merged`, and if the device has too little memory.
+    """
+    model = empty_model(checkpoint.config, image_token_id=checkpoint.image_token_id)
+    names, state = native_names(model), {}
+    for official, weight in sorted(checkpoint.weights.items(), key=lambda named: named[1][0].path):
+        parts = merged(weight).chunk(len(names[official]))
+        for native, part in zip(names[official], parts, strict=True):
+            state[native] = part.to(device=device, dtype=dtype, copy=True)
+    model.load_state_dict(state, strict=True, assign=True)
+    model.model.language_model.rotary_emb = nn.Identity()
+    model.requires_grad_(False)
+    model.eval()  # type: ignore[no-untyped-call]
+    return model
 
 
 def normalized(tiles: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Tiles as the vision tower takes them, on the device they are on.
+    """Tiles as the vision tower takes them, on the device that they are on.
 
-    Steps and order are those of torchvision's ``ToTensor`` and ``Normalize`` in 32 bits, as in
-    ``load_image`` of ``main.py``; the result is rounded to `dtype` at the end.
-
-    8-bit tiles (tiles, side, side, 3) become (tiles, 3, side, side), about -2.1 to 2.7.
+    8-bit tiles (tiles, side, side, 3) become (tiles, 3, side, side), about -2.1 to 2.7. Steps and
+    their order are torchvision's ``ToTensor`` and ``Normalize`` in 32 bits, as in ``load_image`` of
+    ``main.py``; the result is rounded to `dtype` at the end.
     """
     pixels = tiles.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
     mean, deviation = (
@@ -74,9 +92,7 @@ def normalized(tiles: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 class Rotary:
-    """Cosine and sine of positions, computed in fp32 and rounded to the model's dtype at the
-    end.
-    """
+    """Cosine and sine of positions, computed in fp32 and rounded to the model's dtype last."""
 
     def __init__(self, config: Phi3Config, device: torch.device) -> None:
         parameters: Any = config.rope_parameters
@@ -88,8 +104,8 @@ class Rotary:
     def __call__(
         self, positions: torch.Tensor, is_long: torch.Tensor, dtype: torch.dtype
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosine and sine, each (..., head_dim), of positions from 0 and whether they have the long
-        factors, each (...).
+        """Cosine and sine, each (..., head_dim); positions count from 0, and `is_long` says which
+        have the long factors, both (...).
         """
         angles = positions.to(torch.float32)[..., None] * torch.where(
             is_long[..., None], self._long, self._short
@@ -98,8 +114,8 @@ class Rotary:
         return (angles.cos() * self._scale).to(dtype), (angles.sin() * self._scale).to(dtype)
 
 
-class RowRope(nn.Module):
-    """The rotary embedding of transformers' own forward pass, with factors for each row.
+class _RowRope(nn.Module):
+    """The rotary embedding of the forward pass, with factors for each row.
 
     The frequencies are not buffers: casting the model to bf16 would round them, and a model built
     on the meta device would have none.
@@ -113,22 +129,14 @@ class RowRope(nn.Module):
     def forward(
         self, x: torch.Tensor, position_ids: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosine and sine, each (rows, tokens, head_dim), in the type of `x`.
-
-        Args:
-            x: A tensor of the requested type.
-            position_ids: From 0, (rows, tokens).
-        """
+        """Cosine and sine, each (rows, tokens, head_dim), in the dtype of `x`."""
         is_long = position_ids.amax(-1, keepdim=True) + 1 > self._rotary.long_after
         return self._rotary(position_ids, is_long, x.dtype)
 
 
-class DigitLogprobs(LogitsProcessor):
-    """Records log-probabilities of the digits 0 to 9 where one is generated, summed over the tokens
-    that spell it; logits are unchanged.
-
-    Attributes:
-        steps: Of each step, by row.
+class _DigitLogprobs(LogitsProcessor):
+    """Records log-probabilities of the digits 0 to 9 where a digit is generated, each summed over
+    the tokens that spell it; `steps` has them by step, then by row. Logits are unchanged.
     """
 
     def __init__(self, spellings: Sequence[Sequence[int]], device: torch.device) -> None:
@@ -144,20 +152,16 @@ class DigitLogprobs(LogitsProcessor):
         logprobs = torch.stack(of_digits, -1).tolist()
         self.steps.append(
             {
-                row: tuple(map(_rounded, own))
+                row: tuple(map(rounded_logprob, own))
                 for row, own in zip(rows.tolist(), logprobs, strict=True)
             }
         )
         return scores
 
 
-def _rounded(logprob: float) -> float | None:
-    return round(logprob, 4) + 0.0 if logprob > -math.inf else None  # + 0.0 makes 0.0 of -0.0
-
-
 @dataclass(kw_only=True, slots=True)
 class _LiveRow:
-    """A prompt, and what was generated for it so far."""
+    """A prompt, and what has been generated for it."""
 
     prompt: JudgePrompt
     output: list[int] = field(default_factory=list)
@@ -165,30 +169,25 @@ class _LiveRow:
 
     @property
     def left(self) -> int:
-        """How many tokens may follow."""
         return self.prompt.max_new_tokens - len(self.output)
 
 
 @dataclass(kw_only=True, slots=True)
 class _Batch:
-    """Rows, padded on the left: ids and mask are (rows, tokens)."""
+    """Rows, padded on the left; ids and mask are (rows, tokens)."""
 
     rows: list[_LiveRow]
     ids: torch.Tensor
     mask: torch.Tensor
-    pixels: dict[str, torch.Tensor]  # of the first round
+    pixels: dict[str, torch.Tensor]  # for the first round
     cache: DynamicCache = field(default_factory=DynamicCache)
 
 
 class TransformersEngine(Engine):
-    """Batches of prompts of about one length; rows that ended leave a batch every so many tokens.
+    """Computes batches of prompts of similar length.
 
-    Args:
-        model: From `load_model`.
-        checkpoint: The model's.
-        max_rows: The most prompts of a batch.
-        max_tokens: The most tokens of a batch: padded prompts and longest replies.
-        round_steps: Tokens after which rows leave.
+    A batch has at most `max_rows` prompts and `max_tokens` tokens: padded prompts and longest
+    replies. After every `round_steps` tokens, rows that ended leave it.
     """
 
     def __init__(
@@ -198,11 +197,11 @@ class TransformersEngine(Engine):
         *,
         max_rows: int = 64,
         max_tokens: int = 60_000,
-        round_steps: int = ROUND_STEPS,
+        round_steps: int = _ROUND_STEPS,
     ) -> None:
         text = model.model.language_model
         self._device, self._dtype = model.lm_head.weight.device, model.lm_head.weight.dtype
-        text.rotary_emb = RowRope(text.config, self._device)
+        text.rotary_emb = _RowRope(text.config, self._device)
         self._model: Any = model  # whose `generate` declares wider types than it returns
         arguments = signature(model.forward).parameters  # transformers 5.24 has another name
         self._cache_name = "cache" if "cache" in arguments else "past_key_values"
@@ -221,17 +220,11 @@ class TransformersEngine(Engine):
         max_rows: int = 64,
         max_memory_bytes: int | None = None,
     ) -> TransformersEngine:
-        """Load the weights.
-
-        Args:
-            checkpoint: The model.
-            device: Where.
-            dtype: Of the computation.
-            max_rows: The most prompts of a batch.
-            max_memory_bytes: Of the device, by an estimate; None is all that is free.
+        """Load the weights, in `max_memory_bytes` of the device by an estimate; None for all that
+        is free.
 
         Raises:
-            DeviceFull: The memory does not hold the weights and a request.
+            DeviceFull: The weights and a request do not fit into the memory.
             JudgeMisconfigured: The weights cannot be read.
         """
         tokens = batch_tokens(
@@ -239,7 +232,7 @@ class TransformersEngine(Engine):
         )
         logger.info(
             f"Loading MMIE-Score, {checkpoint.location.name}: "
-            f"{readable_size(checkpoint.weight_bytes)}, as {str(dtype).removeprefix('torch.')} on "
+            f"{readable_size(checkpoint.weight_bytes)}, as {dtype_name(dtype)} on "
             f"{device}; at most {max_rows} requests and {tokens:,} tokens at once."
         )
         try:
@@ -254,9 +247,9 @@ class TransformersEngine(Engine):
         return cls(model, checkpoint, max_rows=max_rows, max_tokens=tokens)
 
     def run(self, source: PromptSource) -> Iterator[Result]:
-        """The result of every prompt of the source, when a round of its batch has ended.
+        """The result of every prompt of the source, after the round of its batch in which it ends.
 
-        A batch that memory does not hold is computed in halves; a request that it does not hold
+        A batch that does not fit into memory is computed in halves; a request that does not fit
         alone is `JudgeUnavailable`.
         """
         window: list[JudgePrompt] = []
@@ -284,7 +277,7 @@ class TransformersEngine(Engine):
                     return
                 time.sleep(_POLL_S)
             elif (tokens := len(prompt.ids) + prompt.max_new_tokens) > self._max_tokens:
-                yield _failed(
+                yield FailedPrompt.unavailable(
                     prompt,
                     f"this request may come to {tokens:,} tokens, and the judge's memory holds "
                     f"{self._max_tokens:,} at once",
@@ -325,7 +318,7 @@ class TransformersEngine(Engine):
             left = [prompt for prompt in prompts if prompt.key not in done]
             if len(prompts) == 1:
                 text = f"the judge's device ran out of memory on this request alone: {reason}"
-                yield _failed(left[0], text)
+                yield FailedPrompt.unavailable(left[0], text)
                 continue
             self._fitting_tokens = min(self._fitting_tokens, _padded_tokens(prompts) // 2)
             logger.warning(
@@ -337,7 +330,7 @@ class TransformersEngine(Engine):
             open_batches += [part for part in (left[half:], left[:half]) if part]
 
     def _completions(self, prompts: Sequence[JudgePrompt]) -> Iterator[Completion]:
-        """The completions of a batch, after each round those that ended in it."""
+        """The completions of a batch, round by round."""
         batch = self._padded(prompts)
         while batch.rows:
             for row in self._round(batch):
@@ -369,10 +362,10 @@ class TransformersEngine(Engine):
 
     @torch.inference_mode()
     def _round(self, batch: _Batch) -> list[_LiveRow]:
-        """Generate some tokens for each row; the rows that ended, which leave the batch."""
+        """Generate some tokens for each row; removes and returns the rows that ended."""
         width, end = batch.ids.shape[1], self._checkpoint.end_token_id
         steps = min(self._round_steps, max(row.left for row in batch.rows))
-        digits = DigitLogprobs(self._checkpoint.tokenizer.digit_ids, self._device)
+        digits = _DigitLogprobs(self._checkpoint.tokenizer.digit_ids, self._device)
         output = self._model.generate(
             input_ids=batch.ids,
             attention_mask=batch.mask,
@@ -392,11 +385,11 @@ class TransformersEngine(Engine):
         ended: list[_LiveRow] = []
         for number, tokens in enumerate(output.sequences[:, width:].tolist()):
             row = batch.rows[number]
-            said = tokens[: tokens.index(end) + 1 if end in tokens else len(tokens)][: row.left]
-            for step, recorded in enumerate(digits.steps[: len(said)]):
+            new = tokens[: tokens.index(end) + 1 if end in tokens else len(tokens)][: row.left]
+            for step, recorded in enumerate(digits.steps[: len(new)]):
                 if number in recorded:
                     row.digits[len(row.output) + step] = recorded[number]
-            row.output += said
+            row.output += new
             if row.left and row.output[-1] != end:
                 live.append(number)
             else:
@@ -407,8 +400,8 @@ class TransformersEngine(Engine):
             if ended:
                 batch.cache.batch_select_indices(rows)
             batch.ids = output.sequences[rows]
-            new = batch.mask.new_ones(len(live), batch.ids.shape[1] - width)
-            batch.mask = torch.cat((batch.mask[rows], new), 1)
+            mask = batch.mask.new_ones(len(live), batch.ids.shape[1] - width)
+            batch.mask = torch.cat((batch.mask[rows], mask), 1)
         return ended
 
 
@@ -421,22 +414,19 @@ def batch_tokens(
 ) -> int:
     """How many tokens, padded prompts and longest replies, a batch may have in the free memory.
 
-    An estimate: keys and values of each token, and what a prompt's token takes in a layer.
-
-    Raises:
-        DeviceFull: The weights do not fit, or too little is left.
+    An estimate: keys and values of each token, and what a prompt's token takes in a layer. Raises
+    `DeviceFull` if the weights do not fit, or too little is left.
     """
     text, size = checkpoint.config.llm_config, dtype.itemsize
-    key_bytes = 2 * text.num_hidden_layers * text.kv_heads * text.head_dim * size
     layer_bytes = 4 * (text.hidden_size + text.intermediate_size) * size + 8 * text.hidden_size
-    stored_bytes = 4 if checkpoint.dtype == "float32" else 2
-    weights = checkpoint.weight_bytes * size // stored_bytes
+    token_bytes = memory.key_value_bytes(checkpoint, dtype) + layer_bytes
+    weights = memory.loaded_bytes(checkpoint, dtype)
     fixed, share = weights + _RESERVE_BYTES[device.type], _SHARE[device.type]
     free = memory.free_bytes(device)
     allowed = min(free, max_memory_bytes or free)
-    tokens = int(share * (allowed - fixed)) // (key_bytes + layer_bytes)
-    if tokens < _LEAST_TOKENS:
-        needed = fixed + int(_LEAST_TOKENS * (key_bytes + layer_bytes) / share)
+    tokens = int(share * (allowed - fixed)) // token_bytes
+    if tokens < memory.LEAST_TOKENS:
+        needed = fixed + int(memory.LEAST_TOKENS * token_bytes / share)
         raise memory.DeviceFull(
             f"MMIE-Score needs {readable_size(needed)} free on `{device}`: "
             f"{readable_size(weights)} for its weights, the rest for its work and a request. "
@@ -450,7 +440,3 @@ def batch_tokens(
 def _padded_tokens(prompts: Sequence[JudgePrompt]) -> int:
     longest = max(len(prompt.ids) for prompt in prompts)
     return len(prompts) * (longest + max(prompt.max_new_tokens for prompt in prompts))
-
-
-def _failed(prompt: JudgePrompt, reason: str) -> FailedPrompt:
-    return FailedPrompt(key=prompt.key, error=JudgeUnavailable(reason))

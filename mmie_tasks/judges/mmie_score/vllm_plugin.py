@@ -1,4 +1,4 @@
-"""The entry point by which vLLM finds MMIE-Score: registers names, and imports no model."""
+"""The entry point by which vLLM finds MMIE-Score: registers names without importing a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 NAME = "mmie_score"
-"""Name of the plugin, and of the format of its configuration."""
+"""Name of the plugin and of its configuration format."""
 
 _MODEL = "mmie_tasks.judges.mmie_score.vllm_model"
 ARCHITECTURE = "MmieScoreModel"
@@ -19,8 +19,8 @@ TEXT_ARCHITECTURE = "MmieScorePhi3"
 def register() -> None:
     """Register the model's names and its ``config.json``; a second call changes nothing.
 
-    vLLM calls it in each of its processes, for whatever model it serves, so a version without
-    these names is left alone: an error here would end the tested model's.
+    vLLM calls this in each of its processes, whatever model it serves. Returns if a version lacks
+    the imported names, since an error would end a process of the tested model.
     """
     try:
         from vllm import ModelRegistry

@@ -1,6 +1,4 @@
-"""The command ``mmie-tasks calibrate``: how wrong a judge is, and a run's score corrected by
-people.
-"""
+"""The command ``mmie-tasks calibrate``: a judge's error, and a run's score corrected by people."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ from typing import get_args
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.quality.calibrate.correct import correct
-from mmie_tasks.quality.calibrate.correction_text import correction_text
+from mmie_tasks.quality.calibrate.correction import correction_text
 from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.calibrate.judged_runs import judged_runs, notes_on
-from mmie_tasks.quality.calibrate.plan_files import write_plan
+from mmie_tasks.quality.calibrate.plan import write_plan
 from mmie_tasks.results.commands import listed_names, require_range, result_parser
 from mmie_tasks.results.labels import read_label_files
 from mmie_tasks.results.render import json_text
@@ -26,7 +24,7 @@ _NO_LABELS_HINT = (
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
-    """Draw the answers that people should score, or correct scores with people's; returns text, or
+    """Draw the answers that people should score, or correct scores with theirs; returns text or
     JSON.
 
     Raises:

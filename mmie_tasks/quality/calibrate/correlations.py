@@ -12,7 +12,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.core.wording import counted
 from mmie_tasks.quality.calibrate.correction import OtherScore, RaterAgreement
 from mmie_tasks.quality.calibrate.estimate import MIN_LABELS
-from mmie_tasks.quality.calibrate.matching import Ratings
+from mmie_tasks.quality.calibrate.labelled_scores import Ratings
 from mmie_tasks.record.intervals import LEVEL, Floats, Interval
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement.measures import Measurement, pearson
@@ -23,7 +23,7 @@ _RESAMPLES = 1000  # for the interval of a difference of correlations
 
 
 def correlation(judge: Sequence[float], people: Sequence[float]) -> Measurement:
-    """Pearson's correlation, with the interval of Fisher's z."""
+    """Pearson's correlation, with an interval by Fisher's z."""
     from scipy import stats
 
     if len(people) < 2:
@@ -45,7 +45,7 @@ def agreement_of_raters(ratings: Ratings) -> RaterAgreement:
         {rater: pd.Series(by_id, dtype=float) for rater, by_id in ratings.items()}
     )
     others = {rater: scores.drop(columns=rater).mean(axis=1) for rater in scores}
-    with np.errstate(invalid="ignore", divide="ignore"):  # of a rater whose scores are all the same
+    with np.errstate(invalid="ignore", divide="ignore"):  # a rater with constant scores
         correlations = [scores[rater].corr(others[rater]) for rater in scores]
     defined = [r for r in correlations if not math.isnan(r)]
     common = scores.dropna()
@@ -58,8 +58,8 @@ def agreement_of_raters(ratings: Ratings) -> RaterAgreement:
 
 
 def other_scores(task_run: TaskRun, people: Mapping[str, float]) -> tuple[OtherScore, ...]:
-    """The robust and the expected score, each if the labelled samples have it and it is not the
-    official one.
+    """The robust and the expected score, if the labelled samples have them and they differ from
+    the official one.
     """
     scores = (_other_score(task_run, people, kind) for kind in _OTHER_KINDS)
     return tuple(score for score in scores if score is not None)
@@ -68,7 +68,7 @@ def other_scores(task_run: TaskRun, people: Mapping[str, float]) -> tuple[OtherS
 def _other_score(
     task_run: TaskRun, people: Mapping[str, float], kind: ScoreKind
 ) -> OtherScore | None:
-    """How another score follows people; None if no sample has it, or all have the official one."""
+    """None if no labelled sample has this score, or all of them equal the official one."""
     points: list[tuple[float, float, float]] = []  # people's, official, other
     for sample in task_run.samples:
         if sample.id in people:
@@ -98,13 +98,7 @@ def _other_score(
 
 
 def _interval_of_difference(people: Floats, official: Floats, other: Floats) -> Interval:
-    """The bootstrap interval of how much better `other` correlates with people than `official`.
-
-    Args:
-        people: Their scores; shape ``(labels,)``, as of the other two.
-        official: The official scores.
-        other: The other scores.
-    """
+    """The bootstrap interval of the difference; all arrays have shape ``(labels,)``."""
     size = (_RESAMPLES, len(people))
     draws = np.random.default_rng(0).integers(len(people), size=size)
     differences = np.array(

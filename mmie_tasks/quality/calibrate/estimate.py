@@ -1,7 +1,7 @@
 """A judge's mean, corrected with people's scores of a random sample (prediction-powered inference).
 
 Source: A. N. Angelopoulos, J. C. Duchi, T. Zrnic, "PPI++: Efficient Prediction-Powered Inference",
-arXiv 2311.01453. Of the N samples of a stratum with the judge's points f, n were drawn at random
+arXiv 2311.01453. A stratum has N samples with the judge's points f; n of them were drawn at random
 and have people's points y as well. People's mean over the stratum is estimated by::
 
     lam * mean(f) + mean(y - lam * f)
@@ -19,9 +19,9 @@ Decided by simulation (``tests/bench/calibrate_coverage.py``):
   narrower unless the judge is far better in one stratum than in another.
 * **One unseen error** of half the scale is added to ``var(y - lam * f)``, shared by the labels of
   all strata: judges often make errors that are rare and large, and few labels show none of them.
-  Where all residuals are equal it is one of the whole scale; and where people give every label
-  the same points, the interval is as wide as the exact limit (Clopper and Pearson) of the share
-  of answers that deserve the other end of the scale, ``1 - 0.025**(1/n)``.
+  If all residuals are equal, it is an error of the whole scale. If people give every label the
+  same points, the interval is as wide as the exact limit (Clopper and Pearson) of the share of
+  answers that deserve the other end of the scale, ``1 - 0.025**(1/n)``.
 * **Student's t** with the degrees of freedom of Welch and Satterthwaite, less one for the slope,
   and both ends moved by the skewness of ``y - lam * f`` (N. J. Johnson, "Modified t Tests and
   Confidence Intervals for Asymmetrical Populations", JASA 73, 1978): where nearly all labels are
@@ -49,16 +49,13 @@ from mmie_tasks.record.intervals import (
 )
 
 Population: TypeAlias = Literal["run", "larger"]
-"""What the interval is for: the samples of the run alone, or a larger population that they were
-drawn from.
-"""
+"""What the interval is for: the run's samples, or a larger population they were drawn from."""
 
 MIN_LABELS = 10
 """With fewer labels in all there is no interval."""
 
-# With fewer labels in a stratum there is no interval: one label shows no spread.
-_MIN_STRATUM_LABELS = 2
-_WORTHWHILE_GAIN = 0.05  # a judge that makes labels worth less than this share more saves no labels
+_MIN_STRATUM_LABELS = 2  # with fewer in a stratum there is no interval: one label shows no spread
+_WORTHWHILE_GAIN = 0.05  # a judge that adds a smaller share to the labels' worth saves no labels
 _TAIL = (1 - LEVEL) / 2
 _ROUNDING = 1e-12  # a variance below this share of squared full marks is rounding error
 
@@ -68,8 +65,8 @@ class StratumScores:
     """The points of one stratum.
 
     Attributes:
-        name: Of the stratum, for messages.
-        weight: Of the stratum in the mean, above 0; the weights of all strata add up to 1.
+        name: For messages.
+        weight: Weight in the mean, above 0; the weights of all strata add up to 1.
         judge: The judge's points of all samples; shape ``(N,)``, at least one, finite.
         labelled: Indices into `judge` of the samples with people's points; shape ``(n,)``,
             distinct.
@@ -90,10 +87,9 @@ class StratumScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """An estimate, NaN where there is none, with its 95 % interval, or why there is none.
+    """An estimate, NaN if there is none, with its 95 % interval or why it has none.
 
-    The interval is never clipped: an end beyond the scale shows that there are too few labels to
-    say much.
+    The interval is never clipped: an end beyond the scale shows that labels are too few.
     """
 
     value: float
@@ -107,18 +103,17 @@ class CorrectedMean:
 
     Attributes:
         samples, labels: How many have the judge's points, and how many of these have people's.
-        judge: The judge's mean over all samples, with the weights of the strata.
+        judge: The judge's weighted mean over all samples.
         people: People's mean, from the labels alone.
         corrected: People's mean, from the labels and the judge (PPI++).
         bias: The judge's mean less the corrected mean.
         weights_of_judge: The weight of the judge (lam) in each stratum, 0 to 1, in the order of the
             strata.
-        labels_worth: About so many labels without the judge would give an interval as narrow. None
-            where there is no interval.
-        saves_labels: Whether `labels_worth` is 5 % above `labels` or more.
+        labels_worth: How many labels without the judge would give an interval as narrow, about;
+            None without an interval.
+        saves_labels: Whether `labels_worth` is at least 5 % above `labels`.
         labels_to_halve: How many more labels, in the same proportions, would halve the corrected
-            interval. None where that is impossible, and where there is no interval or one without
-            width (all are labelled).
+            interval; None if that is impossible, or without an interval that has a width.
     """
 
     samples: int
@@ -138,12 +133,8 @@ def corrected_mean(
 ) -> CorrectedMean:
     """Correct a judge's mean with people's scores of a random sample.
 
-    For the difference of two models, pass the differences of the judge's and of people's points.
-
-    Args:
-        strata: In any order. The labelled samples of each must be a simple random sample of it.
-        population: What the interval is for.
-        full_marks: Of the scale, in the unit of the points.
+    The labelled samples of each stratum must be a simple random sample of it. For the difference of
+    two models, pass the differences of the judge's and of people's points.
 
     >>> judge = np.arange(40.0) % 8
     >>> labelled = np.arange(24)
@@ -187,7 +178,7 @@ class _Sums:
         self.weights = np.array([stratum.weight for stratum in strata])
         self.samples = np.array([float(stratum.judge.size) for stratum in strata])
         self.labels = np.array([float(stratum.people.size) for stratum in strata])
-        # Strata whose mean is not known: all, or those with samples without a label.
+        # Strata whose mean is unknown: all, or those with unlabelled samples.
         self.incomplete = larger | (self.labels < self.samples)
         # The samples that the judge's mean is taken over.
         self.targets = [
@@ -244,11 +235,11 @@ class _Sums:
         return np.array(list(map(_variance, self.residuals(factors))))
 
     def is_spread(self, variances: Floats) -> bool:
-        """Whether one, of a stratum whose mean is not known, is more than rounding."""
+        """Whether a stratum with an unknown mean has a variance above rounding error."""
         return bool((variances[self.incomplete] > _ROUNDING * self.full_marks**2).any())
 
     def third_moment(self, factors: Floats) -> float:
-        """That of the error of ``mean(y - factor * f)``, added up over the strata."""
+        """The third moment of the error of ``mean(y - factor * f)``, summed over the strata."""
         moments = list(map(third_central_moment, self.residuals(factors)))
         drawn = 0 if self.larger else self.labels / self.samples
         return float(self.weights**3 / self.labels**2 * (1 - drawn) * (1 - 2 * drawn) @ moments)
@@ -265,12 +256,11 @@ class _Sums:
         return variances
 
     def lost_degree(self, variances: Floats, lam: Floats) -> float:
-        """By how much a variance is larger because the slope was fitted to the same labels."""
+        """The factor on a variance because the slope was fitted to the same labels."""
         degrees = float((self.labels - 1)[variances > 0].sum())
         return degrees / (degrees - 1) if lam.any() and degrees >= 2 else 1.0
 
     def why_no_interval(self) -> str:
-        """Which labels are missing for an interval; empty if none."""
         labels = round(self.labels.sum())
         if self.incomplete.any() and labels < MIN_LABELS:
             return f"an interval needs {MIN_LABELS} labels, and there are {labels}"

@@ -14,7 +14,7 @@ from mmie_tasks.runs.run import TaskRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRun:
-    """The judged task of a run, under the name by which texts tell the runs apart."""
+    """The judged task of a run, with a name that is unique among the runs."""
 
     name: str
     task_run: TaskRun
@@ -24,9 +24,8 @@ class NamedRun:
 def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -> list[NamedRun]:
     """The one judged task that the runs have in common, with scores of this kind.
 
-    Raises:
-        AnswersUnusable: A run cannot be read, or they have no task in common.
-        SettingWrong: No judge scored the task, there are several, or one lacks these scores.
+    Raises `AnswersUnusable` if a run cannot be read or no task is common, and `SettingWrong` unless
+    exactly one common task is judged and every run has these scores.
     """
     opened = [open_run(source, tasks) for source in sources]
     names = numbered_names([run_.name for run_ in opened])
@@ -50,5 +49,5 @@ def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -
 
 
 def notes_on(runs: Sequence[NamedRun]) -> list[str]:
-    """The notes of all runs, a sentence each that begins with the run's name."""
+    """The notes of all runs, as sentences that begin with the run's name."""
     return [f"{run_.name}: {note}." for run_ in runs for note in run_.notes]

@@ -24,12 +24,22 @@ class JudgedSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAnswer:
+    """An answer that people should score; `answer` is its `answer_digest`."""
+
+    id: str
+    answer: str
+    stratum: str
+    sample: LoggedSample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedSamples:
     """The samples of a run that count for its headline and have points.
 
     Attributes:
-        by_id: Sample id to sample.
-        without: Why samples are not in it, to their ids: ``left_out``, ``unparsed``, ...
+        by_id: The samples by id.
+        without: Ids of samples without points by reason: ``left_out``, ``unparsed``, ...
         why_not: Why the headline has no value; empty if it has one.
     """
 
@@ -39,17 +49,17 @@ class JudgedSamples:
 
 
 def judged_samples(task_run: TaskRun, kind: ScoreKind) -> JudgedSamples:
-    """The samples that can be scored, by people and by the judge.
+    """The samples of a run that have points of the judge.
 
-    The strata are the groups of a headline that is a mean of group means; else the groups of the
-    kind `Benchmark.strata`; else there is one.
+    The strata are the groups of the headline, if it is a mean of group means; else the groups named
+    by `Benchmark.strata`; else one for all.
     """
     metric, benchmark = metrics_of([task_run])[0], task_run.benchmark
     by_id: dict[str, JudgedSample] = {}
     without: defaultdict[str, list[str]] = defaultdict(list)
     for sample in task_run.samples:
         stratum = metric.stratum(sample)
-        if stratum is None:  # it does not count for the headline
+        if stratum is None:  # does not count for the headline
             continue
         if len(metric.weights) <= 1:
             strata = benchmark.strata
@@ -70,13 +80,10 @@ def judged_samples(task_run: TaskRun, kind: ScoreKind) -> JudgedSamples:
 def stratum_weights(
     metric: Metric, strata: Iterable[str], sizes: Mapping[str, int] | None = None
 ) -> Mapping[str, float]:
-    """Stratum to its weight in a metric; weights add up to 1.
+    """The weight of each stratum in a metric; weights add up to 1.
 
-    Args:
-        metric: The headline; a mean of group means has its own weights.
-        strata: The stratum of each sample with points.
-        sizes: Numbers of samples to weigh the strata by, as of `Benchmark.stratum_sizes`; where
-            one is missing, and by default, the numbers of these samples.
+    A mean of group means has its own weights. For other headlines the strata are weighed by `sizes`
+    (`Benchmark.stratum_sizes`), or by the numbers of these samples if a stratum has no size.
     """
     if len(metric.weights) > 1:
         return metric.weights
@@ -87,7 +94,7 @@ def stratum_weights(
 
 
 def counts_without_points(runs: Iterable[JudgedSamples]) -> dict[str, int]:
-    """Why samples have no points, to how many of all runs."""
+    """Numbers of samples without points in all runs, by reason."""
     counts: Counter[str] = Counter()
     for run in runs:
         counts.update({reason: len(ids) for reason, ids in run.without.items()})
@@ -95,7 +102,7 @@ def counts_without_points(runs: Iterable[JudgedSamples]) -> dict[str, int]:
 
 
 def without_points_text(counts: Mapping[str, int]) -> list[str]:
-    """A sentence of ``calibrate`` on samples without points; none if all samples have points."""
+    """One sentence on samples without points; an empty list if there are none."""
     if not counts:
         return []
     number = counted(sum(counts.values()), "sample")

@@ -1,6 +1,6 @@
 """Chooses the labels that correct a score: a random sample of its answers.
 
-They are a rater's first labels of each stratum in the plan's order, by the raters of all labelled
+These are the first labels of each stratum in the plan's order, by raters who scored all labelled
 samples. Everything else is a named problem.
 """
 
@@ -15,9 +15,13 @@ from typing import TypeAlias
 
 from mmie_tasks.core.tables import short_name
 from mmie_tasks.quality.calibrate.judged_samples import JudgedSamples, stratum_weights
-from mmie_tasks.quality.calibrate.matching import LabelledScores, Ratings
+from mmie_tasks.quality.calibrate.labelled_scores import (
+    LabelledScores,
+    Problem,
+    Ratings,
+    problem_with_ids,
+)
 from mmie_tasks.quality.calibrate.plan import strata_in_order
-from mmie_tasks.quality.calibrate.problems import Problem, problem_with_ids
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of
 
@@ -30,10 +34,10 @@ class LabelChoice:
     """Labels, and whether a score can be corrected with them.
 
     Attributes:
-        ratings: Of the raters whose labels these are.
-        people: Sample id to the raters' mean, of each sample that all who saw it could rate.
-        blocking: Why no score can be corrected with them; empty if one can.
-        gaps: Why later labels of the plan are not among them.
+        ratings: The chosen labels.
+        people: The raters' mean by sample id, without answers that a rater could not rate.
+        blocking: Why no score can be corrected with these labels; empty if one can.
+        gaps: Why later labels of the plan are not chosen.
     """
 
     ratings: Ratings
@@ -43,12 +47,12 @@ class LabelChoice:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Of both kinds."""
+        """Blocking problems, then gaps."""
         return (*self.blocking, *self.gaps)
 
     @property
     def is_random_sample(self) -> bool:
-        """Whether they are the first ones of a plan."""
+        """Whether the labels are the first ones of a plan."""
         return not self.blocking or self.blocking[0].name == "no_score"
 
     @property
@@ -58,15 +62,15 @@ class LabelChoice:
 
 
 def plan_seeds(scores: LabelledScores) -> list[int]:
-    """The seeds of the labels' plans, in order."""
+    """The distinct seeds of the labels' plans, sorted."""
     return sorted({label.seed for label in scores.labels if label.seed is not None})
 
 
 def first_of_plan(
     scores: LabelledScores, judged: Sequence[JudgedSamples], runs: Sequence[TaskRun]
 ) -> LabelChoice:
-    """The first labels of each stratum in the plan's order, up to each rater's first gap; all
-    labels if no score can be corrected, or if they have no plan.
+    """The first labels of each stratum in the plan's order, up to each rater's first gap. Returns
+    all labels if no score can be corrected, or if they have no plan.
     """
     blocking = tuple(_blocking_problems(judged, runs, scores))
     seeds = plan_seeds(scores)
@@ -88,7 +92,6 @@ def all_labels(scores: LabelledScores, blocking: Sequence[Problem]) -> LabelChoi
 def _blocking_problems(
     judged: Sequence[JudgedSamples], runs: Sequence[TaskRun], scores: LabelledScores
 ) -> Iterator[Problem]:
-    """Why there is no corrected score, whichever labels are used."""
     labels = scores.labels
     hand_picked = [label.id for label in labels if label.seed is None or not label.answer]
     if hand_picked:
@@ -113,7 +116,7 @@ def _blocking_problems(
 
 
 def _gaps(rater: str, ratings: Ratings, plan: Plan) -> Iterator[Problem]:
-    """Samples without a score of the rater, before the last one in the plan that has one."""
+    """Samples that a rater skipped before the last one that the rater scored in the plan."""
     by_id, gaps, plan_size = ratings[rater], list[str](), 0
     total = sum(map(len, plan.values()))
     for ids in plan.values():
@@ -130,21 +133,17 @@ def _gaps(rater: str, ratings: Ratings, plan: Plan) -> Iterator[Problem]:
 
 
 def _up_to_gap(by_id: Mapping[str, float], plan: Plan) -> dict[str, float]:
-    """A rater's scores of the first samples of each stratum, up to the first gap."""
     firsts = (takewhile(by_id.__contains__, ids) for ids in plan.values())
     return {id_: by_id[id_] for ids in firsts for id_ in ids}
 
 
 def _of_all_samples(ratings: Ratings) -> Ratings:
-    """The scores of the raters of all labelled samples: a mean over other raters for other samples
-    would be of nobody.
-    """
+    """Only raters who scored every labelled sample: else each mean would be of other people."""
     labelled = max(ratings.values(), key=len).keys()
     return {rater: by_id for rater, by_id in ratings.items() if by_id.keys() == labelled}
 
 
 def _means(ratings: Ratings) -> dict[str, float]:
-    """The raters' mean of each sample that all who saw it could rate."""
     scores: defaultdict[str, list[float]] = defaultdict(list)
     for by_id in ratings.values():
         for id_, score in by_id.items():

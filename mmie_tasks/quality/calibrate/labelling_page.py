@@ -1,4 +1,4 @@
-"""The labelling page: one HTML file in which people score answers, without knowing the model."""
+"""The labelling page: one HTML file in which people score answers without knowing the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from markupsafe import Markup
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.wording import counted
-from mmie_tasks.quality.calibrate.plan import PlannedAnswer
+from mmie_tasks.quality.calibrate.judged_samples import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
@@ -33,18 +33,20 @@ MAX_SIDE_PX = 1024
 """The longest side of a picture in the page."""
 
 BUDGET_CHARACTERS = 200 * 1024 * 1024
-"""Of all pictures of a page, as base64."""
+"""The largest size of all pictures of a page together, as base64."""
 
 _QUALITY = 80
-# Full marks of a scale of whole points that is scored with a button and a key for each of them.
-_MAX_BUTTONS = 10
+_MAX_BUTTONS = 10  # a scale of up to so many whole points has a button and a key for each
 _ASSETS = Path(__file__).resolve().parent / "assets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabellingPage:
-    """A page, to be written as UTF-8, and how many images it cannot show, as often as it should;
-    each has a note with the reason.
+    """A page, to be written as UTF-8.
+
+    Attributes:
+        missing_images: How many images are not shown, each with a note that has the reason; an
+            image counts every time that it should be shown.
     """
 
     html: str
@@ -56,15 +58,10 @@ def labelling_page(
 ) -> LabellingPage:
     """The page in which people score these answers, in this order.
 
-    Its export has a row of `mmie_tasks.results.labels.COLUMNS` for each scored sample.
-
-    Args:
-        answers: To score; the page exports each id as `mmie_tasks.results.labels.id_in_csv` writes
-            it.
-        title: Of the page; must name neither model nor run.
-        scale: Of the scores: buttons for whole points up to 10, else a number field.
-        seed: Of the plan, for the export.
-        guide: What raters should know, shown with the keys; the benchmark's rubric, for example.
+    Its export has a row of `mmie_tasks.results.labels.COLUMNS` for each scored sample, with the id
+    as `mmie_tasks.results.labels.id_in_csv` writes it. The title must name neither model nor run.
+    Whole points up to 10 are scored with buttons, other scales in a number field. `guide` is shown
+    with the keys: the benchmark's rubric, for example.
 
     Raises:
         SettingWrong: The pictures are too large for one page.
@@ -97,7 +94,7 @@ def labelling_page(
 
 
 def _embedded_images(samples: Sequence[LoggedSample]) -> Mapping[str, EmbeddedImage]:
-    """Every image file of the samples, as the log names it; each is read once."""
+    """The samples' image files, by their names in the log; each is read once."""
     parts = [part[:MAX_SEGMENTS] for s in samples for part in (s.question, s.gold, s.answer)]
     shown = [segment for part in parts for segment in part if has_image(segment)]
     files = list(dict.fromkeys(s.image for s in shown if s.image and not s.problem))
@@ -114,7 +111,6 @@ def _embedded_images(samples: Sequence[LoggedSample]) -> Mapping[str, EmbeddedIm
 def _sample_json(
     answer: PlannedAnswer, images: Mapping[str, EmbeddedImage], pictures: Mapping[str, str]
 ) -> Json:
-    """What the page shows and exports of a sample; `image` is the id of a picture."""
 
     def part(segments: Sequence[Segment], owner: str, *, name_files: bool = True) -> list[Json]:
         find_image = images.__getitem__
@@ -124,8 +120,8 @@ def _sample_json(
             for piece in map(page_data, pieces)
         ]
 
-    # Where a model saved its pictures may tell its name. The judge sees no prompts of pictures, and
-    # people see none.
+    # The path of a picture may tell the model's name. The judge sees no prompts of pictures, so
+    # people see none either.
     sample = answer.sample
     nameless = [replace(s, image=None if s.problem else s.image, prompt="") for s in sample.answer]
     return {

@@ -1,4 +1,4 @@
-"""The command ``mmie-tasks judge-exam``: how often a judge of answers agrees with people."""
+"""The command ``mmie-tasks judge-exam``: how often a judge agrees with people."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.flags import with_judge_args
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult
-from mmie_tasks.quality.judge_exam.exam_text import exam_text, without_details
+from mmie_tasks.quality.judge_exam.exam_result import (
+    COMPARE,
+    ExamResult,
+    exam_text,
+    without_details,
+)
 from mmie_tasks.quality.judge_exam.examine import FOLDER_HINT, examine, published_exam
 from mmie_tasks.quality.judge_exam.methods import ExamMethod, comparing, giving_points
 from mmie_tasks.quality.judge_exam.opening import load_opening
@@ -99,7 +103,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuse a bad number, and options that have no effect with published verdicts."""
     if bool(options.judge) == bool(options.verdicts):
         problem = "both a judge and `--verdicts`" if options.judge else "no judge"
         hint = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts"
@@ -114,13 +117,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _method(choice: JudgeChoice, name: str | None) -> ExamMethod:
-    """How the judge is asked; by default it compares, or else it judges as for the benchmark whose
-    judge it is.
-
-    Raises:
-        SettingWrong: There is no such method, or it is not one for this judge.
-        MmieTasksError: The prompt of a benchmark is not available.
-    """
+    """The named method; by default the judge compares, or else gives points for its benchmark."""
     can_compare = registry.can_compare(choice.name)
     if name == COMPARE and not can_compare:
         message = f"The judge `{choice.name}` gives points and does not compare."
@@ -140,11 +137,6 @@ def _method(choice: JudgeChoice, name: str | None) -> ExamMethod:
 
 
 def _printed(exam: ExamResult, *, is_json: bool) -> str:
-    """The exam as JSON or text.
-
-    Raises:
-        JudgeMisconfigured: The judge gave no verdict at all.
-    """
     if not exam.grade.judged:
         asked, first = counted(exam.grade.asked, "comparison"), next(iter(exam.why_not))
         reasons = f"{listed(without_details(exam.no_verdicts))}. The first: {short_name(first)}"

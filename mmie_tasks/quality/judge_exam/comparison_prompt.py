@@ -39,19 +39,17 @@ neither is better. Write nothing after this line."""
 
 
 def prompt_version() -> str:
-    """Of the prompt, for an exam's signature: its name, a digest of its words, and the token
-    limit.
-    """
+    """For an exam's signature: the prompt's name, a digest of its words, and the token limit."""
     words = "\0".join((_INTRODUCTION, _BEGIN, _END, _TASK))
     digest = hashlib.sha256(words.encode()).hexdigest()[:12]
     return f"{_PROMPT_NAME},{digest},max_tokens={MAX_TOKENS}"
 
 
 def comparison_request(pair: Pair, *, is_reversed: bool) -> JudgeRequest:
-    """The request to compare a pair; if it is reversed, B is shown first.
+    """The request to compare a pair, with B shown first if it is reversed.
 
-    Question and answers stand between lines with a code that is in none of them, so that no answer
-    can end its block or begin another one.
+    Question and answers are each enclosed by lines with a code that none of them contains, so that
+    an answer can neither end its block nor begin another one.
     """
     answers = pair.answers[::-1] if is_reversed else pair.answers
     segments: PartsInOrder = (*pair.question, *pair.answers[0], *pair.answers[1])
@@ -60,7 +58,7 @@ def comparison_request(pair: Pair, *, is_reversed: bool) -> JudgeRequest:
     parts: list[str | Path] = [_INTRODUCTION.format(code=code)]
     for name, content in blocks.items():
         parts += [_BEGIN.format(name=name, code=code), *content, _END.format(name=name, code=code)]
-    joined: list[str | Path] = []  # neighbouring texts are lines of one
+    joined: list[str | Path] = []  # adjacent texts become one
     for part in (*parts, _TASK):
         if joined and isinstance(part, str) and isinstance(joined[-1], str):
             joined[-1] += f"\n{part}"
@@ -70,7 +68,7 @@ def comparison_request(pair: Pair, *, is_reversed: bool) -> JudgeRequest:
 
 
 def _unused_code(texts: Iterable[str], digits: int = 12) -> str:
-    """Hexadecimal digits, from the digest of texts, that occur in none of them."""
+    """Hexadecimal digits from a digest of the texts that occur in none of them."""
     text = "\n".join(texts).lower()
     digest = hashlib.sha256(text.encode(errors="surrogatepass"))
     while (code := digest.hexdigest()[:digits]) in text:
@@ -84,7 +82,7 @@ _MARKUP = str.maketrans("", "", "*_`#<>[]\"'")
 
 
 def read_verdict(reply: str) -> Verdict:
-    r"""Read the last line of a reply that is not empty. Markup, case and a full stop do not count.
+    r"""Read the last non-empty line of a reply, ignoring markup, case and a full stop.
 
     Returns:
         1 point if the first answer is better, 0 if the second is, 0.5 if the judge is undecided.

@@ -1,4 +1,4 @@
-"""Examines a judge on people's verdicts: asks it, or takes the verdicts published for one."""
+"""Examines a judge on people's verdicts: asks it, or reads verdicts that are published for it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,7 @@ FOLDER_HINT = (
 
 
 def published_exam(path: Path, verdict_set: VerdictSet) -> ExamResult:
-    """Grade the published verdicts of a judge; makes no judge calls and stores nothing.
-
-    Raises:
-        AnswersUnusable: See `read_judgements`.
-    """
+    """Grade a judge's published verdicts; makes no judge calls and stores nothing."""
     judgements = read_judgements(path, verdict_set)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     return ExamResult(
@@ -51,17 +47,10 @@ def examine(
     limit: int | None,
     environment: Mapping[str, str],
 ) -> ExamResult:
-    """Ask a judge, grade it and store the grade; not that of a judge without any verdict.
-
-    Args:
-        shared: The judge.
-        method: How it is asked.
-        whole: All pairs of the set.
-        limit: How many pairs at most; None for all.
-        environment: Names the cache folder in which the exam is stored.
+    """Ask a judge about at most `limit` pairs, grade it, and store the exam if it gave a verdict.
 
     Raises:
-        SettingWrong: The set has no answers here, or the exam cannot be stored.
+        SettingWrong: The set has no answers, or the exam cannot be stored.
         MmieTasksError: The judge cannot be used.
     """
     if not whole.has_answers or not whole.pairs:
@@ -96,8 +85,8 @@ def examine(
 def choose_pairs(pairs: Sequence[Pair], limit: int | None) -> tuple[Pair, ...]:
     """A fixed random choice of `limit` pairs, in which every subset has about its share.
 
-    A smaller choice is the beginning of a larger one, and the order of the pairs does not matter.
-    Without a limit, or with one that the pairs do not reach, they are all, in their order.
+    A smaller choice is the beginning of a larger one, whatever the order of the pairs. Without a
+    limit, or with fewer pairs, returns all of them in their order.
     """
     if limit is None or limit >= len(pairs):
         return tuple(pairs)
@@ -114,13 +103,12 @@ def choose_pairs(pairs: Sequence[Pair], limit: int | None) -> tuple[Pair, ...]:
 
 
 def _fraction(name: str) -> float:
-    """A number from 0 to 1 that looks random, the same in every process."""
+    """A pseudo-random number from 0 to 1, the same in every process."""
     digest = hashlib.sha256(name.encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:6], "big") / 256**6
 
 
 def _set_signature(verdict_set: VerdictSet) -> str:
-    """Set, number of pairs, and a digest of the pairs' ids and people's verdicts."""
     verdicts = sorted((pair.id, pair.winner, pair.is_tie) for pair in verdict_set.pairs)
     digest = hashlib.sha256(json.dumps(verdicts).encode()).hexdigest()[:12]
     return signature_text(set=verdict_set.name, pairs=f"{len(verdicts)},{digest}")

@@ -1,4 +1,4 @@
-"""The judges of a task, each with its grades from the stored exams, as tables name them."""
+"""The judges of a task with their stored grades, as tables name them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ _MAX_SHOWN = 2  # grades of one judge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedJudge:
-    """A judge of a task (its model, or else its kind), with the exams to show, the most telling
-    first, and the command that grades it; empty if there is none.
+    """A judge of a task, with the exams to show.
+
+    Attributes:
+        judge: Its model, or else its kind.
+        exams: The most telling first.
+        command: The command that grades it; may be empty.
     """
 
     benchmark: str
@@ -28,7 +32,7 @@ class GradedJudge:
 
     @property
     def text(self) -> str:
-        """Judge and grade, or that the judge is ungraded."""
+        """The judge and its grades, or that it is ungraded."""
         if self.exams:
             shares = " and on ".join(_exam_text(exam, self.benchmark) for exam in self.exams)
             return f"{self.judge} agrees with people on {shares}"
@@ -37,16 +41,14 @@ class GradedJudge:
 
     @property
     def short_text(self) -> str:
-        """The grade for a cell that names the judge."""
+        """The first grade, for a cell that names the judge."""
         if not self.exams:
             return "ungraded"
         return f"agreement with people {percent_cell(self.exams[0].agreement)} %"
 
 
 def _exam_text(exam: StoredExam, benchmark: str) -> str:
-    """The grade as the end of "agrees with people on"; the title of the benchmark is that of its
-    prompt.
-    """
+    """The end of a sentence that begins with "agrees with people on"."""
     method = "comparing" if exam.method == COMPARE else f"by {benchmark}'s prompt"
     details = [exam.set_title.partition(":")[0], method]
     if exam.judged < exam.asked:
@@ -57,19 +59,17 @@ def _exam_text(exam: StoredExam, benchmark: str) -> str:
 
 
 class StoredGrades:
-    """The stored grades of judges, each file read once."""
+    """The stored grades of judges, each file read once; the environment names the cache folder."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """With the cache folder that the environment names."""
         self._environment = environment
         self._exams: dict[str, tuple[StoredExam, ...]] = {}
 
     def judges_of(self, task_run: TaskRun) -> tuple[GradedJudge, ...]:
-        """The judges of a task, each with its grades; none for a benchmark that is scored by rule.
+        """The judges of a task, each with at most two grades; none if it is scored by rule.
 
-        An exam with the benchmark's prompt stands before one in which the judge compared. Of the
-        exams on one set with one method the one with the most verdicts is shown, and at most two in
-        all.
+        An exam with the benchmark's prompt comes before one in which the judge compared. For each
+        set and method, the exam with the most verdicts is shown.
         """
         benchmark = task_run.benchmark
         judges = [
@@ -85,9 +85,7 @@ class StoredGrades:
         return tuple(dict.fromkeys(judges))
 
     def _exams_of(self, logged: Signature) -> tuple[StoredExam, ...]:
-        """The exams of a logged judge, or else of the judge whose replies it replays; the best
-        last.
-        """
+        """The exams of a judge, or else of the judge whose replies it replays; the best last."""
         judges = [str(logged), str(logged.without("replayed"))]
         for judge in judges:
             if judge not in self._exams:
@@ -103,9 +101,7 @@ def _chosen(exams: Sequence[StoredExam], benchmark: str) -> tuple[StoredExam, ..
 
 
 def _command(judge: Signature) -> str:
-    """The command that grades a judge; empty for replayed replies and for judges of other
-    packages.
-    """
+    """The command that grades a judge; empty for replayed replies and other packages' judges."""
     fields = judge.fields
     choices = {"mmie_score": "mmie_score", "openai": f"openai:{judge.name}"}
     choice = choices.get(fields["judge"], "")

@@ -1,11 +1,12 @@
 """Methods of an exam: a judge compares two answers, or gives points to each one.
 
-To compare there is a prompt of ours, sent in both orders. Points are given in a benchmark's own
-prompt, one request for each answer, and read by the benchmark's official reader.
+Comparisons use our own prompt, sent in both orders. Points use a benchmark's own prompt, with one
+request for each answer, and its official reader.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from typing import TypeAlias
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import Scored, Unscored, differ
 from mmie_tasks.judges.content import content_key
+from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
 from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.comparison_prompt import (
@@ -21,24 +23,40 @@ from mmie_tasks.quality.judge_exam.comparison_prompt import (
     prompt_version,
     read_verdict,
 )
-from mmie_tasks.quality.judge_exam.costed_requests import CostedResults, judge_with_cost
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE
 from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, PartsInOrder
 from mmie_tasks.record.record import BadRecord, NoJudgeRequest
+from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.signature import signature_text
 
 RequestMaker: TypeAlias = Callable[[Segments, Segments, None], GradedRequest]
-"""`Benchmark.judge_request`, for questions that are no samples of the benchmark."""
+"""`Benchmark.judge_request`, for questions that are not samples of the benchmark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostedResults:
+    """Results in the order of the requests, and their cost.
+
+    Attributes:
+        usd_per_1000: US dollars for 1,000 replies, cached ones at their original cost; None if
+            there is no reply, or one without a known price.
+        seconds_per_1000: Seconds at the judge's concurrency; None if all replies were cached.
+    """
+
+    results: Sequence[JudgeResult]
+    usd_per_1000: float | None
+    seconds_per_1000: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
-    """What a judge replied to all pairs: two judgements for each pair if it compares, one in each
-    order; else one.
+    """A judge's replies to all pairs.
 
-    The prompt did not show `cut_images` images and `cut_texts` texts of answers; an answer of
-    several pairs counts once.
+    Attributes:
+        judgements: Two for each pair if the judge compares, one in each order; else one.
+        cut_images, cut_texts: How many images and texts of answers the prompt did not show; an
+            answer in several pairs counts once.
     """
 
     judgements: tuple[Judgement, ...]
@@ -53,9 +71,9 @@ class ExamMethod:
 
     Attributes:
         name: `COMPARE`, or the benchmark in whose prompt the judge gives points to each answer.
-        signature: The part of an exam's signature about it: name, prompt and token limit.
-        ask: Asks a judge about pairs, all together; the text is for the progress bar. A request
-            that fails, or cannot be made, gives a judgement without verdict.
+        signature: Its part of an exam's signature: name, prompt and token limit.
+        ask: Asks a judge about all pairs together; the text is for the progress bar. A request
+            that fails or cannot be made gives a judgement without a verdict.
     """
 
     name: str
@@ -64,7 +82,7 @@ class ExamMethod:
 
 
 def comparing() -> ExamMethod:
-    """To ask for each pair which answer is better, with A first and with B first."""
+    """Asks which answer of a pair is better, with A first and with B first."""
     return ExamMethod(
         name=COMPARE,
         signature=signature_text(method=COMPARE, prompt=prompt_version()),
@@ -73,18 +91,11 @@ def comparing() -> ExamMethod:
 
 
 def giving_points(benchmark: str, judge_request: RequestMaker) -> ExamMethod:
-    """To have points given to each answer by itself, in a benchmark's own prompt, and compare the
+    """Has points given to each answer by itself, in a benchmark's own prompt, and compares the
     official scores.
 
-    The signature has a digest of the request for an answer that contains the text ``<image>``,
-    which not every setting of MMIE leaves as it is.
-
-    Args:
-        benchmark: The benchmark's name.
-        judge_request: `Benchmark.judge_request`.
-
-    Raises:
-        MmieTasksError: The benchmark's prompt is not available.
+    The signature contains a digest of the request for an answer with the text ``<image>``, which
+    some settings of MMIE change. Raises `MmieTasksError` if the prompt is not available.
     """
     request = judge_request((Segment("How?"),), (Segment("So <image>."),), None).request
     prompt = f"{content_key(request)[:12]},max_tokens={request.max_tokens}"
@@ -101,7 +112,7 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
         CheckedRequest(request=comparison_request(pair, is_reversed=is_reversed))
         for pair, is_reversed in orders
     ]
-    outcome = judge_with_cost(shared, requests, title)
+    outcome = _judge_with_cost(shared, requests, title)
     judgements = []
     for (pair, order), result in zip(orders, outcome.results, strict=True):
         verdict = result.verdict(read_verdict)
@@ -117,12 +128,12 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
 def _score_answers(
     judge_request: RequestMaker, shared: SharedJudge, pairs: Sequence[Pair], title: str
 ) -> Comparisons:
-    """Compare the points of each pair's answers; an answer of several pairs is judged once."""
+    """Compare the points of each pair's answers; an answer in several pairs is judged once."""
     answers = dict.fromkeys((pair.question, answer) for pair in pairs for answer in pair.answers)
     request_or_reason = {answer: _request_or_reason(judge_request, *answer) for answer in answers}
     requests = [r for r in request_or_reason.values() if isinstance(r, GradedRequest)]
     by_content = {request.request: request for request in requests}
-    outcome = judge_with_cost(shared, list(by_content.values()), title)
+    outcome = _judge_with_cost(shared, list(by_content.values()), title)
     results = dict(zip(by_content, outcome.results, strict=True))
     points: dict[tuple[PartsInOrder, PartsInOrder], float | NoVerdict] = {}
     for answer, request in request_or_reason.items():
@@ -144,7 +155,6 @@ def _score_answers(
 
 
 def _compared(pair: str, a: float | NoVerdict, b: float | NoVerdict) -> Judgement:
-    """The judgement that follows from the points of both answers."""
     if isinstance(a, NoVerdict):
         return Judgement(pair=pair, is_reversed=None, a_wins=None, why_not=a)
     if isinstance(b, NoVerdict):
@@ -156,7 +166,6 @@ def _compared(pair: str, a: float | NoVerdict, b: float | NoVerdict) -> Judgemen
 def _request_or_reason(
     judge_request: RequestMaker, question: PartsInOrder, answer: PartsInOrder
 ) -> GradedRequest | NoVerdict:
-    """The request, or why the benchmark can make none."""
     try:
         return judge_request(_logged(question), _logged(answer), None)
     except NoJudgeRequest as error:
@@ -174,3 +183,20 @@ def _logged(content: PartsInOrder) -> Segments:
 
 def _no_verdict(unscored: Unscored) -> NoVerdict:
     return NoVerdict(unscored.reason, unscored.detail)
+
+
+def _judge_with_cost(
+    shared: SharedJudge, requests: Sequence[CheckedRequest], title: str
+) -> CostedResults:
+    began_s = time.monotonic()
+    results = judge_together(shared, requests, title)
+    elapsed_s = time.monotonic() - began_s
+    replies = [reply for result in results for reply in result.replies]
+    sent = sum(not reply.cached for reply in replies)
+    costs = [reply.usage.cost_usd for reply in replies]
+    known = [cost for cost in costs if cost is not None]
+    return CostedResults(
+        results=results,
+        usd_per_1000=1000 * sum(known) / len(known) if known and len(known) == len(costs) else None,
+        seconds_per_1000=1000 * elapsed_s / sent if sent else None,
+    )

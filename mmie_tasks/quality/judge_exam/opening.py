@@ -1,7 +1,7 @@
 """OpenING: people's verdicts on pairs of interleaved answers, and judges' files on them.
 
-It is not part of this package: its repository has no licence. Its file of verdicts is pinned, and
-downloaded when it is used, below `mmie_tasks.core.files.cache_dir`::
+OpenING is not part of this package, since its repository has no licence. Its file of verdicts is
+pinned, and downloaded when it is first used, below `mmie_tasks.core.files.cache_dir`::
 
     opening/judge_modelAB_results.json
 """
@@ -48,7 +48,6 @@ _Contents: TypeAlias = tuple[PartsInOrder, tuple[PartsInOrder, PartsInOrder]]
 
 _REPAIR = "replace it by the published file"
 _FIRST_WINS = {"A": 1.0, "Tie(A)": 1.0, "B": 0.0, "Tie(B)": 0.0}
-"""Verdict to 1 if the first answer wins, 0 if the second does."""
 
 _T = TypeVar("_T")
 
@@ -87,18 +86,13 @@ class _OpeningAnswer(BaseModel):
 def load_opening(
     folder: Path | None, environment: Mapping[str, str], pin: Pin = OPENING_VERDICTS
 ) -> VerdictSet:
-    """OpenING's verdicts.
+    """OpenING's verdicts, from a local copy of the repository or its file of verdicts; without one,
+    the verdicts alone are downloaded.
 
-    As in ``GPT_judge_AB.py`` of its repository, each text stands before its image, without the
-    marks ``<BEGIN>`` and ``<image>``, and an answer's images lie beside the answer. A pair that
-    lacks an image is left out, while that script goes on without the image. An answer is one JSON
-    object, in a file ``.json`` or, as most of its scripts write it, ``.jsonl``.
-
-    Args:
-        folder: A local copy of the repository, or its file with the verdicts; None to download the
-            verdicts alone.
-        environment: Read: what `mmie_tasks.core.files.cache_dir` reads.
-        pin: The file to download.
+    As in ``GPT_judge_AB.py`` of its repository, each text comes before its image, without the
+    marks ``<BEGIN>`` and ``<image>``, and an answer's images are in the folder of the answer. A
+    pair that lacks an image is left out, while that script continues without the image. An answer
+    is one JSON object, in a ``.json`` file or, as most of the scripts write it, ``.jsonl``.
 
     Raises:
         DataMissing: A file is missing, or could not be downloaded.
@@ -130,9 +124,6 @@ def load_opening(
 
 
 def _parsed_file(path: Path, content: bytes, adapter: TypeAdapter[_T]) -> _T:
-    """The content of a published file, with types as they are, or `DataBroken` with its first
-    problem.
-    """
     try:
         return adapter.validate_json(content, strict=True)
     except ValidationError as error:
@@ -142,7 +133,6 @@ def _parsed_file(path: Path, content: bytes, adapter: TypeAdapter[_T]) -> _T:
 
 
 def _first_problem(error: Exception) -> str:
-    """The first problem, as a clause."""
     if not isinstance(error, ValidationError):
         return f"{type(error).__name__}: {first_line(error)}"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -151,7 +141,6 @@ def _first_problem(error: Exception) -> str:
 
 
 def _unique_pairs(source: str, pairs: Iterable[Pair]) -> tuple[Pair, ...]:
-    """The pairs, or `DataBroken` if there are none or one is there twice."""
     by_id: dict[str, Pair] = {}
     for pair in pairs:
         if by_id.setdefault(pair.id, pair) is not pair:
@@ -162,9 +151,7 @@ def _unique_pairs(source: str, pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def _with_answers(verdict_set: VerdictSet, folder: Path) -> VerdictSet:
-    """The set with the pairs whose question and answers can be read; without answers if none
-    can.
-    """
+    """The pairs whose question and answers can be read; the set as it is if there are none."""
     complete: list[Pair] = []
     problems: dict[str, str] = {}
     for pair in verdict_set.pairs:
@@ -219,37 +206,35 @@ def _opening_contents(folder: Path, pair: Pair) -> _Contents:
         turns = _parsed_file(path, read_data_file(path, _REPAIR), file_type).conversations
         inputs.append([part for turn in turns for part in turn.input])
         drawn = [part for turn in turns for part in turn.output]
-        answers.append(_parts_in_order(drawn, outputs / f"{model}_output", is_beside=True))
-    question = _parts_in_order(inputs[0], folder / "OpenING-benchmark", is_beside=False)
+        answers.append(_parts_in_order(drawn, outputs / f"{model}_output", is_flat=True))
+    question = _parts_in_order(inputs[0], folder / "OpenING-benchmark", is_flat=False)
     return question, (answers[0], answers[1])
 
 
-def _parts_in_order(
-    parts: Iterable[_OpeningPart], folder: Path, *, is_beside: bool
-) -> PartsInOrder:
-    """Texts, and images as files below `folder`, whose headers are checked; of images that lie in
-    it, only the file name counts.
+def _parts_in_order(parts: Iterable[_OpeningPart], folder: Path, *, is_flat: bool) -> PartsInOrder:
+    """Texts, and images below `folder`, whose headers are checked; if they are directly in it, only
+    their file names count.
     """
     shown: list[str | Path] = []
     for part in parts:
         if text := (part.text or "").replace("<BEGIN>", "").replace("<image>", "").strip():
             shown.append(text)
         if part.image:
-            name = re.split(r"[/\\]", part.image)[-1] if is_beside else part.image
+            name = re.split(r"[/\\]", part.image)[-1] if is_flat else part.image
             shown.append(path := inside(folder, name))
             size_px(path)
     return tuple(shown)
 
 
 def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...]:
-    """A judge's verdicts from a file in the layout in which OpenING's repository publishes them.
+    """A judge's verdicts from a file in the layout that OpenING's repository publishes.
 
-    A missing or empty verdict is none, and so is one that names no side. A pair that the file lacks
-    gets a judgement without verdict. What the file has on other pairs is named in the log.
+    A pair gets a judgement without a verdict if the file lacks it, or if its verdict is empty or
+    names neither side. Verdicts on other pairs are named in the log.
 
     Raises:
         AnswersUnusable: The file cannot be read, is not in that layout, has two verdicts on a pair
-            in one order, or none on a pair of the set.
+            in one order, or has none on any pair of the set.
     """
     hint = "name a judge's file in the layout of OpenING"
     text = read_text(path, hint)
@@ -290,9 +275,7 @@ def _judgement(pair: str, is_reversed: bool, winner: str) -> Judgement:
 
 
 def _judge_rows(text: str, verdict_set: VerdictSet) -> Iterator[tuple[str, bool, str | None]]:
-    """A judge's verdicts in rows like those of people; one with A and B exchanged is of the
-    reversed order.
-    """
+    """Pair id, whether B came first, and verdict of each row of a judge's file."""
     ids = {(pair.sample, *pair.models): pair.id for pair in verdict_set.pairs}
     for row in TypeAdapter(tuple[_OpeningRow, ...]).validate_json(text, strict=True):
         a, b = row.model_A.name, row.model_B.name

@@ -27,8 +27,8 @@ _Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
 
 
 def exam_json(exam: ExamResult) -> str:
-    """The exam as one object, without the pairs; null for missing values, with the reason beside
-    them.
+    """The exam as one object, without the pairs; a missing value is null, with its reason next to
+    it.
     """
     grade, verdict_set = exam.grade, asdict(replace(exam.verdict_set, pairs=()))
     leanings = {"verdict": grade.verdict, "leanings": grade.leanings}
@@ -47,20 +47,14 @@ def exam_json(exam: ExamResult) -> str:
 
 
 def exam_path(judge: str, exam: str, environment: Mapping[str, str]) -> Path:
-    """The file of a grade: in a folder of the judge's signature, under a digest of the exam's."""
+    """The file of an exam: in a folder for the judge's signature, named by the exam's digest."""
     digests = [hashlib.sha256(signature.encode()).hexdigest()[:16] for signature in (judge, exam)]
     return cache_dir(environment) / "judge_exams" / digests[0] / f"{digests[1]}.json"
 
 
 def store_exam(exam: ExamResult, environment: Mapping[str, str]) -> ExamResult:
-    """Write the file of an exam. One without new replies keeps the seconds that were measured
-    before.
-
-    Returns:
-        The exam as it is stored.
-
-    Raises:
-        SettingWrong: The file cannot be written.
+    """Write the file of an exam; returns the exam as stored. Without new replies, it keeps the
+    seconds that were measured before. Raises `SettingWrong` if the file cannot be written.
     """
     judge = str(exam.judge)
     path = exam_path(judge, exam.exam, environment)
@@ -80,7 +74,7 @@ def _at(*path: str) -> Any:  # noqa: ANN401 - as pydantic's `Field`
 
 
 class StoredExam(BaseModel):
-    """What is read of the file of an exam; see `exam_json`. Shares are in percent."""
+    """The fields that are read from the file of an exam; shares are in percent."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 
@@ -97,9 +91,7 @@ class StoredExam(BaseModel):
 
 
 def stored_exams(judge: str, environment: Mapping[str, str]) -> tuple[StoredExam, ...]:
-    """The stored exams of a judge by its signature; that with the most verdicts last, and of
-    several such the newest.
-    """
+    """A judge's stored exams by number of verdicts, then by age; the best one is the last."""
     files = filter(Path.is_file, exam_path(judge, "", environment).parent.glob("*.json"))
     by_age = sorted(files, key=lambda file: file.stat().st_mtime)
     exams = [exam for file in by_age if (exam := _read(file, judge))]
@@ -107,7 +99,7 @@ def stored_exams(judge: str, environment: Mapping[str, str]) -> tuple[StoredExam
 
 
 def _read(path: Path, judge: str) -> StoredExam | None:
-    """A stored exam of a judge; None, with a warning, if the file is not one."""
+    """None, with a warning, unless the file is an exam of this judge."""
     try:
         exam = StoredExam.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:

@@ -19,12 +19,11 @@ class Pair:
         id: Unique in its set.
         sample: The question's id. Pairs of one sample are not independent.
         subset: The sample's task.
-        winner: People's verdict; of a tie the side that they were forced to name.
+        winner: People's verdict; for a tie, the side that they were forced to name.
         is_tie: Whether people called it a tie.
         models: The models that answered, A's first.
-        question: Empty in a set without `VerdictSet.has_answers`.
-        answers: Those of A and B; empty in a set without `VerdictSet.has_answers`.
-        images: How many images each answer has; None if not known.
+        question, answers: Empty in a set without `VerdictSet.has_answers`; A's answer comes first.
+        images: Number of images in each answer; None if unknown.
     """
 
     id: str
@@ -47,8 +46,8 @@ class VerdictSet:
         source: Repository and commit, or a local folder.
         pairs: In the published order.
         has_answers: Whether the pairs have questions and answers, so that a judge can be asked.
-        missing_answers: Published pairs that are not in `pairs`, because a text or an image of
-            question or answers is missing or broken; 0 in a set without `has_answers`.
+        missing_answers: Number of published pairs that are not in `pairs`, because a text or image
+            is missing or broken; 0 in a set without `has_answers`.
     """
 
     name: str
@@ -65,8 +64,8 @@ class NoVerdict:
     """Why a judge has no verdict on a pair.
 
     Attributes:
-        reason: To count by.
-        detail: The reason of this pair, which may quote the judge; may be empty.
+        reason: A general reason, to count by.
+        detail: What it was for this pair; may be empty, and may quote the judge.
     """
 
     reason: str
@@ -83,9 +82,8 @@ class Judgement:
     Attributes:
         pair: `Pair.id`.
         is_reversed: Whether B was shown first; None if each answer was judged by itself.
-        a_wins: 1 if the pair's A wins, 0 if B does, 0.5 if the judge is undecided; None if there is
-            no verdict.
-        why_not: Why there is no verdict; None if there is one.
+        a_wins: 1 if A wins, 0 if B does, 0.5 if the judge is undecided; None without a verdict.
+        why_not: Why there is no verdict; None with one.
     """
 
     pair: str
@@ -95,6 +93,6 @@ class Judgement:
 
     @classmethod
     def in_order(cls, pair: str, *, is_reversed: bool, first_wins: float) -> Judgement:
-        """A verdict on the answer that was shown first."""
+        """The judgement, by whether the answer that was shown first wins."""
         a_wins = 1 - first_wins if is_reversed else first_wins
         return cls(pair=pair, is_reversed=is_reversed, a_wins=a_wins)

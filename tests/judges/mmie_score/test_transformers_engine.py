@@ -35,9 +35,12 @@ from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.mmie_score import memory
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
-from mmie_tasks.judges.mmie_score.loading import load_model
 from mmie_tasks.judges.mmie_score.memory import GIB, DeviceFull
-from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine, batch_tokens
+from mmie_tasks.judges.mmie_score.transformers_engine import (
+    TransformersEngine,
+    batch_tokens,
+    load_model,
+)
 
 pytestmark = needs_transformers_5
 

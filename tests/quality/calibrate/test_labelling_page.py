@@ -23,8 +23,8 @@ from support.report_runs import SCALE, sample
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.quality.calibrate.command import run as calibrate
+from mmie_tasks.quality.calibrate.judged_samples import PlannedAnswer
 from mmie_tasks.quality.calibrate.labelling_page import labelling_page
-from mmie_tasks.quality.calibrate.plan import PlannedAnswer
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample

@@ -35,13 +35,13 @@ class Checkpoint:
     """A checkpoint whose files were checked; its weights have not been read.
 
     Attributes:
-        digest: Of its content; see `files.digest_of`.
-        system_message: The default one, which is in `message_file`; may be empty.
-        image_token_id: Of ``<IMG_CONTEXT>``.
-        end_token_id: Of ``<|end|>``, the only stop token.
+        digest: Identifies its content; see `files.digest_of`.
+        system_message: The default system message, from `message_file`; may be empty.
+        image_token_id: The id of ``<IMG_CONTEXT>``.
+        end_token_id: The id of ``<|end|>``, the only stop token.
         weight_bytes: Size of all tensors, as stored.
         dtype: Type of most weights, as stored: ``bfloat16``, ``float16`` or ``float32``.
-        weights: By official name.
+        weights: Weights by official name.
     """
 
     location: CheckpointLocation
@@ -57,7 +57,7 @@ class Checkpoint:
     weights: Mapping[str, Weight] = field(repr=False)
 
     def description(self) -> str:
-        """The content of the files; not the system message itself, which is not ours to show."""
+        """The content of the files, without the system message, which is not ours to show."""
         tokenizer, text = self.tokenizer, self.config.llm_config
         stripping = sum(token.rstrip for token in tokenizer.listed.values())
         updates = sum(len(weight) > 1 for weight in self.weights.values())
@@ -77,9 +77,8 @@ class Checkpoint:
 def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     """Read and check everything but the content of the weights, in seconds; imports torch.
 
-    Raises:
-        JudgeMisconfigured: A file is missing or damaged, it is another model, or its parts do not
-            fit together.
+    Raises `JudgeMisconfigured` if a file is missing, damaged, of another model, or does not fit the
+    others.
     """
     from mmie_tasks.judges.mmie_score.checkpoint.weights import check_weights, weights_of
 

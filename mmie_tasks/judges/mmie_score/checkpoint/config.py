@@ -1,13 +1,13 @@
 """``config.json`` and ``conversation.py`` of the official checkpoint, read and checked.
 
-Every field of ``config.json`` that the judge depends on is checked by type and value; names are
-those of the file, and all other fields are ignored. Fixed values are those of InternVL2-4B with a
-Phi-3 text model; other values would need other code.
+Every field of ``config.json`` that the judge depends on is checked by type and value, under its
+name in the file; all other fields are ignored. Fixed values belong to InternVL2-4B with a Phi-3
+text model; other values would need other code.
 
 The default system message belongs to the checkpoint and is not in our code. As in the official
 ``modeling_internvl_chat.py`` (OpenGVLab/InternVL since 2024-07-26), ``system_message`` in
 ``config.json`` takes precedence over the template's in ``conversation.py``, which is never run.
-`query` puts the message into the template, as the official ``InternVLChatModel.chat`` does
+`query` puts the message into the template as the official ``InternVLChatModel.chat`` does
 (22839ce).
 """
 
@@ -35,7 +35,8 @@ END = "<|end|>"
 MARKS = (SYSTEM, USER, ASSISTANT, END, IMAGE_START, IMAGE_CONTEXT, IMAGE_END)
 """Strings that a prompt is built with. Each must be one token of the judge."""
 
-MAX_TILES = 12  # of an image, without the thumbnail: MMIE's own value
+MAX_TILES = 12
+"""The most tiles of an image, without the thumbnail: MMIE's own value."""
 
 _MESSAGE_KEY = "system_message"
 _LAYOUT = {
@@ -54,8 +55,8 @@ class _Section(BaseModel):
 class RopeScaling(_Section):
     """Long and short factors of the rotary embedding.
 
-    The official code of 2024 accepts these three keys and no others. Its ``yarn`` has another
-    scale, so it is not accepted in place of ``su``.
+    The official code of 2024 accepts these three keys only. Its ``yarn`` has another scale than
+    ``su``, so it is not accepted.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -88,7 +89,7 @@ class TextConfig(_Section):
 
     @property
     def kv_heads(self) -> int:
-        """Key/value heads; by default as many as query heads, as in the official ``Phi3Config``."""
+        """Key/value heads: by default as many as query heads, as in the official ``Phi3Config``."""
         return self.num_key_value_heads or self.num_attention_heads
 
     @property
@@ -120,7 +121,7 @@ class VisionConfig(_Section):
 
 
 class Config(_Section):
-    """The fields of ``config.json`` that matter; `read_config` checks that they fit together."""
+    """The fields of ``config.json`` that the judge depends on."""
 
     model_type: Literal["internvl_chat"]
     architectures: tuple[Literal["InternVLChatModel"]] = Field(strict=False)
@@ -134,14 +135,12 @@ class Config(_Section):
 
     @property
     def tokens_per_tile(self) -> int:
-        """Four patches become one token: 256 at 448 px and patches of 14."""
+        """Four patches become one token: 256 tokens at 448 px with patches of 14 px."""
         return (self.vision_config.side_patches // 2) ** 2
 
 
 def read_config(content: dict[str, object], path: Path) -> Config:
-    """The fields of the file's content that matter, each of a type and value that the judge
-    supports.
-    """
+    """The fields that the judge depends on; raises unless it supports them as a whole."""
     try:
         config = Config.model_validate(content)
     except ValidationError as error:
@@ -158,7 +157,7 @@ def read_config(content: dict[str, object], path: Path) -> Config:
 
 
 def problems_of(error: ValidationError) -> str:
-    """The first problems, each with its field and value, as clauses of an error message."""
+    """The first five problems, each with its field and value, as clauses of an error message."""
     problems = []
     for detail in error.errors(include_url=False, include_context=False)[:5]:
         field = f"`{'.'.join(map(str, detail['loc']))}`" if detail["loc"] else "it"
@@ -185,12 +184,12 @@ def _conflicts(config: Config) -> Iterator[str]:
 
 
 def message_file(content: dict[str, object]) -> str:
-    """The file with the default system message; an empty message in ``config.json`` counts."""
+    """The file with the default system message: ``config.json`` even if its message is empty."""
     return CONFIG if _MESSAGE_KEY in content else CONVERSATION
 
 
 def read_message(folder: Path, content: dict[str, object]) -> str:
-    """The default system message of a checkpoint with this content of ``config.json``."""
+    """The default system message; `content` is that of ``config.json``."""
     message = content[_MESSAGE_KEY] if _MESSAGE_KEY in content else _template_message(folder)
     if not isinstance(message, str):
         raise unusable(f"`{_MESSAGE_KEY}` in `{folder / message_file(content)}` is not text.")
@@ -198,7 +197,7 @@ def read_message(folder: Path, content: dict[str, object]) -> str:
 
 
 def _template_message(folder: Path) -> object:
-    """The message of the template in ``conversation.py``; None if it is not a literal."""
+    """The message of the template in ``conversation.py``; None unless it is a literal."""
     path = folder / CONVERSATION
     hint = (
         f"download the whole repository, with `{CONVERSATION}`, or add the official message as "
@@ -243,10 +242,10 @@ def question_of(parts: Sequence[str | Path]) -> str:
 def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_per_tile: int) -> str:
     """The whole text that the model reads, for images cut into so many tiles.
 
-    Each image replaces the first ``<image>`` that is left in the whole text, system message
-    included. So if the judged text contains one, later images move forward and the last ``<image>``
-    stays text, as in the official code. If there are images and no ``<image>``, one is put in
-    front.
+    Each image replaces the first ``<image>`` that is left in the text, including the system
+    message. If the judged text contains one, later images therefore move forward and the last
+    ``<image>`` stays text, as in the official code. If there are images and no ``<image>``, one is
+    put in front.
 
     >>> print(query("Why? <image>", [1], system_message="Look.", tokens_per_tile=2), end="")
     <|system|>

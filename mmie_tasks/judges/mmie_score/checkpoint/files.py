@@ -1,9 +1,9 @@
 """The files of a checkpoint: JSON, safetensors headers, and a digest of their content.
 
-All functions raise `JudgeMisconfigured`, which names the file, for what is missing, unreadable or
-damaged. Weights are not read here. A safetensors file is 8 bytes (the length of the header), the
-header (JSON: data type, shape and offsets of every tensor), and the data, without gaps. Format:
-https://github.com/huggingface/safetensors.
+All functions raise `JudgeMisconfigured`, which names the file, if it is missing, unreadable or
+damaged. Weights are not read here. A safetensors file consists of 8 bytes (the length of the
+header), the header (JSON: data type, shape and offsets of every tensor), and the data, without
+gaps. Format: https://github.com/huggingface/safetensors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SINGLE = "model.safetensors"
 _FILE_NAME = re.compile(r"[\w.-]+\.safetensors")
 
 DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
-"""Types of tensors in a file that the judge supports, with their names in torch."""
+"""Types of stored tensors that the judge supports, with their names in torch."""
 
 DIGEST_BLOCKS = 64
 DIGEST_BLOCK_BYTES = 64 * 1024
@@ -48,7 +48,7 @@ def unusable(message: str, hint: str = DOWNLOAD_HINT) -> JudgeMisconfigured:
 
 
 def require(folder: Path, names: Iterable[str]) -> None:
-    """Return if all these files exist."""
+    """Raise unless all these files exist."""
     missing = [f"`{name}`" for name in names if not (folder / name).is_file()]
     if missing:
         raise unusable(f"The checkpoint in `{folder}` has no {', no '.join(missing)}.")
@@ -76,8 +76,8 @@ def read_object(path: Path) -> dict[str, object]:
 def find_shards(folder: Path) -> list[Path]:
     """The safetensors files to read, by name.
 
-    As transformers 4.37 chooses: a single ``model.safetensors`` comes before an index, and files
-    that the index does not name are not read. A shard may be a symbolic link, as in the Hub's
+    As in transformers 4.37, a single ``model.safetensors`` takes precedence over an index, and
+    files that the index does not name are not read. A shard may be a symbolic link, as in the Hub's
     cache; its name in the index must be that of a file in the folder.
     """
     if (folder / SINGLE).is_file():
@@ -111,13 +111,13 @@ class Tensor:
 
     @property
     def n_bytes(self) -> int:
-        """Its size in the file."""
+        """The size in the file."""
         return math.prod(self.shape) * (4 if self.dtype == "F32" else 2)
 
 
 def read_headers(paths: Iterable[Path]) -> list[Tensor]:
-    """The tensors of several files, in their order in each, if every header accounts for all bytes
-    of its file. No name may occur twice.
+    """The tensors of several files, in the order of each file. Every header must account for all
+    bytes of its file, and no name may occur twice.
     """
     tensors: dict[str, Tensor] = {}
     for path in paths:
@@ -145,12 +145,12 @@ def read_headers(paths: Iterable[Path]) -> list[Tensor]:
 
 
 def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:
-    """12 hex digits that identify a checkpoint's content, independent of its folder.
+    """12 hex digits that identify a checkpoint's content in any folder; part of the cache's keys.
 
-    Replies are cached under it. Small files count with every byte. A shard counts with its name,
-    size and header, and with 64 blocks of 64 KiB, spread evenly from the first byte of data to the
-    last: about 4 MB, read in milliseconds. A smaller shard is read as a whole. Another fine-tune
-    changes all weights and so the digest; a single byte changed between two blocks does not.
+    Small files count with every byte. A shard counts with its name, size and header, and with 64
+    blocks of 64 KiB, spread evenly over its data: about 4 MB, read in milliseconds. A smaller shard
+    is read as a whole. Another fine-tune changes all weights and so the digest; a single byte that
+    is changed between two blocks does not.
     """
     digest = hashlib.sha256(b"mmie-tasks checkpoint 1\n")
     for path in (*small, *shards):

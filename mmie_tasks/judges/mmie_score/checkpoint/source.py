@@ -1,9 +1,8 @@
-"""Where a checkpoint comes from: a local folder, or a repository on the Hub, downloaded if needed;
-as an asset, too.
+"""Finds a checkpoint in a local folder or on the Hub, and downloads it if needed.
 
-The files are in the Hub's own cache, with the commit that a branch or tag had when it was first
-used: later runs judge with the same weights. To follow a branch that has moved, name its new commit
-as the revision, or update the cache: ``hf download MMIE/MMIE-Score config.json``.
+The files are in the Hub's own cache, at the commit that a branch or tag had when it was first used,
+so later runs judge with the same weights. To follow a branch that has moved, name its new commit as
+the revision, or update the cache: ``hf download MMIE/MMIE-Score config.json``.
 """
 
 from __future__ import annotations
@@ -46,9 +45,7 @@ _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointLocation:
-    """A checkpoint on this machine; in messages it is ``MMIE/MMIE-Score@<commit>``, or
-    ``local folder``.
-    """
+    """A checkpoint on this machine; `name` is ``MMIE/MMIE-Score@<commit>`` or ``local folder``."""
 
     folder: Path
     name: str
@@ -57,11 +54,9 @@ class CheckpointLocation:
 def locate(model: str, revision: str | None) -> CheckpointLocation:
     """Find the checkpoint; download it if it is on the Hub and not on this machine.
 
-    `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
-    ``HF_HUB_OFFLINE``.
-
-    A model that begins with ``/``, ``.`` or ``~`` is a folder, and so is one that exists as a
-    folder. A revision is a branch, tag or commit of the repository; None is ``main``.
+    A model that begins with ``/``, ``.`` or ``~``, or that exists as a folder, is a folder. A
+    revision is a branch, tag or commit of the repository; None is ``main``. `huggingface_hub` reads
+    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE``.
 
     Raises:
         JudgeMisconfigured: No such folder or repository, no access, no connection, or a full disk.
@@ -126,10 +121,10 @@ def _snapshot(repo: str, revision: str, *, local_files_only: bool = False) -> Ch
 
 
 def _cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
-    """The complete snapshot in the Hub's cache; None without one."""
+    """The snapshot in the Hub's cache; None unless it is complete."""
     try:
         location = _snapshot(repo, revision, local_files_only=True)
-        # `huggingface_hub` may not know all files.
+        # `huggingface_hub` may not know that files are missing.
         files.require(location.folder, (files.CONFIG, files.TOKENIZER))
         files.find_shards(location.folder)
     except JudgeMisconfigured:
@@ -147,9 +142,7 @@ def _download_plan(repo: str, revision: str) -> DownloadPlan:
 def hub_failure(
     repo: str, revision: str, error: BaseException, *, is_downloading: bool = True
 ) -> JudgeMisconfigured:
-    """The error for a checkpoint that the Hub did not provide while its files, or only their sizes,
-    were requested.
-    """
+    """The error for a checkpoint whose files, or only their sizes, the Hub did not provide."""
     explanation = explain(
         error, repo=repo, revision=revision, kind="model", is_downloading=is_downloading
     )
@@ -165,9 +158,7 @@ def checkpoint_assets(
     revision: str | None,
     checks_of: Callable[[Callable[[], CheckpointLocation]], Sequence[Check]],
 ) -> Sequence[Asset]:
-    """The checkpoint that the arguments of `locate` name; its checks may download it. Raises like
-    `locate`.
-    """
+    """The checkpoint as an asset; its checks may download it. Raises like `locate`."""
     if not is_repository(model):
         location = locate(model, revision)
         in_folder = Check(subject=_ASSET, describe=lambda: f"the folder `{location.folder}`")

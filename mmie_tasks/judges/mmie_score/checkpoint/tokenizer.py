@@ -1,7 +1,7 @@
 """The slow ``LlamaTokenizer`` of transformers 4.37.2, on sentencepiece alone.
 
 The official judge used it (``use_fast=False``). transformers 5 has only the fast tokenizer, which
-gives other tokens on every prompt of the judge.
+gives other tokens for every prompt of the judge.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 _SPACE = "\u2581"  # sentencepiece's mark for a space
 _REPLACEMENT = "\ufffd"
 
-# A sentencepiece model is a protobuf message, in which a repeated field is merged. So these bytes,
-# appended to the file's, set `normalizer_spec { add_dummy_prefix: false }`.
+# A sentencepiece model is a protobuf message, in which a repeated field is merged: appended to the
+# file's bytes, these set `normalizer_spec { add_dummy_prefix: false }`.
 _NO_DUMMY_PREFIX = b"\x1a\x02\x18\x00"
 
 
 class AddedToken(BaseModel):
-    """A token that is not sentencepiece's. It may absorb the white space before or after it."""
+    """A token that is not sentencepiece's; may absorb the white space before or after it."""
 
     model_config = ConfigDict(strict=True)
 
@@ -67,7 +67,7 @@ class TokenizerConfig(BaseModel):
     sp_model_kwargs: Annotated[dict[str, object], Field(max_length=0)] | None = None
 
     def special_tokens(self) -> list[AddedToken | str]:
-        """The special tokens, as the file spells them."""
+        """The special tokens, as the file has them."""
         roles = (self.bos_token, self.eos_token, self.unk_token, self.pad_token)
         return [token for token in (*roles, *(self.additional_special_tokens or ())) if token]
 
@@ -81,7 +81,7 @@ def _content(token: AddedToken | str) -> str:
 
 
 def _read_config(path: Path) -> TokenizerConfig:
-    """The configuration, with all marks and special tokens in ``added_tokens_decoder``."""
+    """The configuration; all marks and special tokens must be in ``added_tokens_decoder``."""
     try:
         config = TokenizerConfig.model_validate_json(read_bytes(path))
     except ValidationError as error:
@@ -99,23 +99,19 @@ class SlowLlamaTokenizer:
     """Text to tokens and back. Has no state between calls; threads may share it.
 
     Attributes:
-        legacy: Whether spaces around added tokens are treated as before transformers 4.31; as
-            transformers reads the flag: true if it is absent or null.
-        listed: Added tokens by id. Their flags count, not those of a role.
+        legacy: Whether spaces around added tokens are treated as before transformers 4.31; true if
+            the flag is absent or null, as in transformers.
+        listed: Added tokens by id. Their flags count, not the flags of a special token.
         added: The texts of all added tokens, in the order of their ids.
         mark_ids: The ids of `MARKS`.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Read what the slow ``LlamaTokenizer`` of transformers 4.37.2 reads of a checkpoint.
+        """Read ``tokenizer.model`` and ``tokenizer_config.json``.
 
-        These are ``tokenizer.model`` and ``tokenizer_config.json`` only: if the latter has
-        ``added_tokens_decoder``, ``added_tokens.json`` and ``special_tokens_map.json`` are not
-        read.
-
-        Raises:
-            JudgeMisconfigured: A file is missing or broken, or has a setting that cannot be
-                reproduced exactly.
+        If the latter has ``added_tokens_decoder``, transformers 4.37.2 reads neither
+        ``added_tokens.json`` nor ``special_tokens_map.json``. Raises `JudgeMisconfigured` if a file
+        is missing or broken, or has a setting that cannot be reproduced exactly.
         """
         model, config_path = read_bytes(folder / TOKENIZER), folder / TOKENIZER_CONFIG
         self.config = config = _read_config(config_path)
@@ -140,14 +136,12 @@ class SlowLlamaTokenizer:
         self._unk_pieces = len(self._processor.encode(self._unk))
 
     def __len__(self) -> int:
-        """Number of all tokens, the added ones included: the official ``len(tokenizer)``."""
+        """Number of all tokens including added ones: the official ``len(tokenizer)``."""
         return self._length
 
     @cached_property
     def digit_ids(self) -> tuple[tuple[int, ...], ...]:
-        """For each digit 0 to 9, the ids of the tokens that spell it, with or without a space
-        before it.
-        """
+        """The ids of the tokens that spell each digit 0 to 9, with or without a leading space."""
         texts = {i: self._text_of(i).removeprefix(_SPACE) for i in self._digits}
         return tuple(
             tuple(i for i, text in texts.items() if text == digit) for digit in "0123456789"
@@ -155,25 +149,25 @@ class SlowLlamaTokenizer:
 
     @cached_property
     def _digits(self) -> Mapping[int, str]:
-        """The digits in the texts of tokens, by id, for tokens with digits."""
+        """The digits in a token's text, by id of the token, if it has any."""
         ids = sorted({*range(len(self._pieces)), *self.listed})
         return {i: digits for i in ids if (digits := re.sub("[^0-9]", "", self._text_of(i)))}
 
     def _text_of(self, i: int) -> str:
-        """What a token adds to a text, except for spaces around it."""
+        """What a token adds to a text, without spaces around it."""
         if i in self._special_ids:
             return ""
         if i in self.listed:
             return self.listed[i].content
-        piece = self._pieces[i]  # of a byte: <0x34>
+        piece = self._pieces[i]  # a byte is <0x34>
         return chr(int(piece[1:-1], 16)) if self._processor.is_byte(i) else piece
 
     def digit_offsets(self, ids: Sequence[int], text: str) -> Mapping[int, int]:
         """Offsets of the digits in a text, by index of their tokens.
 
-        A text has the digits of its tokens, in their order, and no others; so they are matched one
-        by one. The text may be a part of that of the tokens, with no digit before it; tokens after
-        it are left out.
+        A text has exactly the digits of its tokens in the same order, so they are matched one by
+        one. The text may be a part of the tokens' text if no digit comes before it; tokens after it
+        are left out.
         """
         digits = [
             (index, digit) for index, i in enumerate(ids) for digit in self._digits.get(i, "")
@@ -184,10 +178,8 @@ class SlowLlamaTokenizer:
         return {index: match.start() for (index, _), match in matched}
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a text, after ``<s>`` if the files say so.
-
-        Raises:
-            UnicodeEncodeError: The text has a lone surrogate; the official tokenizer raises too.
+        """The tokens of a text, after ``<s>`` if the files say so; raises `UnicodeEncodeError` for
+        a lone surrogate, like the official tokenizer.
         """
         text.encode()
         unk = self._processor.unk_id()
@@ -196,10 +188,10 @@ class SlowLlamaTokenizer:
         return [bos, *ids] if self.config.add_bos_token else ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        r"""The text of tokens, without special ones.
+        r"""The text of tokens, like the official ``batch_decode(skip_special_tokens=True)``.
 
-        As the official ``batch_decode(skip_special_tokens=True)``: other added tokens stay, with a
-        space on each side. An id outside the vocabulary becomes U+FFFD; the official code raises.
+        Added tokens that are not special stay, with a space on each side. An id outside the
+        vocabulary becomes U+FFFD, where the official code raises.
         """
         spans: list[str] = []
         pieces: list[str] = []
@@ -229,7 +221,7 @@ class SlowLlamaTokenizer:
         return tokens[1:] if drops_space and not self.legacy else tokens
 
     def _stripped(self, parts: list[str]) -> list[str]:
-        """Strip white space beside added tokens that absorb it."""
+        """Strip white space next to added tokens that absorb it."""
         for n, part in enumerate(parts):
             if part not in self._by_content:
                 continue
@@ -241,10 +233,8 @@ class SlowLlamaTokenizer:
         return [part for part in parts if part]
 
     def _pieces_of(self, part: str) -> list[str]:
-        """Sentencepiece's pieces.
-
-        Without the dummy prefix it drops a leading space, so the unknown token is put before the
-        text, and its pieces are removed again.
+        """Sentencepiece's pieces. Without the dummy prefix it drops a leading space, so the unknown
+        token is put before the text and its pieces are removed again.
         """
         if self.legacy or not part.startswith((_SPACE, " ")):
             encoded: list[str] = self._processor.encode(part, out_type=str)

@@ -1,12 +1,11 @@
 """The weights of a checkpoint, and transformers' own model that holds them.
 
-Official names are those of ``InternVLChatModel`` (OpenGVLab/InternVL); native ones those of
-transformers' ``InternVLForConditionalGeneration`` with a Phi-3 text model. The rows of the vision
-tower's fused ``qkv`` are queries, keys and values in equal thirds; all other weights keep their
-shape.
+Official names are from ``InternVLChatModel`` (OpenGVLab/InternVL), native names from transformers'
+``InternVLForConditionalGeneration`` with a Phi-3 text model. The rows of the vision tower's fused
+``qkv`` are queries, keys and values in equal thirds; all other weights keep their shape.
 
 A fine-tune with the official script (``internvl_chat_finetune.py``) may be saved as it was trained:
-``base_layer`` beside ``lora_A.default`` and ``lora_B.default``. The script's alpha is always twice
+``base_layer`` with ``lora_A.default`` and ``lora_B.default``. The script's alpha is always twice
 the rank, so the merged weight is ``base + 2 * B @ A``, whatever the rank.
 """
 
@@ -31,8 +30,8 @@ from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig
 from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, DOWNLOAD_HINT, Tensor, unusable
 
 Weight: TypeAlias = tuple[Tensor, ...]
-"""A stored weight; if a fine-tune updates it, then the factors of the update: ``lora_A``, (rank,
-columns), and ``lora_B``, (rows, rank)."""
+"""A stored weight, followed by the factors of a fine-tune's update if there is one: ``lora_A``,
+(rank, columns), and ``lora_B``, (rows, rank)."""
 
 _LORA_SCALE = 2.0
 _LORA_UPDATE = re.compile(r"(.+)\.(lora_[AB])\.default\.weight")
@@ -57,13 +56,13 @@ _OFFICIAL_PARTS = {
     ".lambda_1": ".ls1",
     ".lambda_2": ".ls2",
 }
-"""Parts of native names, with the official ones that they stand for."""
+"""Official parts of names by native ones."""
 
 
-def official_name(native: str) -> str:
+def _official_name(native: str) -> str:
     """The official name of a native weight.
 
-    >>> official_name("model.vision_tower.encoder.layer.7.attention.k_proj.bias")
+    >>> _official_name("model.vision_tower.encoder.layer.7.attention.k_proj.bias")
     'vision_model.encoder.layers.7.attn.qkv.bias'
     """
     for part, official in _OFFICIAL_PARTS.items():
@@ -72,16 +71,16 @@ def official_name(native: str) -> str:
 
 
 def native_names(model: InternVLForConditionalGeneration) -> dict[str, list[str]]:
-    """The native names of every official weight: three of a fused one, one of each other."""
+    """The native names by official weight: three for a fused one, else one."""
     names = defaultdict(list)
     # Queries first, then keys and values.
     for native in sorted(model.state_dict(), key=lambda name: ("q_proj" not in name, name)):
-        names[official_name(native)].append(native)
+        names[_official_name(native)].append(native)
     return dict(names)
 
 
 def expected_shapes(config: Config) -> dict[str, tuple[int, ...]]:
-    """Every weight of the official model, by its official name, with its shape."""
+    """The shapes of all weights of the official model, by official name."""
     model = empty_model(config, image_token_id=0)
     native = model.state_dict()
     shapes = {}
@@ -92,8 +91,8 @@ def expected_shapes(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 def weights_of(tensors: Iterable[Tensor]) -> dict[str, Weight]:
-    """The model's weights by their official names; rotary frequencies, which old files hold, are
-    left out. `JudgeMisconfigured` for a fine-tune that is incomplete.
+    """The model's weights by official name, without the rotary frequencies of old files; raises
+    `JudgeMisconfigured` if a fine-tune is incomplete.
     """
     parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for tensor in tensors:
@@ -127,7 +126,7 @@ def _weight(name: str, parts: Mapping[str, Tensor]) -> Weight:
 
 
 def check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) -> None:
-    """Return if the weights are those of the model in number and shape."""
+    """Raise `JudgeMisconfigured` unless the weights have the names and shapes of the model."""
     expected = expected_shapes(config)
     for names, problem in (
         (sorted(expected.keys() - weights), "lacks"),
@@ -147,10 +146,8 @@ def check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) -
 
 
 def merged(weight: Weight) -> torch.Tensor:
-    """The content of a weight; a fine-tune's update is added in fp32.
-
-    Raises:
-        JudgeMisconfigured: A file cannot be read, or has changed since it was checked.
+    """The content of a weight, with a fine-tune's update added in fp32; raises `JudgeMisconfigured`
+    if a file cannot be read or has changed.
     """
     stored, *update = map(_content, weight)
     if not update:
@@ -160,7 +157,6 @@ def merged(weight: Weight) -> torch.Tensor:
 
 
 def _content(tensor: Tensor) -> torch.Tensor:
-    """A view of the file, which is closed."""
     try:
         with safe_open(tensor.path, framework="pt") as file:
             content: torch.Tensor = file.get_tensor(tensor.name)
@@ -172,11 +168,11 @@ def _content(tensor: Tensor) -> torch.Tensor:
 
 
 def empty_model(config: Config, *, image_token_id: int) -> InternVLForConditionalGeneration:
-    """Transformers' own model that computes what the official one does, without memory."""
+    """Transformers' model that computes what the official one does, on the meta device."""
     vision, text = config.vision_config, config.llm_config
     native = InternVLConfig(
         vision_config=InternVLVisionConfig(
-            **vision.model_dump(exclude={"qkv_bias", "qk_normalization"}),  # named otherwise below
+            **vision.model_dump(exclude={"qkv_bias", "qk_normalization"}),  # renamed below
             attention_bias=vision.qkv_bias,
             use_qk_norm=vision.qk_normalization,
             use_absolute_position_embeddings=True,
@@ -198,15 +194,15 @@ def empty_model(config: Config, *, image_token_id: int) -> InternVLForConditiona
 
 
 def text_config(config: TextConfig) -> Phi3Config:
-    """The language model's configuration as transformers has it."""
+    """Transformers' configuration of the language model."""
     longest, original = config.max_position_embeddings, config.original_max_position_embeddings
     rotary = {"rope_theta", "rope_scaling", "partial_rotary_factor", "sliding_window"}  # set below
     names = {"architectures", "model_type", "num_key_value_heads"}
     return Phi3Config(
         **config.model_dump(exclude=names | rotary),
         num_key_value_heads=config.kv_heads,
-        # By its new name: transformers converts `su` only in part. It would compute the same
-        # factor, and warn that it is missing.
+        # Transformers converts the old name `su` only in part. It would compute the same factor,
+        # and warn that it is missing.
         rope_parameters={
             "rope_type": "longrope",
             "rope_theta": config.rope_theta,

@@ -7,7 +7,7 @@ from support.unmerged import split
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.loading import load_model
+from mmie_tasks.judges.mmie_score.transformers_engine import load_model
 
 WRAPPED = "language_model.base_model.model.model.layers.{}.mlp.down_proj"
 PLAIN = "language_model.model.layers.{}.mlp.down_proj.weight"

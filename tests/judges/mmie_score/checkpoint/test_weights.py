@@ -9,9 +9,8 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.loading import load_model
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
-from mmie_tasks.judges.mmie_score.transformers_engine import normalized
+from mmie_tasks.judges.mmie_score.transformers_engine import load_model, normalized
 
 pytestmark = needs_transformers_5
 

@@ -6,28 +6,82 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from mmie_tasks.core.tables import short_name
+from mmie_tasks.core.wording import counted
 from mmie_tasks.quality.calibrate.judged_samples import JudgedSamples
-from mmie_tasks.quality.calibrate.problems import Problem, ProblemName, problem_with_ids
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.labels import Label, answer_digest, id_in_csv
 from mmie_tasks.runs.run import TaskRun
 
+ProblemName: TypeAlias = Literal[
+    "hand_picked",  # labels without a seed or without the answer's digest: not from a plan
+    "several_seeds",  # labels of two plans
+    "gaps",  # samples that come earlier in the plan than labelled ones have no label
+    "too_few",  # no interval from so few labels
+    "no_score",  # the run's score has no value that could be corrected
+    "unknown_ids",  # labels of samples that are not in the run
+    "other_answers",  # labels of answers that are not the run's
+    "left_out",  # labels of samples that the official script leaves out
+    "unscored",  # labels of samples without points of the judge
+]
+_SHOWN_IDS = 3
+_SINGULAR = {"are": "is", "have": "has"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Labels that cannot be used, or why there is no corrected score.
+
+    Attributes:
+        text: A sentence, with up to three ids.
+        count: Number of labels or samples.
+        ids: All their ids.
+        hint: What to do about it; may be empty.
+    """
+
+    name: ProblemName
+    text: str
+    count: int
+    ids: tuple[str, ...] = ()
+    hint: str = ""
+
+
+def problem_with_ids(
+    name: ProblemName,
+    noun: str,
+    verb: Literal["are", "have"],
+    what: str,
+    ids: Sequence[str],
+    hint: str = "",
+) -> Problem:
+    """A problem whose text contains the first ids.
+
+    >>> problem_with_ids("gaps", "sample", "have", "no label", ["SA-1"]).text
+    '1 sample has no label: SA-1'
+    """
+    form = _SINGULAR[verb] if len(ids) == 1 else verb
+    distinct = tuple(dict.fromkeys(ids))
+    more = ["..."] if len(distinct) > _SHOWN_IDS else []
+    shown = ", ".join([*map(short_name, distinct[:_SHOWN_IDS]), *more])
+    text = f"{counted(len(ids), noun)} {form} {what}: {shown}"
+    return Problem(name=name, text=text, count=len(ids), ids=distinct, hint=hint)
+
+
 Ratings: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Rater to sample id to the rater's score; NaN where the answer cannot be rated."""
+"""Scores by rater, then by sample id; NaN where the rater could not rate the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledScores:
-    """The scores of a run, or of the difference of two, in percent of full marks.
+    """The scores of a run, or the differences of two runs, in percent of full marks.
 
     Attributes:
-        strata: Sample id to its stratum, of all samples with points.
-        judge: The judge's score of each.
-        ratings: People's.
-        labels: Those that are of an answer with points of the judge.
-        problems: Why others are not used.
+        strata, judge: The stratum and the judge's score of all samples with points, by sample id.
+        ratings: People's scores.
+        labels: The labels of answers with points of the judge.
+        problems: Why other labels are not used.
     """
 
     strata: Mapping[str, str]
@@ -39,7 +93,7 @@ class LabelledScores:
 
 @dataclass(frozen=True, slots=True)
 class _WhyUnused:
-    """Why a label is not used, and why its sample has no points, if that is why."""
+    """Why a label is not used; `reason` is why its sample has no points, if that is the cause."""
 
     name: ProblemName
     reason: str = ""
@@ -47,14 +101,7 @@ class _WhyUnused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelledAnswer:
-    """The answer of a run to the sample of a label.
-
-    Attributes:
-        run: Position of the run.
-        sample: The answered sample.
-        is_labelled: Whether the label is of this answer.
-        has_points: Whether the judge's points of it are part of the run's score.
-    """
+    """A run's answer to the sample of a label; `is_labelled` if the label is of this answer."""
 
     run: int
     sample: LoggedSample
@@ -65,16 +112,12 @@ class _LabelledAnswer:
 def match_labels(
     runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels: Iterable[Label]
 ) -> LabelledScores:
-    """Match labels to the answers of one run, or of two, by sample and digest; a label without
-    digest, by sample to a single run.
+    """Match labels to the answers of one run or two, by sample and digest. For a single run, a
+    label without a digest is matched by sample.
 
-    A label of another answer to a labelled sample is of the other run of a common plan, and so is
-    one of another answer to a sample without points: no problem.
-
-    Args:
-        runs: One task of each; of two, scores are the first less the second where both have one.
-        judged: Their samples with points.
-        labels: Of any runs.
+    With two runs of a task, a score is the first run's less the second's where both have one. A
+    label of another answer is not a problem if the sample also has a label of the run's answer, or
+    has no points: it belongs to the other run of a common plan.
     """
     samples = [{id_in_csv(sample.id): sample for sample in run.samples} for run in runs]
     points: dict[str, list[dict[str, float]]] = {}  # rater to the points of each run's answers
@@ -111,9 +154,6 @@ def match_labels(
 def _answers(
     label: Label, samples: Sequence[Mapping[str, LoggedSample]], judged: Sequence[JudgedSamples]
 ) -> list[_LabelledAnswer]:
-    """The answers of the runs to a label's sample; of a single run, a label without digest is of
-    its answer.
-    """
     id_ = id_in_csv(label.id)
     is_any = not label.answer and len(samples) == 1
     return [
@@ -131,9 +171,7 @@ def _answers(
 def _why_unused(
     answers: Sequence[_LabelledAnswer], judged: Sequence[JudgedSamples]
 ) -> _WhyUnused | None:
-    """Why a label is not used, none of whose answers has points; None if that is no problem, as it
-    is of another answer to a sample without points.
-    """
+    """None if the label is of another answer to a sample without points, which is not a problem."""
     if not answers:
         return _WhyUnused("unknown_ids")
     labelled = next((answer for answer in answers if answer.is_labelled), None)
@@ -158,9 +196,7 @@ _HINTS: Mapping[ProblemName, str] = {"unknown_ids": "check that labels and run a
 def _unused_problems(
     unused: Mapping[_WhyUnused, Sequence[str]], labelled: Collection[str]
 ) -> Iterator[Problem]:
-    """A problem for each reason why labels are not used, with their ids; not for labels of other
-    answers to a sample that has a label of the run's answer.
-    """
+    """One problem for each reason, without other answers to samples that are labelled."""
     for why, ids in unused.items():
         named = [id_ for id_ in ids if why.name != "other_answers" or id_ not in labelled]
         if named:
@@ -170,7 +206,7 @@ def _unused_problems(
 
 
 def _scores(points: Sequence[Mapping[str, float]], percent: float) -> dict[str, float]:
-    """The scores of a run; of two, the first less the second where both have one."""
+    """The scores of a run; for two, the first less the second where both have one."""
     first, *second = points
     return {
         id_: percent * (first[id_] - sum(other[id_] for other in second))
