@@ -10,7 +10,7 @@ from typing import get_args
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, UnscoredReason
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.record import Record
-from mmie_tasks.record.sample import READER_KINDS, ScoreKind
+from mmie_tasks.record.sample import READER_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
@@ -21,15 +21,15 @@ REASONS: tuple[UnscoredReason, ...] = tuple(
 
 
 def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float | None]:
-    """Every number of a task, for the results file; the names do not depend on the samples.
+    """Every number of a task, for the results file; other names than those of
+    the expected score do not depend on the samples.
 
     Scores are in percent, None without a mean: ``official_<metric>``, ``robust_<metric>`` and, for
     the metrics in the runner's table, both ends of the 95 % interval of the official score,
     ``ci95_low_<metric>`` and ``ci95_high_<metric>``. Counts of samples: ``scored_<metric>``,
     ``samples_<metric>``, ``unscored_<reason>``, ``points_<n>`` where points are whole numbers,
-    which a panel's need not be, ``differ``, and the benchmark's own. Of a benchmark that computes
-    expected scores: ``expected`` in percent, the samples that have one, and their mean entropy in
-    bits.
+    which a panel's need not be, ``differ``, and the benchmark's own. If a sample has an expected
+    score: ``expected`` in percent, the samples that have one, and their mean entropy in bits.
     """
     benchmark, samples = task_run.benchmark, task_run.samples
     details: dict[str, float | None] = {}
@@ -45,8 +45,8 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
         points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
         full_marks = int(benchmark.scale.full_marks)
         details |= {f"points_{n}": float(points[n]) for n in range(full_marks + 1)}
-    if any(record.expected != NO_PROBABILITIES for record in records):
-        details |= _expected_details(task_run)
+    if with_expected := [s for s in samples if isinstance(s.expected, Scored)]:
+        details |= _expected_details(task_run, with_expected)
     return details | dict(benchmark.counts(records))
 
 
@@ -66,12 +66,11 @@ def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None
     return details | {f"robust{name}": robust.percent if robust else None}
 
 
-def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
-    with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
-    entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
+def _expected_details(task_run: TaskRun, scored: Sequence[LoggedSample]) -> dict[str, float | None]:
+    entropies = [sample.entropy_bits for sample in scored if sample.entropy_bits is not None]
     return {
         "expected": _headline_percent(task_run, "expected"),
-        "expected_samples": float(len(with_score)),
+        "expected_samples": float(len(scored)),
         "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
     }
 
