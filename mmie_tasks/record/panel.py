@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
+
+from pydantic import Field
 
 Rule: TypeAlias = Literal["mean", "median", "majority"]
 RULES: tuple[Rule, ...] = get_args(Rule)
@@ -23,7 +25,7 @@ class Panel:
     """
 
     rule: Rule = "median"
-    min_valid: int
+    min_valid: Annotated[int, Field(ge=1)]
 
     def combined(self, points: Sequence[float]) -> float:
         """The panel's points: one value of those of its judges, not rounded.

@@ -46,7 +46,7 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
         points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
         full_marks = int(benchmark.scale.full_marks)
         details |= {f"points_{n}": float(points[n]) for n in range(full_marks + 1)}
-    if any(record.expected != NO_PROBABILITIES for record in records):
+    if benchmark.has_expected_score:
         details |= _expected_details(task_run)
     return details | dict(benchmark.counts(records))
 

@@ -7,7 +7,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.settings import COVERAGE_SETTING, coverage_floor
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import mean_of
-from mmie_tasks.record.signature import run_signature
+from mmie_tasks.record.signature import Signature
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ def test_without_any_score_there_is_no_mean_at_any_floor():
     [("", ""), ("0.90", ""), ("0.5", "|min_coverage:0.5"), ("0", "|min_coverage:0")],
 )
 def test_only_another_floor_than_the_default_is_in_the_signature(setting, signature):
-    assert run_signature("judge:a", environment={COVERAGE_SETTING: setting}) == (
-        f"judge:a{signature}|pkg:{__version__}"
-    )
+    environment = {COVERAGE_SETTING: setting}
+    made = Signature.of_run({"task": "a"}, environment, Signature.of_judges(["judge:a"]))
+    assert str(made) == f"judge:a|task:a{signature}|pkg:{__version__}"
 
 
 @pytest.mark.parametrize("setting", ["half", "90", "-0.1", "nan", "1.01", "90 %"])

@@ -67,8 +67,8 @@ def test_the_choice_of_a_session_counts_until_the_session_ends() -> None:
     choice = JudgeChoice(name="counting", options=options)
     session = JudgingSession({ALL_OTHERS: ChosenJudges(judges=(choice,))})
     with session.used_by([judge]):
-        assert judge.signature() == "judge:counting|model:launched|paper_judge:no"
-    assert judge.signature() == "judge:counting|model:right|paper_judge:yes"
+        assert str(judge.signature()) == "judge:counting|model:launched|paper_judge:no"
+    assert str(judge.signature()) == "judge:counting|model:right|paper_judge:yes"
 
 
 def grade(_: JudgeResult) -> Verdicts:

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from pydantic import TypeAdapter
 from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -24,7 +23,7 @@ from mmie_tasks.judges.base import (
     RequestUnfit,
 )
 from mmie_tasks.judging.requests import CheckedRequest, judge_all
-from mmie_tasks.record.reply import JudgeResult, RequestSize, read_reply
+from mmie_tasks.record.reply import JudgeReply, JudgeResult, RequestSize
 
 
 def checked(text: str) -> CheckedRequest:
@@ -156,6 +155,6 @@ def test_a_reply_has_the_size_of_its_request_unless_a_picture_cannot_be_opened(
     results = dict(judge_all(judge, requests))
     sizes = [results[index].replies[0].request_size for index in range(2)]
     assert sizes == [RequestSize(5, 2, 1200), None]
-    logged = read_reply(json.loads(json.dumps(asdict(results[0].replies[0]))))
-    assert logged is not None
+    in_json = TypeAdapter(JudgeReply)
+    logged = in_json.validate_json(in_json.dump_json(results[0].replies[0]))
     assert logged.request_size == sizes[0]

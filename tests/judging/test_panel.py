@@ -163,8 +163,8 @@ def test_the_signature_names_the_panel_and_all_judges(
     judged: list[Judged] = []
     benchmark = choose(serve("2", "4"))
     judge(benchmark, 1, judged)
-    signatures = [str(member.judge) for member in judged[0].members]
-    assert benchmark.signature() == "|".join(
+    signatures = [str(member.judge) for member in judged[0].judgements]
+    assert str(benchmark.signature()) == "|".join(
         ["panel:median,min_valid=2", *signatures, "paper_judge:no"]
     )
     assert [re.findall(r"\|model:(\w+)", signature) for signature in signatures] == [["m1"], ["m2"]]
@@ -197,7 +197,7 @@ def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(
     judged: list[Judged] = []
     judge(choose([first, second]), 2, judged)
     assert (numbers(first), numbers(second)) == ([0, 0, 1, 1], [0, 1])
-    assert [len(member.result.replies) for member in judged[0].members] == [2, 1]
+    assert [len(member.result.replies) for member in judged[0].judgements] == [2, 1]
 
 
 def test_synchronous_samples_are_judged_by_the_whole_panel(
@@ -323,7 +323,9 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(
     judged: list[Judged] = []
     rows = judge(choose(serve("2", "2"), "raising", panel="rule=mean"), 4, judged)
     assert rows == [{"score": 2.0}] * 2 + [{"score": pytest.approx(8 / 3)}] * 2
-    failures = [one.members[2].result.failure for one in judged if one.members[2].result.failure]
+    failures = [
+        one.judgements[2].result.failure for one in judged if one.judgements[2].result.failure
+    ]
     assert [failure.reason for failure in failures] == ["unavailable"] * 2
     assert "Judge 3 of 3 (raising) ended early; 2 samples left without its verdict." in "".join(
         logs

@@ -17,15 +17,21 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.rescore.command import run
 
+
+def as_logged(lines):
+    """Lines as they are read from a file."""
+    return [json.loads(json.dumps(line)) for line in lines]
+
+
 LINES = {
-    "mmie": list(mmie_lines(12, unscored=0)),
-    "mia_bench": list(mia_lines(12)),
-    "milebench": list(milebench_lines(2, datasets=["DocVQA", "TQA", "GPR1200"])),
+    "mmie": as_logged(mmie_lines(12, unscored=0)),
+    "mia_bench": as_logged(mia_lines(12)),
+    "milebench": as_logged(milebench_lines(2, datasets=["DocVQA", "TQA", "GPR1200"])),
 }
 WRONG = {
     "mmie": {"reading": "?", "points": 1},
-    "mia_bench": {"reading": "", "score": 1.5},
-    "milebench": {"reading": "", "score": 0.5},
+    "mia_bench": {"reading": "", "points": 1.5},
+    "milebench": {"reading": "", "points": 0.5},
 }
 every_task = pytest.mark.parametrize("task", LINES)
 
@@ -64,8 +70,7 @@ def test_a_verdict_that_differs_from_the_log_is_a_change(tmp_path, task, reading
     assert result["changed"] == {reading: 1, other: 0}
     (change,) = result["changes"]
     assert (change["id"], change["score_kind"]) == (sound["id"], reading)
-    expected = sound[reading].get("points", sound[reading].get("score"))
-    assert change["after"]["points"] == pytest.approx(expected)
+    assert change["after"]["points"] == pytest.approx(sound[reading]["points"])
 
 
 def test_the_headline_is_shown_before_and_after(tmp_path):
@@ -80,8 +85,8 @@ def test_the_headline_is_shown_before_and_after(tmp_path):
 
 
 def test_a_different_unscored_reason_is_a_change(tmp_path):
-    lines = with_wrong_verdict("mmie", verdict={"unscored": "refused", "detail": "old"})
-    lines[2]["coverage"]["replies"][0]["text"] = "### Score\n9"
+    lines = with_wrong_verdict("mmie", verdict={"reason": "refused", "detail": "old"})
+    lines[2]["coverage"]["judgements"][0]["result"]["reply"]["text"] = "### Score\n9"
     write_run(tmp_path, "mmie", lines)
     change = rescore_json(tmp_path)[0]["changes"][0]
     assert (change["before"]["unscored"], change["after"]["unscored"]) == ("refused", "off_scale")
@@ -90,7 +95,7 @@ def test_a_different_unscored_reason_is_a_change(tmp_path):
 
 def test_samples_that_cannot_be_rescored_are_named_and_written_unchanged(tmp_path):
     lines = with_wrong_verdict("mmie")
-    del lines[2]["coverage"]["replies"]
+    del lines[2]["coverage"]["judgements"]
     write_run(tmp_path / "model", "mmie", lines)
     (result,) = rescore_json(tmp_path / "model")
     assert list(result["not_rescored"]) == ["MSR-2"]
@@ -104,7 +109,7 @@ def test_samples_that_cannot_be_rescored_are_named_and_written_unchanged(tmp_pat
 def test_top_limits_the_listed_changes(tmp_path):
     lines = copy.deepcopy(LINES["mmie"])
     for line in lines:
-        line["coverage"]["official"] = {"unscored": "refused"}
+        line["coverage"]["official"] = {"reason": "refused"}
     write_run(tmp_path, "mmie", lines)
     output = rescore(tmp_path, "--top", 2)
     assert output.count("unscored, refused") == 2
@@ -145,16 +150,19 @@ def test_the_written_log_has_the_expected_score_that_its_replies_give(tmp_path):
     lines = list(mmie_lines(12, unscored=0, with_digits=10))
     sound = [line["coverage"]["expected"] for line in lines]
     changed = copy.deepcopy(lines)
-    changed[3]["coverage"]["expected"] = {"points": 0.5, "entropy_bits": 2.0}
+    changed[3]["coverage"]["expected"] = {"points": 0.5}
+    changed[3]["coverage"]["entropy_bits"] = 2.0
     del changed[4]["coverage"]["expected"]
     write_run(tmp_path / "model", "mmie", changed)
     assert "Nothing changed." in rescore(tmp_path / "model", "-o", tmp_path / "new")
-    assert [line["coverage"]["expected"] for line in written(tmp_path / "new")] == sound
+    again = written(tmp_path / "new")
+    assert [line["coverage"]["expected"] for line in again] == sound
+    assert again[3]["coverage"]["entropy_bits"] == lines[3]["coverage"]["entropy_bits"]
 
 
 def test_only_the_record_and_the_runners_keys_are_written(tmp_path):
     lines = with_wrong_verdict("mmie")
-    lines[2]["coverage"]["signature"] = "judge:x|task:mmie@1-A|pkg:0.0.1"
+    lines[2]["coverage"]["signature"]["package"] = "0.0.1"
     write_run(tmp_path / "model", "mmie", lines)
     rescore(tmp_path / "model", "-o", tmp_path / "new")
     line = written(tmp_path / "new")[2]
@@ -162,9 +170,9 @@ def test_only_the_record_and_the_runners_keys_are_written(tmp_path):
     assert set(line) == {*written_keys, "coverage"}
     record = line["coverage"]
     assert record["rescored"] == {"pkg": __version__, "changed": True}
-    assert record["signature"] == f"judge:x|task:mmie@1-A|pkg:{__version__}"
-    assert record["official"] == LINES["mmie"][2]["coverage"]["official"]
-    assert record["differ"] is False
+    sound = LINES["mmie"][2]["coverage"]
+    assert record["signature"] == {**sound["signature"], "package": __version__}
+    assert record["official"] == sound["official"]
     assert written(tmp_path / "new")[0]["coverage"]["rescored"]["changed"] is False
 
 
@@ -207,17 +215,22 @@ def test_a_run_without_a_total_shows_its_other_numbers(tmp_path):
 
 
 ODD = """
-from dataclasses import replace
-from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK as mmie
+from mmie_tasks.benchmarks.mmie.benchmark import Mmie, MmieRecord
 
-def review(line):
-    return {}[line["coverage"]["id"]]
+class Odd(Mmie):
+    name, judge = "odd", None
 
-def rewrite(line):
-    raise RuntimeError("no more")
+    def regraded(self, record, line):
+        return {}[record.id]
 
-BENCHMARK = replace(mmie, name="odd", judge=None, reread=review)
-ODDER = replace(mmie, name="weird", judge=None, rerecord=rewrite)
+class WeirdRecord(MmieRecord):
+    def model_dump(self):
+        raise RuntimeError("no more")
+
+class Weird(Mmie):
+    name, judge, record = "weird", None, WeirdRecord
+
+BENCHMARK, ODDER = Odd(), Weird()
 """
 
 
@@ -250,11 +263,11 @@ def test_a_bug_in_one_packages_functions_costs_only_its_own_task_or_log(
 ):
     ended = rescore_with_odd_package("odd", "weird", "mmie", "-o", "new")
     assert ended.returncode == 1
-    review, rewrite = ended.stderr.splitlines()
-    assert "odd is not rescored: `review` in " in review
-    assert "odd.py, line 6, failed with KeyError: 'SA-0'" in review
-    assert "weird is not written: `rewrite` in " in rewrite
-    assert "failed with RuntimeError: no more" in rewrite
+    reading, writing = ended.stderr.splitlines()
+    assert "odd is not rescored: `regraded` in " in reading
+    assert "odd.py, line 8, failed with KeyError: 'SA-0'" in reading
+    assert "weird is not written: `model_dump` in " in writing
+    assert "failed with RuntimeError: no more" in writing
     done = "12 samples, 12 rescored. Changed verdicts: 1 official, 0 robust."
     assert ended.stdout.count(done) == 2
     (log,) = (tmp_path / "new").rglob("*.jsonl")

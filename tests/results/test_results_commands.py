@@ -133,7 +133,7 @@ def third_line(line: str) -> Callable[[str], str]:
 
 def make_unscored(line: Line) -> None:
     for reading in ("official", "robust"):
-        line["coverage"][reading] = {"unscored": "unavailable", "detail": "it was down"}
+        line["coverage"][reading] = {"reason": "unavailable", "detail": "it was down"}
         line.pop(reading, None)
 
 
@@ -284,7 +284,7 @@ def test_missing_scores_are_never_printed_as_nan_or_none(
 @pytest.mark.parametrize("word", ["agreement", "rescore"])
 def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None:
     def long(line: Line) -> None:
-        (reply,) = line["coverage"]["replies"]
+        reply = line["coverage"]["judgements"][0]["result"]["reply"]
         reply["text"] = f"{'so ' * 1_700_000}\n{reply['text']}"
 
     run_with_log(edit_line(0, long))(tmp_path / "run")

@@ -15,6 +15,7 @@ from support.logged_runs import JUDGE, mia_lines, milebench_lines, mmie_lines, w
 from support.people import labels_of, write_labels
 from support.report_runs import SIGNATURE, SKETCH, run, sample
 from support.stored_exams import write_exam
+from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.benchmark import PublishedRow
 from mmie_tasks.benchmarks.milebench import benchmark as milebench_benchmark
@@ -41,7 +42,7 @@ MODEL_B = run(
     [sample(str(number), None if number == 3 else 4, category="b") for number in range(4)],
 )
 SOURCE = "a paper & its 2nd table"
-PUBLISHED = replace(
+PUBLISHED = varied(
     SKETCH,
     published_rows=(PublishedRow(model="Someone's", scores={"": 12.5, "a": 20.0}, source=SOURCE),),
 )
@@ -228,11 +229,13 @@ def test_the_published_scores_of_mmie_are_those_of_its_site() -> None:
     rows: Mapping[str, list[float]] = {
         model: percents for model, *percents in vectors("mmie_published")["rows"]
     }
-    for row in mmie_benchmark.PUBLISHED_ROWS:
+    for row in mmie_benchmark.BENCHMARK.published_rows:
         assert [row.scores[name] for name in ("SA", "PBL", "MSR", "")] == rows[row.model]
 
 
-@pytest.mark.parametrize("row", milebench_benchmark.PUBLISHED_ROWS, ids=lambda row: row.model)
+@pytest.mark.parametrize(
+    "row", milebench_benchmark.BENCHMARK.published_rows, ids=lambda row: row.model
+)
 def test_the_published_totals_of_milebench_are_means_of_its_published_tasks(
     row: PublishedRow,
 ) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from lmms_eval.evaluator_utils import TaskOutput
 from support.report_runs import SKETCH
+from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.benchmark import Benchmark
@@ -21,6 +21,7 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runner import early_checks, hooks, loaded_tasks, results_metadata
 
 PACKAGE = "their_package"
@@ -54,8 +55,8 @@ def prepare(task: Task, hook: Callable[[object, Benchmark], None]) -> None:
 
 
 def benchmark(**fields: Any) -> Benchmark:
-    signature = lambda doc: f"judge:x|first:{doc['id']}"  # noqa: E731
-    return replace(SKETCH, **{"signature": signature, **fields})
+    signature = lambda doc: Signature.parse(f"judge:x|first:{doc['id']}")  # noqa: E731
+    return varied(SKETCH, **{"signature": signature, **fields})
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_a_predict_only_run_is_not_signed() -> None:
 def test_a_signature_that_cannot_be_made_stops_a_run_before_requests_are_built(
     register: Callable[..., None],
 ) -> None:
-    def signature(_: object) -> str:
+    def signature(_: object) -> Signature:
         raise SettingWrong("The floor is not a number.", hint="0.5")
 
     register(signature=signature)
@@ -130,7 +131,7 @@ def test_a_signature_that_cannot_be_made_stops_a_run_before_requests_are_built(
 def test_a_benchmark_of_another_package_is_known_by_its_modules(
     register: Callable[..., None],
 ) -> None:
-    register(provenance=lambda doc: f"data:{doc['id']}")
+    register(provenance=lambda doc: {"data": doc["id"]})
     provenances = {}
     for module in (f"{PACKAGE}.task", PACKAGE, f"{PACKAGE}_too.task", "elsewhere.task"):
         task = Task()
@@ -230,7 +231,7 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is no benchmark"):
-        early_checks.check_judges([mmie_benchmark.JUDGE], rank)
+        early_checks.check_judges([mmie_benchmark.BENCHMARK.judge], rank)
 
 
 def test_an_invalid_choice_of_rows_stops_an_evaluation_before_it_begins(

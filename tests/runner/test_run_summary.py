@@ -1,37 +1,35 @@
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from typing import Any
-
 import pytest
-from mmie_tasks.record.verdict_row import as_row
+from support.unloaded_benchmark import UnloadedBenchmark, varied
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.verdict import Scored
-from mmie_tasks.record import log_line
+from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.record import Record
 from mmie_tasks.runner.run_summary import RunSummary
 
-BENCHMARK = Benchmark(
-    name="sketch",
-    title="Sketch",
-    scale=Scale(
+
+class Sketch(UnloadedBenchmark):
+    name = "sketch"
+    title = "Sketch"
+    scale = Scale(
         full_marks=5, unit="points, 0 to 5", whole=True, percent=lambda points: 20 * points
-    ),
-    metrics=(Metric(name="", title="All", kind="headline"),),
-    read_line=partial(log_line.sample, full_marks=5),
-    reread=lambda _: None,
-    provenance=lambda _: "",
-)
+    )
+    metrics = (Metric(name="", title="All", kind="headline"),)
+
+
+BENCHMARK = Sketch()
+
+
+def logged(points: float, robust: float, name: str = "1", **verdicts: Scored) -> dict[str, object]:
+    graded = Verdicts(official=Scored(points), robust=Scored(robust), **verdicts)
+    return Record.of(graded, id=name).model_dump()
 
 
 def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
     summary = RunSummary()
-    records = [
-        {"id": str(n), "official": as_row(Scored(n)), "robust": as_row(Scored(5))}
-        for n in (4, 5, 12)
-    ]
+    records = [logged(points, 5, str(points)) for points in (4, 5, 12)]
     summary.add("sketch", BENCHMARK, records, {})
     (last_line,) = [
         line for line in summary.block("stub", "", "").splitlines() if line.startswith("sketch ")
@@ -44,14 +42,9 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
 
 def test_the_expected_score_has_a_column_where_a_task_has_one() -> None:
     summary = RunSummary()
-    record: dict[str, object] = {
-        "id": "1",
-        "official": as_row(Scored(4)),
-        "robust": as_row(Scored(4)),
-    }
-    summary.add("sketch", BENCHMARK, [record], {})
+    summary.add("sketch", BENCHMARK, [logged(4, 4)], {})
     assert "expected" not in summary.block("stub", "", "")
-    summary.add("sketch_other", BENCHMARK, [{**record, "expected": as_row(Scored(4.5))}], {})
+    summary.add("sketch_other", BENCHMARK, [logged(4, 4, expected=Scored(4.5))], {})
     header, first, other = summary.block("stub", "", "").splitlines()[3:6]
     assert header.split()[:6] == ["task", "model", "official", "[95", "%]", "robust"]
     assert header.split()[6] == "expected"
@@ -60,19 +53,21 @@ def test_the_expected_score_has_a_column_where_a_task_has_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read_line", "reason"),
+    ("benchmark", "reason"),
     [
-        pytest.param(lambda line: line["filtered_resps"], "KeyError: 'filtered_resps'", id="bug"),
         pytest.param(
-            partial(log_line.sample, full_marks=5), "BadRecord: `id` is missing", id="bad-record"
+            varied(BENCHMARK, read_record=lambda line: line["filtered_resps"]),
+            "KeyError: 'filtered_resps'",
+            id="bug",
         ),
+        pytest.param(BENCHMARK, "BadRecord: `id` is", id="bad-record"),
     ],
 )
 def test_a_benchmark_that_cannot_read_its_records_costs_no_run(
-    logs: list[str], read_line: Any, reason: str
+    logs: list[str], benchmark: Benchmark, reason: str
 ) -> None:
     summary = RunSummary()
-    summary.add("sketch", replace(BENCHMARK, read_line=read_line), [{"official": {}}], {})
+    summary.add("sketch", benchmark, [{"official": {}}], {})
     assert summary.block("stub", "", "") == ""
     assert len(logs) == 1
     assert logs[0].startswith("Sketch: no summary of `sketch`: ")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support.judgements import replied
 from support.report_runs import SKETCH
 
 from mmie_tasks.core.verdict import Scored, Verdicts
@@ -33,7 +34,7 @@ def answered(models: Sequence[str], signature: str = PAPER) -> list[LoggedSample
                 official=Scored(4),
                 robust=Scored(4),
                 groups={},
-                replies=(reply(model),),
+                judgements=replied(reply(model), judge=signature.partition("|paper_judge")[0]),
                 signature=Signature.parse(signature),
             )
         )
@@ -67,7 +68,7 @@ def test_other_models_and_mixed_snapshots_are_marked_with_their_replies(
 
 def test_a_sample_of_another_model_is_not_judged_by_the_papers_judge() -> None:
     own, other = answered([NEW, MINI])
-    assert own.signature == Signature(PAPER)
+    assert own.signature == Signature.parse(PAPER)
     assert other.signature.is_of_another_judge
     assert other.signature.fields["answered_by"] == MINI
     assert other.signature.judges == own.signature.judges
@@ -88,7 +89,7 @@ def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
         for judge, model in zip(judges, (NEW, "gemini-3.8-flash"), strict=True)
     ]
     sample = LoggedSample(
-        id="1", official=Scored(4), robust=Scored(4), groups={}, members=tuple(members)
+        id="1", official=Scored(4), robust=Scored(4), groups={}, judgements=tuple(members)
     )
     assert list(answerer_marks([sample])) == ["gemini-2.5-pro answered by gemini-3.8-flash"]
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.judgements import replied
+from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -41,7 +43,7 @@ def task_run(
     published_samples = {task: published or len(samples)}
     return TaskRun(
         task=task,
-        benchmark=replace(benchmark, published=published_samples),
+        benchmark=varied(benchmark, published=published_samples),
         log=Path("log.jsonl"),
         samples=samples,
         limit=limit,
@@ -109,7 +111,7 @@ def test_a_part_of_the_published_samples_is_named(
 ) -> None:
     run = replace(task_run([Scored(3)] * 8, limit=limit, published=20_103), offset=offset)
     assert paper_marks(run) == (f"8 of 20,103 samples{options}",)
-    assert paper_marks(replace(run, benchmark=replace(run.benchmark, published={}))) == (
+    assert paper_marks(replace(run, benchmark=varied(run.benchmark, published={}))) == (
         (f"8 samples{options}",) if options else ()
     )
 
@@ -187,7 +189,8 @@ def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: i
 def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named() -> None:
     run = task_run([Scored(3)] * 6)
     samples = tuple(
-        replace(sample, replies=(judge_reply(number),)) for number, sample in enumerate(run.samples)
+        replace(sample, judgements=replied(judge_reply(number), judge="judge:mmie_score"))
+        for number, sample in enumerate(run.samples)
     )
     mark = "the judge may not have seen the pictures: 2,050 prompt tokens for each of 6 requests"
     assert paper_marks(replace(run, samples=samples)) == (mark,)

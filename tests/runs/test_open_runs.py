@@ -27,6 +27,10 @@ def changed(number, **fields):
     return lines
 
 
+def with_official(verdict):
+    return {**LINES[0], "coverage": {**LINES[0]["coverage"], "official": verdict}}
+
+
 def test_a_run_has_its_tasks_and_their_samples(tmp_path):
     write_run(tmp_path / "m", "mmie", LINES)
     write_run(tmp_path / "m", "mia_bench", mia_lines(3))
@@ -75,7 +79,7 @@ def test_different_results_of_one_sample_are_refused(tmp_path):
         opened(tmp_path, [*LINES, other[0]])
 
 
-@pytest.mark.parametrize("points", [math.nan, 7, -1, 10**400])
+@pytest.mark.parametrize("points", [math.nan, math.inf, 7, -1])
 def test_points_that_are_not_on_the_scale_are_unscored_and_noted(tmp_path, points):
     task = opened(tmp_path, changed(1, official={"points": points}))
     verdict = task.samples[1].official
@@ -86,7 +90,7 @@ def test_points_that_are_not_on_the_scale_are_unscored_and_noted(tmp_path, point
 
 def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path):
     lines = list(mia_lines(2))
-    lines[0]["coverage"]["official"] = {"score": 130.0, "reading": ""}
+    lines[0]["coverage"]["official"] = {"points": 130.0}
     write_run(tmp_path, "mia_bench", lines)
     task = open_run(str(tmp_path)).tasks["mia_bench"]
     assert task.samples[0].official.points == 130
@@ -104,7 +108,10 @@ def test_samples_that_were_never_scored_are_left_out_and_noted(tmp_path):
     [
         pytest.param({"doc_id": 1}, r"line 7: no record", id="no-record"),
         pytest.param({"coverage": 1}, r"line 7: no record", id="no-object"),
-        pytest.param({**LINES[0], "coverage": {"id": 3}}, "line 7: `category`", id="another's"),
+        pytest.param({"coverage": {"id": "3"}}, "line 7: `official`", id="another's"),
+        pytest.param(
+            with_official({"points": 10**400}), r"line 7: `official\.points`", id="huge-points"
+        ),
     ],
 )
 def test_a_line_without_a_sample_is_an_error_with_its_number(tmp_path, line, words):
@@ -197,6 +204,6 @@ def test_results_that_cannot_be_read_are_none(tmp_path, content):
 
 
 def test_every_signature_is_listed_once(tmp_path):
-    task = opened(tmp_path, changed(3, signature="judge:other"))
+    task = opened(tmp_path, changed(3, signature={"judges": [{"judge": "other"}]}))
     assert len(task.signatures) == 2
     assert str(task.signatures[1]) == "judge:other"

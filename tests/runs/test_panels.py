@@ -5,26 +5,22 @@ run.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mmie_tasks.record.verdict_row import as_row
 from support.hostile import JUNK, outcome, spoil
 from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record import log_line
 from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.record import BadRecord, Line, Record, with_record
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.frames import LoadedRun
-from mmie_tasks.results.rescore.logs import new_record
 from mmie_tasks.runs.details import details_of
 from mmie_tasks.runs.headline import headline_of
 from mmie_tasks.runs.log_notes import notes_of
@@ -32,43 +28,47 @@ from mmie_tasks.runs.panels import judge_facts
 from mmie_tasks.runs.run import Run, TaskRun
 
 
-def run_of(*judgements: Judged) -> tuple[TaskRun, list[Mapping[str, object]]]:
+def run_of(*judgements: Judged) -> tuple[TaskRun, list[Any]]:
     """A run of MMIE with these judgements, and its records."""
     lines = [mmie_line(judgement, f"SA-{n}") for n, judgement in enumerate(judgements)]
     samples = tuple(map(BENCHMARK.read_line, lines))
-    return TaskRun(task="mmie", benchmark=BENCHMARK, log=Path(), samples=samples), [
-        line["coverage"] for line in lines
-    ]
+    run = TaskRun(task="mmie", benchmark=BENCHMARK, log=Path(), samples=samples)
+    return run, list(map(BENCHMARK.read_record, lines))
 
 
-def test_the_record_holds_every_judges_replies_and_verdicts_and_how_far_they_differ() -> None:
-    record = json.loads(json.dumps(mmie_line(judged(4, 5, None))["coverage"]))
-    assert record["replies"] == []
+def logged(judgement: Judged) -> Any:
+    """A line of a log with this judgement, as a file has it."""
+    return json.loads(json.dumps(mmie_line(judgement)))
+
+
+def read_again(line: Line) -> Record:
+    """The record with the verdicts of today's readers."""
+    return BENCHMARK.regraded(BENCHMARK.read_record(line), line)
+
+
+def test_the_record_holds_every_judges_replies_and_verdicts_and_the_rule() -> None:
+    record = logged(judged(4, 5, None))["coverage"]
     assert record["official"]["points"] == 4.5
-    panel = record["panel"]
-    assert (panel["rule"], panel["min_valid"], panel["range"], panel["sd"]) == ("mean", 2, 1, 0.5)
-    assert [member["judge"] for member in panel["members"]] == [
-        f"judge:openai|model:{model}|t:0" for model in MODELS
+    assert record["signature"]["panel"] == {"rule": "mean", "min_valid": 2}
+    judgements = record["judgements"]
+    assert [judgement["judge"]["judges"] for judgement in judgements] == [
+        [{"judge": "openai", "model": model, "t": "0"}] for model in MODELS
     ]
-    assert [len(member["replies"]) for member in panel["members"]] == [1, 1, 0]
-    assert panel["members"][0]["official"]["score"] == 4
-    assert panel["members"][2]["robust"] == {"unscored": "unavailable", "detail": "HTTP 503"}
+    replies = [judgement["result"]["reply"] for judgement in judgements]
+    assert [reply and reply["text"] for reply in replies] == ["### Score\n4", "### Score\n5", None]
+    assert judgements[0]["verdicts"]["official"]["points"] == 4
+    failure = {"reason": "unavailable", "detail": "HTTP 503"}
+    assert judgements[2]["result"]["failure"] == judgements[2]["verdicts"]["robust"] == failure
 
 
 def test_a_logged_panel_is_read_as_it_was_judged() -> None:
     judgement = judged(4, 6, None)
-    line = json.loads(json.dumps(mmie_line(judgement)))
-    sample = BENCHMARK.read_line(line)
+    sample = BENCHMARK.read_line(logged(judgement))
     assert sample.official == Scored(5)
     assert [reply.model for reply in sample.replies] == ["gpt-4o", "gpt-4o-mini"]
-    assert [member.judge for member in sample.members] == [
-        member.judge for member in judgement.members
-    ]
-    assert [member.verdicts for member in sample.members] == [
-        member.verdicts for member in judgement.members
-    ]
-    assert log_line.panel(line["coverage"]) == judgement.panel
-    assert log_line.panel(mmie_line(NOT_JUDGED)["coverage"]) is None
+    assert sample.members == judgement.judgements
+    assert sample.signature.panel == judgement.panel
+    assert BENCHMARK.read_line(logged(NOT_JUDGED)).members == ()
 
 
 def test_the_facts_of_a_sample_name_each_judges_points_and_their_difference() -> None:
@@ -87,50 +87,44 @@ def test_the_facts_of_a_sample_name_each_judges_points_and_their_difference() ->
     [("mean", 4), ("median", 5), pytest.param("majority", 5, id="the-points-of-most-judges")],
 )
 def test_replies_are_read_again_and_combined_by_the_logged_rule(rule: str, points: float) -> None:
-    line = mmie_line(judged(5, 2, 5, rule=rule))
-    wrong = json.loads(json.dumps(line))
+    line = logged(judged(5, 2, 5, rule=rule))
+    wrong = logged(judged(5, 2, 5, rule=rule))
     wrong["coverage"]["official"] = {"points": 0}
-    wrong["coverage"]["panel"]["members"][0]["official"] = {"score": 0}
-    verdicts = BENCHMARK.reread(wrong)
-    assert verdicts is not None
-    assert verdicts["official"] == Scored(points)
-    assert BENCHMARK.rerecord is not None
-    renewed = json.loads(json.dumps(BENCHMARK.rerecord(wrong)))
-    assert renewed == json.loads(json.dumps(line["coverage"]))
+    wrong["coverage"]["judgements"][0]["verdicts"]["official"] = {"points": 0}
+    renewed = read_again(wrong)
+    assert renewed.official == Scored(points)
+    assert json.loads(json.dumps(with_record(line, renewed))) == line
 
 
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:
     for judgement in (judged(4, None, "none"), judged(None, None, None)):
-        line = mmie_line(judgement)
-        verdicts = BENCHMARK.reread(line)
-        assert verdicts is not None
-        assert isinstance(verdicts["official"], Unscored)
-        assert verdicts["official"] == judgement.verdicts.official
-
-
-def test_without_a_judges_reply_its_points_cannot_be_read_again() -> None:
-    line = mmie_line(judged(4, 5, 6))
-    del line["coverage"]["panel"]["members"][1]["replies"]
-    assert BENCHMARK.reread(line) is None
-    assert log_line.replies(line["coverage"]) is None
+        official = read_again(logged(judgement)).official
+        assert isinstance(official, Unscored)
+        assert official == judgement.verdicts.official
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("spoilt", "key", "value", "named"),
     [
-        ({"rule": "best"}, "`rule`"),
-        ({"min_valid": 0}, "`min_valid`"),
-        ({"members": ["judge:a"]}, "`members`"),
-        ({"members": [{"judge": "a"}]}, "`official`"),
-        ({"members": [{"judge": 5, "official": {"score": 1}, "robust": {"score": 1}}]}, "`judge`"),
+        (lambda record: record["signature"]["panel"], "rule", "best", "panel.rule`"),
+        (lambda record: record["signature"]["panel"], "min_valid", 0, "panel.min_valid`"),
+        (lambda record: record, "judgements", ["judge:a"], "`judgements.0`"),
+        (
+            lambda record: record["judgements"][1],
+            "verdicts",
+            {},
+            "`judgements.1.verdicts.official`",
+        ),
+        (lambda record: record["judgements"][1], "judge", 5, "`judgements.1.judge`"),
     ],
 )
-def test_a_panel_of_another_form_is_a_bad_record(change: dict[str, object], named: str) -> None:
-    line = mmie_line(judged(4, 5, 6))
-    line["coverage"]["panel"] |= change
-    for read in (BENCHMARK.read_line, BENCHMARK.reread):
-        with pytest.raises(BadRecord, match=named):
-            read(line)
+def test_a_panel_of_another_form_is_a_bad_record(
+    spoilt: Callable[[Any], Any], key: str, value: object, named: str
+) -> None:
+    line = logged(judged(4, 5, 6))
+    spoilt(line["coverage"])[key] = value
+    with pytest.raises(BadRecord, match=named):
+        BENCHMARK.read_line(line)
 
 
 @given(
@@ -141,10 +135,9 @@ def test_a_panel_of_another_form_is_a_bad_record(change: dict[str, object], name
 def test_no_line_of_a_panel_upsets_the_readers(
     lots: Any, junk: object, points: tuple[object, ...]
 ) -> None:
-    line = json.loads(json.dumps(mmie_line(judged(*points))))
-    spoil(line["coverage"]["panel"], lots, junk)
-    for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
-        assert read is not None
+    line = logged(judged(*points))
+    spoil(line["coverage"]["judgements"], lots, junk)
+    for read in (BENCHMARK.read_line, read_again):
         assert outcome(read, line) != ""
 
 
@@ -188,15 +181,3 @@ def test_a_table_of_samples_has_the_panels_points_and_no_single_reply() -> None:
     assert not [name for name in frame if name.startswith(("judge_", "judges_"))]
     assert set(frame["reply"]) == set(frame["second_reply"]) == {None}
     assert list(frame["input_tokens"]) == [20, 20]
-
-
-def test_a_benchmark_that_makes_no_records_itself_has_the_judges_verdicts_renewed() -> None:
-    line = mmie_line(judged(4, 5, None))
-    expected = [member["official"] for member in line["coverage"]["panel"]["members"]]
-    for member in line["coverage"]["panel"]["members"]:
-        member["official"] = {"unscored": "unavailable", "detail": "HTTP 503"}
-    record = new_record(replace(BENCHMARK, rerecord=None), line)
-    assert record["official"] == as_row(Scored(4.5))
-    panel = record["panel"]
-    assert isinstance(panel, Mapping)
-    assert [member["official"] for member in panel["members"]] == expected

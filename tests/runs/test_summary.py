@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
+from support.judgements import replied
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
+from support.unloaded_benchmark import varied
 
-from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply, Usage
@@ -25,10 +26,6 @@ REPLY = JudgeReply(
     text="4", model="grader-1", usage=Usage(input_tokens=1_000, output_tokens=2, cost_usd=0.5)
 )
 LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
-
-
-PLAIN: dict[str, object] = {"facts": asdict(RequestFacts()), "official": {"unscored": "left_out"}}
-WITH_EXPECTED = [{**PLAIN, "expected": {}}]
 
 
 def run_of(
@@ -148,9 +145,8 @@ def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count(
 
 
 def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
-    empty: list[dict[str, object]] = []
-    few = details_of(run_of(Unscored("unavailable")), empty)
-    many = details_of(run_of(*map(Scored, map(float, [*range(7)] * 2))), empty)
+    few = details_of(run_of(Unscored("unavailable")), [])
+    many = details_of(run_of(*map(Scored, map(float, [*range(7)] * 2))), [])
     assert few.keys() == many.keys()
     assert (few["unscored_unavailable"], few["scored"], few["samples"], few["official"]) == (
         1,
@@ -171,13 +167,12 @@ def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
 
 
 def test_details_of_the_expected_score_are_there_where_the_benchmark_computes_it() -> None:
-    run = run_of(*[Scored(3.0)] * 20, expected=[Scored(1.5)] * 19)
-    details = details_of(run, WITH_EXPECTED)
+    details = details_of(run_of(*[Scored(3.0)] * 20, expected=[Scored(1.5)] * 19), [])
     names = ("expected", "expected_samples", "expected_entropy_bits")
     assert [details[name] for name in names] == [25.0, 19.0, 1.0]
-    none = details_of(run_of(Scored(3.0)), WITH_EXPECTED)
-    assert [none[name] for name in names] == [None, 0.0, None]
-    assert details.keys() - details_of(run, [PLAIN]).keys() == set(names)
+    without = details_of(run_of(Scored(3.0)), [])
+    assert [without[name] for name in names] == [None, 0.0, None]
+    assert not set(names) & details_of(run_of(Scored(3.0), task="milebench"), []).keys()
     assert "unscored_no_probabilities" not in details
 
 
@@ -186,9 +181,10 @@ def test_every_benchmark_has_details_for_each_of_its_metrics(task: str) -> None:
     benchmark = benchmark_of_task(task)
     assert benchmark is not None
     lines = list(LINES[task](29))
-    samples = tuple(map(benchmark.read_line, lines))
+    records = list(map(benchmark.read_record, lines))
+    samples = tuple(record.sample({}) for record in records)
     run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
-    details = details_of(run, [line["coverage"] for line in lines])
+    details = details_of(run, records)
     names = {f"_{metric.name}" if metric.name else "" for metric in benchmark.metrics}
     assert {
         f"{kind}{name}" for name in names for kind in ("official", "robust", "scored", "samples")
@@ -198,7 +194,7 @@ def test_every_benchmark_has_details_for_each_of_its_metrics(task: str) -> None:
 def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() -> None:
     run = run_of(Scored(1.0), Unscored("unavailable"), Unscored("unavailable"), robust=Scored(2.0))
     plain = replace(
-        run, benchmark=replace(run.benchmark, notes=lambda _: ["a note of the benchmark"])
+        run, benchmark=varied(run.benchmark, notes=lambda _: ["a note of the benchmark"])
     )
     replies = (REPLY, replace(REPLY, cached=True, model="grader-2"))
     assert list(notes_of(with_replies(plain, *replies), [])) == [
@@ -216,7 +212,8 @@ def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() ->
 def with_replies(run: TaskRun, *replies: JudgeReply) -> TaskRun:
     """The run; the first samples have these replies."""
     pairs = zip_longest(run.samples, ((reply,) for reply in replies), fillvalue=())
-    return replace(run, samples=tuple(replace(sample, replies=own) for sample, own in pairs))
+    samples = (replace(sample, judgements=replied(*own)) for sample, own in pairs)
+    return replace(run, samples=tuple(samples))
 
 
 def test_a_note_counts_replies_without_probabilities_where_others_have_some() -> None:

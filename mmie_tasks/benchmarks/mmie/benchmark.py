@@ -71,6 +71,7 @@ class Mmie(Benchmark[MmieRecord]):
     )
     takes_any_question = True
     has_picture_answers = True
+    has_expected_score = True
     has_export = True
     strata = "category"
     stratum_sizes = CATEGORY_SIZES

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from PIL import Image, PngImagePlugin
 from playwright.sync_api import BrowserContext, Locator, Page, expect
+from support.judgements import replied
 from support.logged_runs import mmie_lines, write_run
 from support.report_browser import OVERFLOW, contrast, open_page, text_colours
 from support.report_payload import HOSTILE
@@ -381,7 +382,7 @@ def test_nothing_that_could_sway_people_is_in_the_file(tmp_path: Path) -> None:
             broken,
             Segment(image="/x/secret-file-gone.png"),
         ),
-        replies=(reply,),
+        judgements=replied(reply),
         signature="judge:openai|model:secret-model",
         facts={"secret-fact": 1.0},
         groups={"category": ("a",)},

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 from support.letters import make_run as task_run
+from support.unloaded_benchmark import varied
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.intervals import holm
@@ -153,7 +154,7 @@ def test_adjusted_intervals_exclude_0_exactly_where_the_adjusted_p_is_below_5_pe
 
 def test_a_difference_of_runs_with_other_proportions_has_a_p_value_and_no_interval():
     runs = [
-        replace(run, benchmark=replace(run.benchmark, strata="letter", stratum_sizes=sizes))
+        replace(run, benchmark=varied(run.benchmark, strata="letter", stratum_sizes=sizes))
         for run in (task_run(drawn(1, NAMES)), task_run(drawn(2, NAMES, low=3)))
         for sizes in ({"a": 900, "b": 100},)
     ]

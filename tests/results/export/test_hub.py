@@ -21,7 +21,7 @@ COMMIT = "5503434ddd753f426f4b38109466949a1217c2bb"
 
 def on_the_hub(line: dict[str, Any], repo: str) -> dict[str, Any]:
     """The line of a run with data from the Hub."""
-    text = json.dumps(line).replace("data:sha256:1", f"data:{repo}@{COMMIT},left_out=1")
+    text = json.dumps(line).replace('"sha256:1"', f'"{repo}@{COMMIT},left_out=1"')
     changed: dict[str, Any] = json.loads(text)
     return changed
 

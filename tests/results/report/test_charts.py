@@ -4,7 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from support.panels import judged
+from support.panels import signature as panel_signature
 from support.report_runs import METRICS, SKETCH, run, sample
+from support.unloaded_benchmark import varied
 
 from mmie_tasks.record.sample import Needle
 from mmie_tasks.results.report.samples import join_tasks
@@ -27,7 +29,7 @@ def categories(names: str) -> Any:
     metrics = [
         replace(METRICS[1], name=name, title=name.upper(), weights={name: 1.0}) for name in names
     ]
-    return replace(SKETCH, metrics=(METRICS[0], *metrics))
+    return varied(SKETCH, metrics=(METRICS[0], *metrics))
 
 
 def test_five_categories_give_bars_and_a_radar_with_both_readings_of_each_run() -> None:
@@ -67,8 +69,8 @@ def test_the_histogram_counts_every_scored_and_unscored_sample_once() -> None:
 
 
 def test_a_panels_points_need_not_be_whole_and_have_no_histogram() -> None:
-    members = judged(4, 5).members
-    assert "points" not in charts_of(run("one", [replace(sample("1", 4), members=members)]))
+    of_panel = sample("1", 4, signature=panel_signature(), judgements=judged(4, 5).judgements)
+    assert "points" not in charts_of(run("one", [of_panel]))
 
 
 def test_a_heat_map_has_the_mean_and_the_count_of_each_depth_and_length() -> None:

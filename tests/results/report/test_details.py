@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.judgements import replied
 from support.report_runs import SIGNATURE, sample
 
 from mmie_tasks.core.verdict import Scored
@@ -29,7 +30,7 @@ SEEN = EmbeddedImage("x-picture-0")
 
 
 def detail_of(*row: Any) -> Any:
-    return page_data(sample_detail(tuple(row), {Signature(SIGNATURE): 0}, lambda _: SEEN))
+    return page_data(sample_detail(tuple(row), {Signature.parse(SIGNATURE): 0}, lambda _: SEEN))
 
 
 def texts_of(segments: list[dict[str, Any]]) -> list[str]:
@@ -78,7 +79,9 @@ def test_only_the_shown_images_are_looked_up() -> None:
     question = (Segment(image="x", problem="outside"), *images)
     requested: list[str] = []
     row = (sample("1", question=question, answer=question),)
-    sample_detail(row, {Signature(SIGNATURE): 0}, lambda image: requested.append(image) or SEEN)  # type: ignore[func-returns-value]
+    sample_detail(
+        row, {Signature.parse(SIGNATURE): 0}, lambda image: requested.append(image) or SEEN
+    )  # type: ignore[func-returns-value]
     assert shown_images(row) == requested == [*"01234"] * 2
 
 
@@ -104,7 +107,7 @@ def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
         JudgeReply(text="Good.", model="m", usage=usage, finish="length", cached=True),
         JudgeReply(text="y" * (MAX_REPLY + 7), model="m", usage=Usage(cost_usd=float("nan"))),
     )
-    first, second = detail_of(sample("1", replies=replies))["runs"][0]["replies"]
+    first, second = detail_of(sample("1", judgements=replied(*replies)))["runs"][0]["replies"]
     assert (first["text"], first["finish"], first["cached"]) == ("Good.", "length", True)
     assert (first["input_tokens"], first["output_tokens"], first["cost_usd"]) == (9, 2, 0.5)
     assert second["text"].endswith("(7 more characters in the log)")
@@ -113,7 +116,7 @@ def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
 
 def test_a_reply_of_another_model_names_the_judge_too() -> None:
     replies = (JudgeReply(text="4", model="made-up"), JudgeReply(text="4", model="other"))
-    own, other = detail_of(sample("1", replies=replies))["runs"][0]["replies"]
+    own, other = detail_of(sample("1", judgements=replied(*replies)))["runs"][0]["replies"]
     assert (own["model"], own["instead_of"]) == ("made-up", "")
     assert (other["model"], other["instead_of"]) == ("other", "made-up")
 
@@ -139,8 +142,10 @@ HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 def test_any_content_of_a_log_can_be_packed_and_unpacked(text: str, fact: Any) -> None:
     segments = (Segment(text, text), Segment(image=text, problem=text))
     reply = JudgeReply(text=text, model=text)
-    hostile = sample("1", question=segments, answer=segments, replies=(reply,), facts={text: fact})
-    detail = sample_detail((hostile,), {Signature(SIGNATURE): 0}, lambda _: SEEN)
+    hostile = sample(
+        "1", question=segments, answer=segments, judgements=replied(reply), facts={text: fact}
+    )
+    detail = sample_detail((hostile,), {Signature.parse(SIGNATURE): 0}, lambda _: SEEN)
     _, (chunk,) = pack([detail])
     assert json.loads(gzip.decompress(base64.b64decode(chunk))) == [page_data(detail)]
 

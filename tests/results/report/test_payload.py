@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from support.judgements import replied
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 from support.people import labels_of, write_labels
 from support.report_runs import SIGNATURE, run, sample
@@ -190,7 +191,7 @@ def test_hostile_text_anywhere_becomes_json() -> None:
         bad,
         question=(Segment(bad, bad),),
         gold=(Segment(bad),),
-        replies=(reply,),
+        judgements=replied(reply),
         signature=bad,
         category=bad,
         groups={bad: (bad,)},
@@ -204,7 +205,9 @@ def test_hostile_text_anywhere_becomes_json() -> None:
 def test_signatures_and_spend_are_those_of_the_runs() -> None:
     usage = Usage(input_tokens=10, output_tokens=5, cost_usd=0.25)
     replies = (JudgeReply(text="x", model="m", usage=usage, cached=True),) * 2
-    judged = run("one", [sample("1", replies=replies), sample("2", signature="judge:other|t:1")])
+    judged = run(
+        "one", [sample("1", judgements=replied(*replies)), sample("2", signature="judge:other|t:1")]
+    )
     content = task_of(judged, run("two", [sample("1")]))
     assert content["signatures"] == [SIGNATURE, "judge:other|t:1"]
     assert [detail["runs"][0]["signature"] for detail in details_of(content)] == [0, 1]
@@ -233,7 +236,7 @@ def test_long_signatures_that_differ_late_are_shown_as_different() -> None:
 
 def test_the_cost_is_unknown_if_that_of_one_reply_is() -> None:
     replies = [JudgeReply(text="x", model="m", usage=Usage(cost_usd=cost)) for cost in (1.0, None)]
-    content = task_of(run("one", [sample("1", replies=tuple(replies))]))
+    content = task_of(run("one", [sample("1", judgements=replied(*replies))]))
     assert content["spend"][0][1]["cost_usd"] is None
 
 

@@ -1,0 +1,23 @@
+"""The judgement of a single judge, for samples that are made by hand."""
+
+from __future__ import annotations
+
+from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.signature import Signature
+
+MADE_UP = "judge:made_up|model:made-up"
+
+
+def replied(*replies: JudgeReply, judge: str = MADE_UP) -> tuple[Judgement, ...]:
+    """The judgements of a sample with one or two replies of a judge; none without a reply."""
+    if not replies:
+        return ()
+    return (
+        Judgement(
+            judge=Signature.of_judges([judge]),
+            result=JudgeResult(reply=replies[0], second_reply=replies[1] if replies[1:] else None),
+            verdicts=Verdicts.unscored("unparsed", "not read"),
+        ),
+    )
