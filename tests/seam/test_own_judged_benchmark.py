@@ -13,7 +13,7 @@ from support.judge_server import JudgeServer, judge_server
 from support.runner import CommandResult, Workplace
 
 from mmie_tasks import __version__
-from mmie_tasks.extend import Signature
+from mmie_tasks.extend import Record, Signature
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE = EXAMPLES / "own_judged_benchmark"
@@ -108,7 +108,7 @@ def test_the_log_holds_replies_and_signature(workplace: Workplace, result: Comma
         benchmark={"paper_judge": "no", "reader": "official+robust", "task": "captions@1-A"},
         package=__version__,
     )
-    assert {Signature(**record["signature"]) for record in records} == {signature}
+    assert {Record.model_validate(record).signature for record in records} == {signature}
     assert "judge: judge-model, not the paper's" in result.output
 
 
