@@ -34,7 +34,7 @@ def answered(models: Sequence[str], signature: str = PAPER) -> list[LoggedSample
                 robust=Scored(4),
                 groups={},
                 replies=(reply(model),),
-                signature=Signature(signature),
+                signature=Signature.parse(signature),
             )
         )
         for number, model in enumerate(models)
@@ -82,7 +82,9 @@ def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
     judges = (JUDGE, "judge:openai|model:gemini-2.5-pro|t:0")
     verdicts = Verdicts(official=Scored(4), robust=Scored(4))
     members = [
-        Judgement(judge=Signature(judge), result=JudgeResult(reply=reply(model)), verdicts=verdicts)
+        Judgement(
+            judge=Signature.parse(judge), result=JudgeResult(reply=reply(model)), verdicts=verdicts
+        )
         for judge, model in zip(judges, (NEW, "gemini-3.8-flash"), strict=True)
     ]
     sample = LoggedSample(
