@@ -263,8 +263,8 @@ def write_lines(path: Path, records: list[Row]) -> None:
 
 def replies(folder: Path) -> list[str]:
     """The lines of the recording: the replies to each answer, under their requests' keys."""
+    from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
     from mmie_tasks.benchmarks.mia_bench.data import dataset
-    from mmie_tasks.benchmarks.mia_bench.request import request_of
     from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
@@ -275,12 +275,13 @@ def replies(folder: Path) -> list[str]:
         export_line(
             CachedReply(
                 signature="judge:made_up|model:made-up",
-                request_key=content_key(replace(request_of(doc, answer), attempt=attempt)),
+                request_key=content_key(replace(request, attempt=attempt)),
                 reply=JudgeReply(text=sentence(marks), model="made-up"),
                 time_s=0,
             )
         )
         for doc, answer, attempts in zip(docs, ANSWERS, REPLIES, strict=True)
+        if (request := BENCHMARK.prepared(doc, [answer]).request) is not None
         for attempt, marks in enumerate(attempts)
     ]
 

@@ -138,13 +138,14 @@ def mmie_lines(
 
 def mia_bench_lines() -> list[str]:
     """The first judge's replies to B's answers."""
+    from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
     from mmie_tasks.benchmarks.mia_bench.data import dataset
-    from mmie_tasks.benchmarks.mia_bench.request import request_of
 
     docs = dataset({"MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data")})
     return [
-        line("made-up", request_of(doc, answer), mia_bench.sentence((marks, f" {total}", reasons)))
+        line("made-up", request, mia_bench.sentence((marks, f" {total}", reasons)))
         for doc, (answer, marks, total, reasons) in zip(docs, MIA_BENCH, strict=True)
+        if (request := BENCHMARK.prepared(doc, [answer]).request) is not None
     ]
 
 

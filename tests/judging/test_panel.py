@@ -24,8 +24,7 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.expected import expected_verdict
-from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.judgement import Judgement, combine
+from mmie_tasks.record.judgement import Judged, Judgement, combine
 from mmie_tasks.record.panel import Panel, Rule
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
@@ -355,7 +354,7 @@ def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
 
 def member(official: Verdict, name: str = "b", **fields: object) -> Judgement:
     verdicts = Verdicts(official=official, robust=official, **fields)  # type: ignore[arg-type]
-    judge = Signature(f"judge:openai|model:{name}")
+    judge = Signature.parse(f"judge:openai|model:{name}")
     return Judgement(judge=judge, result=JudgeResult(), verdicts=verdicts)
 
 

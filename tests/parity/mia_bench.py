@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import metrics, official, prompts
+from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.request import grade, prompt_maker
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, Sample
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
@@ -192,7 +193,14 @@ def _rows(categories: Sequence[str], reply: str) -> Mapping[str, Any]:
         categories=tuple(categories),
     )
     result = JudgeResult(reply=JudgeReply(text=reply, model="made up", finish="stop"))
-    return metrics.TABLE.rows(metrics.graded_sample(sample, grade(sample, result)), {})
+    record = MiaRecord.of(
+        grade(sample, result),
+        id=sample.id,
+        type=sample.type,
+        categories=sample.categories,
+        weights=sample.weights,
+    )
+    return metrics.TABLE.rows(record)
 
 
 NOTEBOOK = "evaluation.ipynb, apple/ml-mia-bench at 5422852"

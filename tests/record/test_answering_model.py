@@ -104,13 +104,13 @@ def test_a_deployment_at_azure_may_have_any_name(
     deployment: str, answered: str, is_other: bool
 ) -> None:
     for host in ("", "|host:x.services.ai.azure.com"):
-        judge = Signature(f"judge:openai|model:{deployment}|t:0{host}")
+        judge = Signature.parse(f"judge:openai|model:{deployment}|t:0{host}")
         assert other_models(judge, [answered, "", answered]) == [answered] * is_other
 
 
 def test_a_judge_without_a_requested_name_has_no_other_model() -> None:
     for judge in ("", "judge:a", "judge:mmie_score|model:MMIE-Eval|checkpoint:1f2e"):
-        assert other_models(Signature(judge), ["MMIE-Score@12"]) == []
+        assert other_models(Signature.parse(judge), ["MMIE-Score@12"]) == []
 
 
 def test_the_name_of_a_server_is_shown_in_one_line() -> None:

@@ -72,7 +72,7 @@ def test_a_missing_value_has_a_reason(logged, number, why):
 
 
 def signed(logged, signature):
-    return [replace(sample, signature=Signature(signature)) for sample in logged]
+    return [replace(sample, signature=Signature.parse(signature)) for sample in logged]
 
 
 @pytest.mark.parametrize(

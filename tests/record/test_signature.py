@@ -28,7 +28,7 @@ PANEL = (
 
 @given(TEXTS)
 def test_a_signature_is_the_same_text_again(text: str) -> None:
-    signature = Signature(text)
+    signature = Signature.parse(text)
     assert str(signature) == text
     assert "|".join(signature.parts) == "|".join(filter(None, text.split("|")))
     assert all(signature.has(*part.partition(":")[::2]) for part in signature.parts if ":" in part)
@@ -39,7 +39,7 @@ def test_a_signature_is_the_same_text_again(text: str) -> None:
 @given(JUDGES, FIELDS)
 def test_what_is_written_is_read_again(judges: list[dict[str, str]], added: dict[str, str]) -> None:
     parts = [signature_text(judge="x", **judge) for judge in judges]
-    written = Signature(signature_text(*parts, paper_judge="no", **added))
+    written = Signature.parse(signature_text(*parts, paper_judge="no", **added))
     assert [str(judge) for judge in written.judges] == parts
     if len(judges) == 1:
         assert written.fields == {"judge": "x", **judges[0], "paper_judge": "no", **added}
@@ -67,7 +67,7 @@ def test_what_is_written_is_read_again(judges: list[dict[str, str]], added: dict
 def test_what_a_signature_says(
     text: str, name: str, panel: Panel | None, other_judge: bool, judges: int
 ) -> None:
-    signature = Signature(text)
+    signature = Signature.parse(text)
     assert signature.name == name
     assert signature.panel == panel
     assert signature.is_of_another_judge is other_judge
@@ -77,5 +77,5 @@ def test_what_a_signature_says(
 def test_a_judges_own_signature_ends_before_the_benchmarks_part() -> None:
     own = "judge:mmie_score|model:MMIE-Eval|checkpoint:1f2e"
     assert list(map(str, Signature(MMIE).judges)) == [own]
-    replayed = Signature(f"{own}|replayed:12ab|paper_judge:yes|prompt:official")
+    replayed = Signature.parse(f"{own}|replayed:12ab|paper_judge:yes|prompt:official")
     assert [str(judge.recorded) for judge in replayed.judges] == [own]

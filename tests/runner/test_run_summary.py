@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 import pytest
+from mmie_tasks.record.verdict_row import as_row
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record import log_line
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.verdict_row import as_row
 from mmie_tasks.runner.run_summary import RunSummary
 
 BENCHMARK = Benchmark(

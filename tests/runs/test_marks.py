@@ -30,7 +30,11 @@ def task_run(
     assert benchmark is not None
     samples = tuple(
         LoggedSample(
-            id=str(n), official=verdict, robust=verdict, groups={}, signature=Signature(signature)
+            id=str(n),
+            official=verdict,
+            robust=verdict,
+            groups={},
+            signature=Signature.parse(signature),
         )
         for n, verdict in enumerate(verdicts)
     )
@@ -161,7 +165,7 @@ def test_a_mixture_of_two_judges_is_named() -> None:
         "paper_judge:yes", "paper_judge:no"
     )
     mixed = replace(
-        run, samples=(run.samples[0], replace(run.samples[1], signature=Signature(other)))
+        run, samples=(run.samples[0], replace(run.samples[1], signature=Signature.parse(other)))
     )
     assert paper_marks(mixed) == (
         "judge: mmie_score, gpt-4o, not the paper's",

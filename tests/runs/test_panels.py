@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mmie_tasks.record.verdict_row import as_row
 from support.hostile import JUNK, outcome, spoil
 from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 
@@ -22,7 +23,6 @@ from mmie_tasks.record import log_line
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.record.verdict_row import as_row
 from mmie_tasks.results.frames import LoadedRun
 from mmie_tasks.results.rescore.logs import new_record
 from mmie_tasks.runs.details import details_of
@@ -149,8 +149,10 @@ def test_no_line_of_a_panel_upsets_the_readers(
 
 
 def test_a_panel_is_named_after_its_judges_and_rule() -> None:
-    assert Signature(signature("median")).name == "panel of gpt-4o, gpt-4o-mini, qwen (median)"
-    assert Signature(signature(models=("m", "m"))).name == "panel of m (1), m (2) (mean)"
+    assert (
+        Signature.parse(signature("median")).name == "panel of gpt-4o, gpt-4o-mini, qwen (median)"
+    )
+    assert Signature.parse(signature(models=("m", "m"))).name == "panel of m (1), m (2) (mean)"
     run, _ = run_of(judged(4, 5, 6))
     headline = headline_of(run)
     assert headline.judge == "panel of gpt-4o, gpt-4o-mini, qwen (mean)"

@@ -50,7 +50,7 @@ def run_of(
             expected=of_judge,
             entropy_bits=1.0,
             groups={"category": ("SA",)},
-            signature=Signature("judge:openai|model:gpt-4o|paper_judge:no"),
+            signature=Signature.parse("judge:openai|model:gpt-4o|paper_judge:no"),
         )
         for n, (verdict, of_judge) in enumerate(
             zip_longest(verdicts, expected, fillvalue=NO_PROBABILITIES)

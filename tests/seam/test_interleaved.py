@@ -14,6 +14,7 @@ import pytest
 from support.image_server import MODERATION, drawn, image_server
 from support.interleaved_runs import FIRST, SECOND, arguments, facts, last_text, pictures, writes
 from support.judge_server import Body, JudgeServer, Sent, judge_server
+from support.logged_records import signature_of
 from support.mmie_data import conversations_folder
 from support.mmie_judge import by_category, content_of, text_of
 from support.mmie_seam import N, evaluate, results, samples
@@ -97,7 +98,7 @@ def check_counts(workplace: Workplace) -> None:
     )
     details = results(workplace)["mmie_tasks"]["mmie"]
     assert [details[f"pictures_{name}"] for name in ("drawn", "failed", "unused")] == [N_DRAWN] * 3
-    (signature,) = {line["coverage"]["signature"] for line in samples(workplace)}
+    (signature,) = {signature_of(line["coverage"]) for line in samples(workplace)}
     assert "|answers:step-2,images,model=image-model,size=512x512" in signature
 
 
@@ -263,7 +264,7 @@ def test_a_task_file_asks_a_model_for_pictures_and_its_answers_name_the_words(
     assert result.status == 0, result.output
     told = ["exactly 2 steps, each followed by one picture" in last_text(b) for b in writer.asked]
     assert sum(told) == N_DRAWN
-    (signature,) = {line["coverage"]["signature"] for line in samples(workplace)}
+    (signature,) = {signature_of(line["coverage"]) for line in samples(workplace)}
     assert signature.endswith("|answers:instruct-1")
     assert "asked for pictures with words of ours (instruct-1)" in result.output
 

@@ -49,7 +49,7 @@ def test_a_judge_server_gets_the_official_request_and_its_replies_give_the_table
     (total,) = [body for body in judge.asked if "How much is 2 and 2" in text_of(body)]
     assert "### Correct Answer\nIt is 4\n" in text_of(total)
     logged = samples(workplace)
-    assert all("### Score" in json.dumps(line["coverage"]["replies"]) for line in logged)
+    assert all("### Score" in json.dumps(line["coverage"]["judgements"]) for line in logged)
     assert [line["coverage"]["facts"]["truncated"] for line in logged] == [True, True, False] * 2
     message = results(workplace)
     signature = message["configs"]["mmie"]["metadata"]["signature"]

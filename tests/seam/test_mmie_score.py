@@ -8,6 +8,7 @@ from pathlib import Path
 
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT
+from support.logged_records import replies_of
 from support.mmie_seam import N, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
 from support.transformers_5 import needs_transformers_5
@@ -36,12 +37,13 @@ def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: W
     assert signature.startswith("judge:mmie_score|model:MMIE-Score@")
     assert "|paper_judge:yes|" in signature
     assert "|dtype:float32|device:cpu|" in signature
-    logged = samples(workplace)[0]["coverage"]["replies"][0]
-    assert logged["text"] == "### Score: 4"
-    assert logged["usage"]["input_tokens"] > 50
-    assert logged["usage"]["cost_usd"] == 0.0
-    assert len(logged["digits"]) == 10
-    assert max(logged["digits"]) == logged["digits"][4]
+    logged = replies_of(samples(workplace)[0]["coverage"])[0]
+    assert logged.text == "### Score: 4"
+    assert logged.usage.input_tokens > 50
+    assert logged.usage.cost_usd == 0.0
+    digits = [-math.inf if digit is None else digit for digit in logged.digits or ()]
+    assert len(digits) == 10
+    assert max(digits) == digits[4]
 
     again = judged(workplace, model=workplace.folder / "judge")
     assert {
@@ -58,7 +60,7 @@ def test_samples_with_unreadable_replies_are_unscored(workplace: Workplace) -> N
     values = printed(result)
     assert math.isnan(values["official"]), result.output
     assert (values["coverage"], values["unscored_unparsed"]) == (0.0, float(N))
-    assert all(line["coverage"]["replies"][0]["text"] for line in samples(workplace))
+    assert all(replies_of(line["coverage"])[0].text for line in samples(workplace))
 
 
 def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:

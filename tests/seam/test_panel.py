@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer, Sent, error, judge_server
+from support.logged_records import judgements_of, replies_of, signature_of
 from support.mmie_judge import Body, by_category, gives, text_of
 from support.mmie_seam import KEY, N, create_workplace, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
@@ -90,21 +91,18 @@ def test_every_sample_with_enough_judges_is_scored_and_no_other(panel_run: Panel
     values = printed(panel_run.result)
     assert values["coverage"] == pytest.approx(83.3333)
     assert values["official"] == pytest.approx(62.78)
-    assert lines[1]["coverage"]["official"]["unscored"] == "refused"
+    assert lines[1]["coverage"]["official"]["reason"] == "refused"
     assert panel_run.requests == 3 * N
 
 
 def test_the_log_holds_each_judges_replies_and_points(panel_run: PanelRun) -> None:
     first, second = (line["coverage"] for line in lines_of(panel_run, "out")[:2])
-    assert first["signature"].startswith("panel:mean,min_valid=2|judge:openai|model:strict|")
-    assert "|paper_judge:no|" in first["signature"]
-    assert first["replies"] == []
-    members = first["panel"]["members"]
-    assert [member["official"]["score"] for member in members] == [3, 4, 0]
-    assert [member["replies"][0]["model"] for member in members] == list(MODELS)
-    assert first["panel"]["range"] == 4
-    assert [len(member["replies"]) for member in second["panel"]["members"]] == [1, 0, 0]
-    assert second["panel"]["range"] is None
+    signature = signature_of(first)
+    assert signature.startswith("panel:mean,min_valid=2|judge:openai|model:strict|")
+    assert "|paper_judge:no|" in signature
+    assert [judged["verdicts"]["official"]["points"] for judged in first["judgements"]] == [3, 4, 0]
+    assert [reply.model for reply in replies_of(first)] == list(MODELS)
+    assert [len(judged.result.replies) for judged in judgements_of(second)] == [1, 0, 0]
 
 
 def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judge(

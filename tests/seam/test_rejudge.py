@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.judge_server import Body, JudgeServer, Sent, error
+from support.logged_records import signature_of
 from support.mmie_judge import by_category, text_of
 from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
 from support.runner import CommandResult, Workplace
@@ -53,7 +54,7 @@ def scored(workplace: Workplace, output: str) -> int:
 
 
 def signatures(workplace: Workplace, output: str) -> set[str]:
-    return {line["coverage"]["signature"] for line in samples(workplace, output=output)}
+    return {signature_of(line["coverage"]) for line in samples(workplace, output=output)}
 
 
 def results(folder: Path) -> dict[str, Any]:

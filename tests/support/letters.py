@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
+from support.unloaded_benchmark import UnloadedBenchmark
 
 
-def _not_logged(line):
-    raise NotImplementedError
-
-
-LETTERS = Benchmark(
-    name="letters",
-    title="Letters",
-    scale=Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(mean * 10, 2)),
-    metrics=(
+class Letters(UnloadedBenchmark):
+    name = "letters"
+    title = "Letters"
+    scale = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(mean * 10, 2))
+    metrics = (
         Metric(name="", title="AVG", kind="headline"),
         Metric(name="even", title="Even", kind="mean", by="letter", weights={"a": 0.5, "b": 0.5}),
         *(
@@ -30,11 +26,10 @@ LETTERS = Benchmark(
             for letter in "abc"
         ),
         Metric(name="style", title="Style", kind="part", part="style"),
-    ),
-    read_line=_not_logged,
-    reread=_not_logged,
-    provenance=_not_logged,
-)
+    )
+
+
+LETTERS = Letters()
 
 
 def verdict(points):
@@ -52,7 +47,9 @@ def make_run(points, signatures=None, robust=None, styles=None, groups=None):
             robust=verdict((robust or {}).get(name, value)),
             groups=(groups or {}).get(name, {"letter": (name[0],)}),
             parts={"official": {"style": styles[name]}} if styles and name in styles else {},
-            signature=Signature((signatures or {}).get(name, "judge:made_up|task:letters@1-A")),
+            signature=Signature.parse(
+                (signatures or {}).get(name, "judge:made_up|task:letters@1-A")
+            ),
         )
         for name, value in points.items()
     )

@@ -18,20 +18,18 @@ from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
-from mmie_tasks.benchmarks.mia_bench.record import sample_record as mia_record
+from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.request import grade as mia_grade
 from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
 from mmie_tasks.benchmarks.milebench import scoring as mile_scoring
-from mmie_tasks.benchmarks.milebench.record import sample_record as mile_record
+from mmie_tasks.benchmarks.milebench.record import MileRecord, record_fields
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, grade
-from mmie_tasks.benchmarks.mmie.record import RequestFacts
-from mmie_tasks.benchmarks.mmie.record import sample_record as mmie_record
+from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 from mmie_tasks.core.verdict import Verdicts
-from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
@@ -89,20 +87,32 @@ def mmie_lines(
             )
         grading = grade(JudgeResult(reply=reply))
         answer = f"{answers}: {_words(index + 2, 50)}"
-        facts = RequestFacts(judge_tokens=900, shown_images=1, shape="text")
+        facts = RequestFacts(shown_images=1, shape="text")
         signature = (
             f"{judge}|paper_judge:no|prompt:other:1|reader:official+robust"
             "|task:mmie@1-A|data:sha256:1|pkg:0.1.0"
         )
         shown = (Segment(text=answer), Segment(image=image))
-        record = mmie_record(sample, _judged(reply, grading), facts, shown, signature)
-        rows = mmie_metrics.TABLE.rows(mmie_metrics.graded_sample(sample, grading), record)
+        record = MmieRecord.of(
+            _judged(reply, grading, judge),
+            id=sample.id,
+            index=index,
+            category=category,
+            field=sample.field,
+            question=question,
+            gold=gold,
+            answer=shown,
+            facts=facts,
+            signature=Signature.parse(signature),
+        )
+        rows = mmie_metrics.TABLE.rows(record)
         yield _line(index, rows, answer, f"{question[0].text}\n<image>", gold[0].text or "")
 
 
-def _judged(reply: JudgeReply, verdicts: Verdicts) -> Judged:
-    member = Judgement(judge=Signature(), result=JudgeResult(reply=reply), verdicts=verdicts)
-    return Judged(verdicts=verdicts, members=(member,))
+def _judged(reply: JudgeReply, verdicts: Verdicts, judge: str) -> Judged:
+    signature = Signature.of_judges([judge])
+    judgement = Judgement(judge=signature, result=JudgeResult(reply=reply), verdicts=verdicts)
+    return Judged.by([judgement], None)
 
 
 def milebench_lines(
@@ -137,8 +147,13 @@ def milebench_lines(
             )
             answer = gold if lots.random() < skill else "a green bar"
             verdicts = mile_scoring.score(sample, answer)
-            record = mile_record(sample, verdicts, signature)
-            rows = mile_metrics.TABLE.rows(mile_metrics.graded_sample(sample, verdicts), record)
+            record = MileRecord.of(
+                verdicts,
+                **record_fields(sample),
+                images=sample.images,
+                signature=Signature.parse(signature),
+            )
+            rows = mile_metrics.TABLE.rows(record)
             hidden = f"The number is {gold}. " if needle else ""
             filler = _words(number, 30) * (1 + number % 4)
             prompt = f"{'<image>' * many} {filler} {hidden}{_words(number, 20)} What is it?"
@@ -169,11 +184,17 @@ def mia_lines(
             f"{judge}|paper_judge:no|prompt:official,max_tokens=2000"
             "|reader:official+robust|task:mia_bench@1-A|data:sha256:1|pkg:0.1.0"
         )
-        record = mia_record(
-            sample, _judged(reply, verdicts), reply.text, image="", signature=signature, results=()
+        record = MiaRecord.of(
+            _judged(reply, verdicts, judge),
+            id=sample.id,
+            type=sample.type,
+            categories=sample.categories,
+            weights=sample.weights,
+            components=sample.components,
+            instruction=sample.instruction,
+            signature=Signature.parse(signature),
         )
-        del record["image"]  # as in logs of older versions
-        rows = mia_metrics.TABLE.rows(mia_metrics.graded_sample(sample, verdicts), record)
+        rows = mia_metrics.TABLE.rows(record)
         yield _line(index, rows, f"{answers}: {_words(index + 2, 30)}", sample.instruction, "")
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mmie_tasks.benchmarks.mmie import sample
 from mmie_tasks.benchmarks.mmie.benchmark import grade
-from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
+from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.judgement import Judgement, combine
+from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
@@ -35,31 +33,32 @@ def member(points: object, model: str = "m") -> Judgement:
             reply=JudgeReply(text=f"### Score\n{points}", model=model, usage=usage)
         )
     return Judgement(
-        judge=Signature(f"judge:openai|model:{model}|t:0"), result=result, verdicts=grade(result)
+        judge=Signature.parse(f"judge:openai|model:{model}|t:0"),
+        result=result,
+        verdicts=grade(result),
     )
 
 
 def judged(*points: object, rule: Any = "mean", min_valid: int = 2) -> Judged:
     """The judgement of a panel whose judges gave these points."""
-    members = tuple(member(value, model) for value, model in zip(points, MODELS, strict=False))
+    judgements = tuple(member(value, model) for value, model in zip(points, MODELS, strict=False))
     panel = Panel(rule=rule, min_valid=min_valid)
-    return Judged(verdicts=combine(members, panel), members=members, panel=panel)
+    return Judged.by(judgements, panel)
 
 
 def mmie_line(judgement: Judged, sample_id: str = "SA-1") -> dict[str, Any]:
     """A line of a log of MMIE with this judgement; without members, the answer was not judged."""
-    answered = sample.Sample(
+    rule = judgement.panel.rule if judgement.panel else "mean"
+    record = MmieRecord.of(
+        judgement,
         id=sample_id,
-        index=0,
-        row=0,
         category="SA",
         field="Art",
         question=(Segment(text="Draw."),),
-        gold=(),
+        signature=Signature.parse(signature(rule)),
     )
-    rule = judgement.panel.rule if judgement.panel else "mean"
-    record = sample_record(answered, judgement, RequestFacts(), (), signature(rule))
-    return {"input": "Draw.", "target": "", "filtered_resps": "A kite.", "coverage": record}
+    logged = record.model_dump()
+    return {"input": "Draw.", "target": "", "filtered_resps": "A kite.", "coverage": logged}
 
 
 NOT_JUDGED = Judged(verdicts=Verdicts.unscored("no_answer", "the request failed"))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import Line
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import Run, TaskRun
+from support.unloaded_benchmark import UnloadedBenchmark
 
 SIGNATURE = "judge:made_up|model:made-up|task:sketch@1-A"
 SCALE = Scale(
@@ -38,19 +37,14 @@ METRICS = (
 )
 
 
-def _not_logged(line: Line) -> NoReturn:
-    raise NotImplementedError
+class Sketch(UnloadedBenchmark):
+    name = "sketch"
+    title = "Sketch"
+    scale = SCALE
+    metrics = METRICS
 
 
-SKETCH = Benchmark(
-    name="sketch",
-    title="Sketch",
-    scale=SCALE,
-    metrics=METRICS,
-    read_line=_not_logged,
-    reread=_not_logged,
-    provenance=_not_logged,
-)
+SKETCH = Sketch()
 
 
 def verdict(points: float | None) -> Verdict:
@@ -71,7 +65,7 @@ def sample(
         id=id,
         official=verdict(points),
         robust=verdict(other),
-        signature=Signature(signature),
+        signature=Signature.parse(signature),
         **{"groups": {"category": (category,)}, **fields},  # type: ignore[arg-type]
     )
 

@@ -6,7 +6,7 @@ import os
 
 from loguru import logger
 
-from mmie_tasks.extend import Benchmark, DataMissing, Metric, Scale
+from mmie_tasks.extend import Benchmark, DataMissing, Metric, Record, Scale
 
 
 def process_docs(docs):
@@ -31,17 +31,21 @@ def process_results(doc, results):
     return {"sketch_acc": float(results[0] == doc["answer"])}
 
 
-def _unused(_line):
-    raise NotImplementedError
+class Sketch(Benchmark):
+    name = "sketch"
+    title = "Sketch"
+    scale = Scale(full_marks=1, unit="points, 0 or 1", percent=lambda mean: 100 * mean)
+    metrics = (Metric(name="", title="All", kind="headline"),)
+    record = Record
+
+    def documents(self, selection, environment):
+        raise NotImplementedError  # `process_docs` is a function of its own
+
+    def question(self, doc, options):
+        return [doc["question"]]
+
+    def check_data(self, docs):
+        check_data(docs)
 
 
-BENCHMARK = Benchmark(
-    name="sketch",
-    title="Sketch",
-    scale=Scale(full_marks=1, unit="points, 0 or 1", percent=lambda mean: 100 * mean),
-    metrics=(Metric(name="", title="All", kind="headline"),),
-    read_line=_unused,
-    reread=_unused,
-    check_data=check_data,
-    provenance=lambda _doc: "task:sketch",
-)
+BENCHMARK = Sketch()

@@ -70,7 +70,7 @@ class MiaRecord(Record):
     @property
     def marks(self) -> tuple[ParsedReply, ...]:
         """The marks in the last reply of each judge, as the robust reader finds them."""
-        if len(self.weights) != len(self.categories):
+        if not self.weights or len(self.weights) != len(self.categories):
             return ()
         results = (needed_replies(self.released, j.result) for j in self.judgements)
         return tuple(read_reply(result.last_text, self.weights) for result in results)

@@ -1,8 +1,8 @@
 """What MIA-Bench says of its logged samples: as in the runner's table, and read again."""
 
 import copy
+import json
 import math
-from dataclasses import asdict
 
 import pytest
 from hypothesis import given, settings
@@ -10,18 +10,16 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mia_lines
 
-from mmie_tasks.benchmarks.mia_bench import metrics, request
+from mmie_tasks.benchmarks.mia_bench import metrics
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.mia_bench.record import sample_record
+from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.judgement import Judgement, combine
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.panel import Panel
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.record import BadRecord
-from mmie_tasks.record.sample import READER_KINDS
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 
@@ -38,8 +36,17 @@ def changed(line=LINES[0], drop=(), **fields):
     return line
 
 
-def replies(*texts, **fields):
-    return [{"text": text, **fields} for text in texts]
+def with_replies(*texts, line=LINES[0], **fields):
+    """The line with other replies of its judge."""
+    replies = [{"text": text, "model": "m", **fields} for text in texts]
+    result = dict(zip(("reply", "second_reply"), replies, strict=False))
+    line = copy.deepcopy(line)
+    line["coverage"]["judgements"][0]["result"] = result
+    return line
+
+
+def regraded(line):
+    return BENCHMARK.regraded(BENCHMARK.read_record(line), line)
 
 
 def judged_line(*texts, categories=("describe", "mention"), index=0, contradictory=False):
@@ -53,20 +60,28 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
         categories=categories,
     )
     replies = [JudgeReply(text=text, model="m") for text in texts]
-    result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
-    verdicts = grade(sample, result) if texts else Verdicts.unscored("unavailable", "down")
-    member = Judgement(judge=Signature(), result=result, verdicts=verdicts)
-    judged = Judged(verdicts=verdicts, members=(member,))
-    logged = {"image": None, "contradictory": contradictory}
-    return log_line_of({**record_of(sample, judged, result.last_text), **logged})
+    failure = None if texts else Unscored("unavailable", "down")
+    pairs = zip(("reply", "second_reply"), replies, strict=False)
+    result = JudgeResult(**dict(pairs), failure=failure)
+    verdicts = grade(sample, result)
+    judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
+    return line_of(sample, Judged.by([judgement], None), contradictory=contradictory)
 
 
-def record_of(sample, judged, reply):
-    return sample_record(sample, judged, reply, image="", signature="", results=())
-
-
-def log_line_of(record):
-    return {"filtered_resps": "A boat.", "input": "Look.", "coverage": record}
+def line_of(sample, judged, contradictory=False):
+    record = MiaRecord.of(
+        judged,
+        id=sample.id,
+        type=sample.type,
+        categories=sample.categories,
+        weights=sample.weights,
+        components=sample.components,
+        contradictory=contradictory,
+        image="",
+        signature=Signature(panel=judged.panel),
+    )
+    logged = json.loads(json.dumps(record.model_dump()))
+    return {"filtered_resps": "A boat.", "input": "Look.", "coverage": logged}
 
 
 ODD = [
@@ -99,8 +114,8 @@ def test_the_image_comes_before_the_instruction():
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        pytest.param(changed(drop=["asked"]), "not in this log", id="older-version"),
-        pytest.param(changed(image=None), "the data names no file", id="no-file"),
+        pytest.param(changed(image=None), "not in this log", id="not-logged"),
+        pytest.param(changed(image=""), "the data names no file", id="no-file"),
     ],
 )
 def test_an_image_that_is_not_known_says_why(line, problem):
@@ -117,7 +132,7 @@ def test_each_component_is_shown_with_its_mark_and_what_it_asks():
 
 
 def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
-    line = changed(agrees=False)
+    line = judged_line(SOUND.replace("7/10", "9/10"))
     assert BENCHMARK.read_line(line).facts["the stated total is that of its parts"] is False
 
 
@@ -127,11 +142,11 @@ def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
         pytest.param({"type": "easy"}, "type", id="type"),
         pytest.param({"type": {}}, "type", id="type-that-is-an-object"),
         pytest.param({"categories": "math"}, "categories", id="categories"),
-        pytest.param({"weights": [6, "4"]}, "weights", id="weight"),
-        pytest.param({"weights": [True, 4]}, "weights", id="weight-that-is-true"),
+        pytest.param({"weights": [6, "four"]}, "weights", id="weight"),
+        pytest.param({"weights": [0, 4]}, "weights", id="weight-of-0"),
         pytest.param({"parts": []}, "parts", id="parts"),
         pytest.param({"parts": {"robust": 1}}, "robust", id="parts-of-a-reading"),
-        pytest.param({"asked": "a"}, "asked", id="asked"),
+        pytest.param({"components": "a"}, "components", id="components"),
         pytest.param({"image": 3}, "image", id="image"),
     ],
 )
@@ -145,65 +160,50 @@ def test_a_field_of_the_wrong_kind_is_named(fields, named):
 def test_no_line_upsets_the_reader(lots, junk, line):
     line = copy.deepcopy(line)
     spoil(line, lots, junk)
-    for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
+    for read in (BENCHMARK.read_line, regraded):
         assert outcome(read, line) != ""
 
 
 @pytest.mark.parametrize("line", [*LINES[:10], *ODD, judged_line()])
 def test_reading_again_gives_what_was_logged(line):
-    sample = BENCHMARK.read_line(line)
-    again = BENCHMARK.reread(line)
-    for reading in READER_KINDS:
-        before, after = sample.verdict(reading), again[reading]
-        assert getattr(before, "points", before) == getattr(after, "points", after)
-    assert BENCHMARK.rerecord(line) == line["coverage"]
+    assert regraded(line) == BENCHMARK.read_record(line)
 
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
-    line = changed(
-        replies=replies(SOUND),
-        official={"score": 1},
-        robust={"unscored": "unparsed"},
-        parts={"official": {}, "robust": {}},
-    )
-    assert [BENCHMARK.reread(line)[name].points for name in READER_KINDS] == [70, 70]
-    record = BENCHMARK.rerecord(line)
-    assert record["official"]["score"] == record["robust"]["score"] == 70
-    assert record["parts"]["official"] == record["parts"]["robust"] != {}
+    line = with_replies(SOUND)
+    line["coverage"] |= {"official": {"points": 1}, "robust": {"reason": "unparsed"}, "parts": {}}
+    record = regraded(line)
+    assert record.official.points == record.robust.points == 70
+    assert record.parts["official"] == record.parts["robust"] != {}
 
 
 def test_officially_the_first_reply_counts_and_robustly_the_last():
-    again = BENCHMARK.reread(changed(replies=replies(IMPOSSIBLE, SOUND)))
-    assert (again["official"].points, again["robust"].points) == (130, 70)
+    record = regraded(with_replies(IMPOSSIBLE, SOUND))
+    assert (record.official.points, record.robust.points) == (130, 70)
 
 
 def test_a_second_reply_that_would_not_be_asked_for_today_is_not_read():
-    again = BENCHMARK.reread(changed(replies=replies(SOUND, IMPOSSIBLE)))
-    assert [again[name].points for name in READER_KINDS] == [70, 70]
+    record = regraded(with_replies(SOUND, IMPOSSIBLE))
+    assert (record.official.points, record.robust.points) == (70, 70)
+    assert [reply.text for reply in record.replies] == [SOUND, IMPOSSIBLE]
 
 
 def test_a_reply_that_ran_into_its_limit_is_no_verdict():
-    again = BENCHMARK.reread(changed(replies=replies(SOUND, finish="length")))
-    assert {verdict.reason for verdict in again.values()} == {"cut_off"}
-
-
-def test_what_never_had_a_reply_stays_as_it_is():
-    down = Unscored("unavailable", "down")
-    assert BENCHMARK.reread(judged_line()) == {"official": down, "robust": down}
+    record = regraded(with_replies(SOUND, finish="length"))
+    assert {record.official.reason, record.robust.reason} == {"cut_off"}
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(changed(drop=["replies"]), id="no-replies"),
-        pytest.param(changed(replies=[]), id="a-verdict-and-no-reply"),
+        pytest.param(changed(judgements=[]), id="a-verdict-and-no-reply"),
         pytest.param(changed(drop=["weights"]), id="no-weights"),
         pytest.param(changed(weights=[6]), id="too-few-weights"),
     ],
 )
 def test_without_what_it_was_read_from_a_verdict_cannot_be_read_again(line):
-    assert BENCHMARK.reread(line) is None
-    assert BENCHMARK.rerecord(line) == line["coverage"]
+    with pytest.raises(BadRecord, match=r"in this log|reply"):
+        regraded(line)
 
 
 def test_every_category_and_type_has_a_number():
@@ -222,19 +222,19 @@ def panel_line(*texts_of_judges):
         weights=(6, 4),
         categories=CATEGORIES[:2],
     )
-    members = []
+    judgements = []
     for number, texts in enumerate(texts_of_judges):
         replies = [JudgeReply(text=text, model=f"m{number}") for text in texts]
         result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
-        members.append(
+        judgements.append(
             Judgement(
-                judge=Signature(f"judge:{number}"), result=result, verdicts=grade(sample, result)
+                judge=Signature.parse(f"judge:{number}"),
+                result=result,
+                verdicts=grade(sample, result),
             )
         )
     panel = Panel(rule="mean", min_valid=1)
-    judged = Judged(verdicts=combine(members, panel), members=tuple(members), panel=panel)
-    logged = record_of(sample, judged, request.last_reply(sample, judged))
-    return log_line_of({**logged, "image": None})
+    return line_of(sample, Judged.by(judgements, panel))
 
 
 OTHER = "score of component 1: 6/6, score of component 2: 2/4, total score: 8/10. Fine."
@@ -245,34 +245,23 @@ def test_the_second_replies_of_a_panels_judges_count_as_those_of_a_single_judge(
     sample = BENCHMARK.read_line(PANEL_LINE)
     assert (sample.official.points, sample.robust.points) == ((130 + 80) / 2, 75)
     assert [reply.text for reply in sample.replies] == [IMPOSSIBLE, SOUND, OTHER]
-    assert metrics.counts([PANEL_LINE["coverage"]])["requested_twice"] == 1
+    assert metrics.counts([BENCHMARK.read_record(PANEL_LINE)])["requested_twice"] == 1
 
 
-def test_a_second_reply_that_would_not_be_asked_for_today_is_not_read_and_stays_logged():
-    line = copy.deepcopy(PANEL_LINE)
-    line["coverage"]["panel"]["members"][0]["replies"] = [
-        asdict(JudgeReply(text=t, model="m")) for t in (SOUND, OTHER)
-    ]
-    assert BENCHMARK.reread(line)["official"].points == 75
-    record = BENCHMARK.rerecord(line)
-    assert [reply["text"] for reply in record["panel"]["members"][0]["replies"]] == [SOUND, OTHER]
-    assert record["marks"][0]["total"] == [7, 10]
+def test_a_second_reply_of_a_panels_judge_that_would_not_be_asked_for_today_is_not_read():
+    record = regraded(with_replies(SOUND, OTHER, line=PANEL_LINE))
+    assert record.official.points == 75
+    assert [reply.text for reply in record.judgements[0].result.replies] == [SOUND, OTHER]
 
 
-def test_a_panels_record_has_the_marks_of_each_judge_and_none_of_the_sample():
-    record = PANEL_LINE["coverage"]
-    assert [marks["components"] for marks in record["marks"]] == [
-        [[3, 6], [4, 4]],
-        [[6, 6], [2, 4]],
-    ]
-    assert not {"components", "total", "recomputed", "agrees"} & set(record)
-    facts = BENCHMARK.read_line(PANEL_LINE).facts
-    assert facts["component 1"] == f"{CATEGORIES[0]} 3/6, 6/6: a"
-    assert record["parts"]["robust"] == {CATEGORIES[0]: 0.75, CATEGORIES[1]: 0.75}
+def test_a_panels_sample_shows_the_marks_of_each_judge():
+    assert BENCHMARK.read_line(PANEL_LINE).facts["component 1"] == f"{CATEGORIES[0]} 3/6, 6/6: a"
+    parts = BENCHMARK.read_record(PANEL_LINE).parts["robust"]
+    assert parts == {CATEGORIES[0]: 0.75, CATEGORIES[1]: 0.75}
 
 
 def test_reading_a_panels_line_again_gives_what_was_logged():
-    assert BENCHMARK.rerecord(PANEL_LINE) == PANEL_LINE["coverage"]
+    assert regraded(PANEL_LINE).model_dump() == BENCHMARK.read_record(PANEL_LINE).model_dump()
 
 
 @settings(max_examples=200)
@@ -280,5 +269,5 @@ def test_reading_a_panels_line_again_gives_what_was_logged():
 def test_no_line_of_a_panel_upsets_the_reader(lots, junk):
     line = copy.deepcopy(PANEL_LINE)
     spoil(line["coverage"], lots, junk)
-    for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
+    for read in (BENCHMARK.read_line, regraded):
         assert outcome(read, line) != ""

@@ -22,8 +22,8 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment, Segments
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
@@ -37,7 +37,7 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeServer) -> None:
-    monkeypatch.setattr(task, "_OPENER", ImageOpener())
+    monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:judge-model,base_url={server.url}")
@@ -63,7 +63,6 @@ def logged_line(row: int, answer: str) -> dict[str, Any]:
 def request_of(
     question: Segments, answer: Segments, line: dict[str, Any] | None = None
 ) -> GradedRequest:
-    assert BENCHMARK.judge_request is not None
     return BENCHMARK.judge_request(question, answer, line)
 
 
@@ -76,7 +75,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
     assert len(server.asked) == 1
     sample = BENCHMARK.read_line(line)
     request = request_of(sample.question, sample.answer, line)
-    [result] = judge_together(benchmark.JUDGE.judges().judges[0], [request], "")
+    [result] = judge_together(benchmark.BENCHMARK.judge.judges().judges[0], [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1
@@ -91,7 +90,7 @@ def test_another_answer_keeps_the_components_and_weights_of_the_sample() -> None
         request_of(sample.question, sample.answer, line).request.parts[0].split("A boat.")
     )  # type: ignore[union-attr]
     assert text == f"{before}A kite.{after}"
-    assert all(component in before for component in line["coverage"]["asked"])
+    assert all(component in before for component in line["coverage"]["components"])
     assert image == EXAMPLE / "data" / "images" / "0.png"
 
 
@@ -134,6 +133,6 @@ def test_an_image_that_cannot_be_shown_is_an_error(segment: Segment) -> None:
 
 def test_a_log_without_components_is_an_error() -> None:
     line = logged_line(0, "A boat.")
-    del line["coverage"]["asked"]
+    del line["coverage"]["components"]
     with pytest.raises(BadRecord, match="the components of the instruction are not in this log"):
         request_of(BENCHMARK.read_line(line).question, (), line)

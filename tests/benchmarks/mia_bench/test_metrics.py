@@ -5,14 +5,15 @@ from support.golden import vectors
 from support.mia_official import score_dict
 from support.mia_replies import SENTENCE
 
-from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, counts, graded_sample, notes
+from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, counts, notes
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
-from mmie_tasks.benchmarks.mia_bench.record import sample_record
+from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.signature import Signature
 
 REPLY = {
     "text": "",
@@ -41,11 +42,21 @@ def result_of(text, finish="stop"):
 NOT_JUDGED = JudgeResult(failure=Unscored("no_answer", "the API failed"))
 
 
-def rows(of, result, **changes):
-    verdicts = grade(of, result)
-    judged, reply = Judged(verdicts=verdicts), result.last_text
-    record = sample_record(of, judged, reply, image="", signature="judge:x", results=())
-    return TABLE.rows(graded_sample(of, verdicts), {**record, "replies": [REPLY], **changes})
+def record(of, result):
+    judgement = Judgement(judge=Signature(), result=result, verdicts=grade(of, result))
+    return MiaRecord.of(
+        Judged.by([judgement], None),
+        id=of.id,
+        type=of.type,
+        categories=of.categories,
+        weights=of.weights,
+        components=of.components,
+        contradictory=of.contradictory,
+    )
+
+
+def rows(of, result):
+    return TABLE.rows(record(of, result))
 
 
 def parts(of, text, kind, name):
@@ -61,7 +72,6 @@ def test_official_and_robust_scores_are_in_percent():
     )
     assert table["official_complex"]["score"] == 80.0
     assert (table["official_basic"], table["official_grammar"]) == ({}, {})
-    assert table["coverage"]["differ"] is False
 
 
 def test_a_repeated_category_is_the_last_officially_and_the_mean_robustly():
@@ -76,28 +86,26 @@ def test_a_repeated_category_is_the_last_officially_and_the_mean_robustly():
 def test_what_only_the_robust_reader_reads_differs():
     text = SENTENCE.replace(", ", "\n")
     table = rows(sample(), result_of(text))
-    assert table["coverage"]["differ"] is True
     assert table["official_describe"]["unscored"] == table["official"]["unscored"] == "unparsed"
     assert parts(sample(), text, "robust", "describe") == 100.0
 
 
 def test_an_answer_that_is_not_judged_has_every_row_and_no_score():
-    table = rows(sample(), NOT_JUDGED, replies=[])
+    table = rows(sample(), NOT_JUDGED)
     assert set(table) == {*TABLE.names}
     assert not any("score" in row for row in table.values())
 
 
 def test_a_reply_that_was_cut_off_gives_no_category_either():
     table = rows(sample(), result_of(SENTENCE, finish="length"))
-    assert table["coverage"]["parts"] == {"official": {}, "robust": {}}
+    assert table["coverage"]["parts"] == {}
     assert "score" not in table["official_describe"]
 
 
 def test_a_contradictory_sample_is_not_clean(monkeypatch):
-    verdicts = grade(sample(), NOT_JUDGED)
-    assert graded_sample(sample(), verdicts).groups["clean"] == ("clean",)
+    assert record(sample(), NOT_JUDGED).groups["clean"] == ("clean",)
     monkeypatch.setattr(Sample, "contradictory", True)
-    assert "clean" not in graded_sample(sample(), verdicts).groups
+    assert "clean" not in record(sample(), NOT_JUDGED).groups
 
 
 def test_means_over_the_golden_replies_are_those_of_the_notebook():
@@ -117,12 +125,13 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
 
 
 def test_notes_and_counts_name_impossible_totals_and_second_requests():
-    records = [
-        rows(sample(), result_of(SENTENCE))["coverage"],
-        rows(sample(), result_of(SENTENCE.replace("8/10", "9/10")), replies=[REPLY, REPLY])[
-            "coverage"
-        ],
-    ]
+    impossible = SENTENCE.replace("4/4", "5/4")
+    assert impossible != SENTENCE
+    twice = JudgeResult(
+        reply=JudgeReply(text=impossible, model="m"),
+        second_reply=JudgeReply(text=SENTENCE.replace("8/10", "9/10"), model="m"),
+    )
+    records = [record(sample(), result_of(SENTENCE)), record(sample(), twice)]
     assert counts(records) == {"unsound_totals": 1, "requested_twice": 1}
     assert list(notes(records)) == [
         "the stated total is not that of its parts: 1",

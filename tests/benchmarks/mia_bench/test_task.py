@@ -11,8 +11,10 @@ import yaml
 from datasets import Dataset
 from PIL import Image
 from support.golden import GOLDEN, vectors
+from support.logged_records import replies_of, signature_of
 
-from mmie_tasks.benchmarks.mia_bench import benchmark, data, prompts, request, task
+from mmie_tasks.benchmarks.mia_bench import data, prompts, request, task
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import read_robust
@@ -37,7 +39,7 @@ YAML = task_dir() / "mia_bench" / "mia_bench.yaml"
 def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={EXAMPLE / 'replies.jsonl'}")
-    monkeypatch.setattr(task, "_OPENER", ImageOpener())
+    monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
     for name in ("MMIE_TASKS_SYNC", "MODEL_VERSION", "JUDGE_MODEL_NAME"):
         monkeypatch.delenv(name, raising=False)
 
@@ -62,7 +64,7 @@ def test_the_bundled_replies_give_both_readings(judged):
 
 
 def test_the_signature_names_judge_prompt_data_and_who_the_paper_asked(judged):
-    (signature,) = {row["coverage"]["signature"] for row in judged}
+    (signature,) = {signature_of(row["coverage"]) for row in judged}
     assert signature.startswith("judge:made_up|model:made-up|replayed:")
     for part in ("|paper_judge:no|", "|prompt:official,", "|task:mia_bench@", "|data:sha256:"):
         assert part in signature
@@ -74,14 +76,14 @@ def test_the_signature_names_judge_prompt_data_and_who_the_paper_asked(judged):
 )
 def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, paper):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:{model}")
-    assert f"|model:{model}|" in benchmark.signature(docs[0])
-    assert f"|paper_judge:{paper}|" in benchmark.signature(docs[0])
+    assert f"|model:{model}|" in str(BENCHMARK.signature(docs[0]))
+    assert f"|paper_judge:{paper}|" in str(BENCHMARK.signature(docs[0]))
 
 
 def test_a_panel_with_the_papers_judge_is_not_the_papers_judge(docs, monkeypatch):
     panel = parse_flags(["openai:gpt-4o-mini", "openai:gpt-4o-2024-11-20"], ())
-    monkeypatch.setattr(benchmark.JUDGE, "session", JudgingSession(panel))
-    signature = benchmark.signature(docs[0])
+    monkeypatch.setattr(BENCHMARK.judge, "session", JudgingSession(panel))
+    signature = str(BENCHMARK.signature(docs[0]))
     assert signature.startswith("panel:median,min_valid=2|judge:openai|model:gpt-4o-mini|")
     assert "|paper_judge:no|" in signature
 
@@ -91,17 +93,17 @@ def test_a_panel_with_the_papers_judge_is_not_the_papers_judge(docs, monkeypatch
 )
 def test_a_server_of_somebody_else_is_not_the_papers_judge(docs, monkeypatch, url, paper):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:model=gpt-4o-2024-11-20,base_url={url}")
-    assert f"|paper_judge:{paper}|" in benchmark.signature(docs[0])
+    assert f"|paper_judge:{paper}|" in str(BENCHMARK.signature(docs[0]))
 
 
 def test_the_default_is_the_dated_model(docs, monkeypatch):
     monkeypatch.delenv("MMIE_TASKS_JUDGE")
-    assert benchmark.signature(docs[0]).startswith("judge:openai|model:gpt-4o-2024-11-20|t:0|")
-    assert "judge" not in benchmark.provenance(docs[0])
+    assert str(BENCHMARK.signature(docs[0])).startswith("judge:openai|model:gpt-4o-2024-11-20|t:0|")
+    assert "judge" not in BENCHMARK.provenance(docs[0])
 
 
 def test_the_judge_is_asked_the_official_text_and_then_shown_the_image(docs):
-    sent = request.request_of(docs[0], "An answer.")
+    sent = BENCHMARK.prepared(docs[0], ["An answer."]).request
     text, image = sent.parts
     assert "An answer." in text
     assert image == EXAMPLE / "data" / "images" / "0.png"
@@ -144,7 +146,7 @@ def test_what_is_no_answer_is_not_judged(docs, answers, reason):
     assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
     assert rows["official_describe"].get("unscored", reason) == reason
     assert not any("score" in row for row in rows.values())
-    assert rows["coverage"]["replies"] == []
+    assert replies_of(rows["coverage"]) == ()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_the_judge_gets_an_answer_without_its_thinking(docs, form):
     rows = dict(task.process_results(docs[0], [answer]).items())
     assert rows["official"]["score"] == 100  # by the recorded reply to the answer alone
     line = {**rows, "input": "Look.", "filtered_resps": answer}
-    sample = benchmark.BENCHMARK.read_line(line)
+    sample = BENCHMARK.read_line(line)
     assert (sample.answer[0].text, sample.text.thinking) == (ANSWERS[0].strip(), True)
 
 
@@ -222,28 +224,28 @@ def behaviour():
 
 
 def test_the_version_moves_when_a_score_can():
-    """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
+    """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["mia_bench"]
-    assert {"version": benchmark.VERSION, "behaviour": behaviour()} == noted
+    assert {"version": BENCHMARK.version, "behaviour": behaviour()} == noted
 
 
 def test_yaml_and_code_name_one_version():
-    assert listed()["metadata"]["version"] == benchmark.VERSION
+    assert listed()["metadata"]["version"] == BENCHMARK.version
 
 
 def test_the_check_of_a_run_covers_prompt_and_recording(monkeypatch, tmp_path):
-    benchmark.JUDGE.check()
+    BENCHMARK.judge.check()
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={tmp_path / 'none'}")
     with pytest.raises(SettingWrong):
-        benchmark.JUDGE.check()
+        BENCHMARK.judge.check()
     monkeypatch.setenv("MMIE_TASKS_SYNC", "yes")
     with pytest.raises(SettingWrong, match="MMIE_TASKS_SYNC"):
-        benchmark.JUDGE.check()
+        BENCHMARK.judge.check()
 
 
 def test_the_bundled_recording_is_of_the_bundled_answers(docs):
     recorded = (EXAMPLE / "replies.jsonl").read_text(encoding="utf-8").splitlines()
-    keys = {content_key(request.request_of(doc, a)) for doc, a in zip(docs, ANSWERS)}  # noqa: B905
+    keys = {content_key(BENCHMARK.prepared(doc, [a]).request) for doc, a in zip(docs, ANSWERS)}  # noqa: B905
     assert keys <= {json.loads(line)["request"] for line in recorded}
     assert len(recorded) == 9
 
@@ -254,7 +256,7 @@ def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m,base_url=http://127.0.0.1:9/v1,cache=off")
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
     assert task.percent(rows) == 50.0
-    assert "|min_coverage:0.5|pkg:" in benchmark.signature({"data": "sha256:1"})
+    assert "|min_coverage:0.5|pkg:" in str(BENCHMARK.signature({"data": "sha256:1"}))
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "-1")
     with pytest.raises(SystemExit, match="from 0 to 1"):
         task.process_docs(SimpleNamespace(config_name=""))

@@ -13,12 +13,11 @@ from support.logged_runs import milebench_lines
 from mmie_tasks.benchmarks.milebench import task
 from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.milebench.data import dataset
-from mmie_tasks.core.run_memory import RunMemory, forget_last_run
+from mmie_tasks.core.run_memory import forget_last_run
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.record import BadRecord
-from mmie_tasks.record.sample import READER_KINDS, Needle
+from mmie_tasks.record.sample import Needle
 from mmie_tasks.record.segment import Segment
 
 LINES = list(milebench_lines(6))
@@ -31,6 +30,10 @@ def changed(line=ONE, drop=(), **fields):
     for name in drop:
         del line["coverage"][name]
     return line
+
+
+def regraded(line):
+    return BENCHMARK.regraded(BENCHMARK.read_record(line), line)
 
 
 def many_images():
@@ -130,55 +133,51 @@ def test_an_answer_that_is_no_text_is_named():
 def test_no_line_makes_the_reader_raise_an_unexpected_error(rng, junk, line):
     line = copy.deepcopy(line)
     spoil(line, rng, junk)
-    for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
+    for read in (BENCHMARK.read_line, regraded):
         assert outcome(read, line) != ""
 
 
 def test_scoring_again_gives_the_logged_verdicts():
     for line in LINES:
-        sample = BENCHMARK.read_line(line)
-        again = BENCHMARK.reread(line)
-        assert [again["official"], again["robust"]] == [sample.official, sample.robust]
-        assert BENCHMARK.rerecord(line) == line["coverage"]
+        assert regraded(line) == BENCHMARK.read_record(line)
 
 
 def test_scoring_again_uses_the_answer_and_not_the_stored_verdict():
-    line = changed(official={"score": 0.25}, robust={"unscored": "unparsed"})
+    line = changed(official={"points": 0.25}, robust={"reason": "unparsed"})
     line["filtered_resps"] = "a red square"
-    again = BENCHMARK.reread(line)
-    assert [again[name].points for name in READER_KINDS] == [1, 1]
-    assert BENCHMARK.rerecord(line)["official"]["score"] == 1
+    record = regraded(line)
+    assert record.official.points == record.robust.points == 1
 
 
 @pytest.mark.parametrize("reason", ["no_answer", "not_text", "bad_image"])
 def test_a_sample_without_an_answer_stays_unscored(reason):
-    row = {"unscored": reason, "detail": "why"}
-    again = BENCHMARK.reread(changed(official=row, robust=row))
-    assert again == dict.fromkeys(READER_KINDS, Unscored(reason, "why"))
+    row = {"reason": reason, "detail": "why"}
+    record = regraded(changed(official=row, robust=row))
+    assert record.official == record.robust == Unscored(reason, "why")
 
 
 def test_a_sample_without_a_gold_is_scored_again():
-    row = {"unscored": "bad_gold", "detail": "?"}
-    assert BENCHMARK.reread(changed(official=row, robust=row))["robust"] == Scored(1.0, "A")
+    row = {"reason": "bad_gold", "detail": "?"}
+    assert regraded(changed(official=row, robust=row)).robust == Scored(1.0, "A")
 
 
-def test_without_its_options_an_answer_cannot_be_scored_again():
-    assert BENCHMARK.reread(changed(drop=["choices"])) is None
-    assert BENCHMARK.reread({**ONE, "filtered_resps": None}) is None
+@pytest.mark.parametrize("line", [changed(drop=["choices"]), {**ONE, "filtered_resps": None}])
+def test_without_its_options_or_answer_a_sample_cannot_be_scored_again(line):
+    with pytest.raises(BadRecord, match="log"):
+        regraded(line)
 
 
 @pytest.fixture
 def docs(monkeypatch, tmp_path):
     """Samples of the example, as the runner has them, for a variant of DocVQA."""
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path))
-    monkeypatch.setattr(task, "_OPENER", ImageOpener())
-    monkeypatch.setattr(task, "_DRAWN", RunMemory())
+    forget_last_run()
     return lambda selection: dataset(selection, {"MILEBENCH_DATA": str(DATA)})
 
 
 def logged_images(doc):
     records = task.process_results(doc, ["A"]), task.process_results_all(doc, ["A"])
-    first, second = (rows["coverage"]["images"] for rows in records)
+    first, second = (list(rows["coverage"]["images"]) for rows in records)
     assert first == second
     return first
 

@@ -2,7 +2,6 @@
 
 import copy
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +12,11 @@ from support.logged_runs import mmie_lines
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.metrics import TABLE
 from mmie_tasks.benchmarks.mmie.official import percent_of
+from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.task import percent
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.record import BadRecord
-from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.runs.run import without_off_scale_points
 
@@ -29,6 +28,16 @@ def changed(**fields):
     line = copy.deepcopy(LINES[0])
     line["coverage"].update(fields)
     return line
+
+
+def with_reply(text, **fields):
+    line = copy.deepcopy(LINES[0])
+    line["coverage"]["judgements"][0]["result"]["reply"] |= {"text": text, **fields}
+    return line
+
+
+def regraded(line):
+    return BENCHMARK.regraded(BENCHMARK.read_record(line), line)
 
 
 @settings(max_examples=50)
@@ -44,12 +53,13 @@ def changed(**fields):
     )
 )
 def test_a_mean_is_rounded_as_the_official_table(verdicts):
-    samples = [
-        LoggedSample(id=str(n), official=verdict, robust=verdict, groups={})
+    records = [
+        MmieRecord(id=str(n), category="SA", official=verdict, robust=verdict)
         for n, verdict in enumerate(verdicts)
     ]
+    samples = [record.sample({}) for record in records]
     value = metric_value(samples, BENCHMARK.metrics[0], "official", BENCHMARK.scale)
-    rows = [TABLE.rows(sample, {})["official"] for sample in samples]
+    rows = [TABLE.rows(record)["official"] for record in records]
     expected = percent(rows)
     assert value.percent == (None if math.isnan(expected) else expected)
     points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
@@ -71,7 +81,7 @@ def test_question_gold_and_answer_are_shown_with_their_images():
 def test_an_answer_that_the_limit_on_images_cut_is_marked():
     whole, cut = LINES[0], changed(facts={"truncated": True})
     assert [BENCHMARK.read_line(one).answer_cut for one in (whole, cut)] == [False, True]
-    assert BENCHMARK.read_line(cut).facts == {"truncated": True}
+    assert BENCHMARK.read_line(cut).facts == {"truncated": True, "judge tokens": 900}
 
 
 def test_an_image_of_an_answer_that_could_not_be_used_says_why():
@@ -99,14 +109,14 @@ def test_a_line_of_an_older_version_is_shown_without_its_images():
         pytest.param({"category": "XX"}, "category", id="category"),
         pytest.param({"field": 3}, "field", id="field"),
         pytest.param({"official": 3}, "official", id="verdict-that-is-a-number"),
-        pytest.param({"robust": {"unscored": "sleepy"}}, "robust", id="unknown-reason"),
+        pytest.param({"robust": {"reason": "sleepy"}}, "robust", id="unknown-reason"),
         pytest.param({"official": {"points": 1, "reading": 2}}, "reading", id="reading"),
         pytest.param({"expected": 3}, "expected", id="expected-verdict-that-is-a-number"),
         pytest.param({"question": "?"}, "question", id="question"),
         pytest.param({"gold": [{"image": 7}]}, "image", id="image"),
-        pytest.param({"replies": {}}, "replies", id="replies"),
+        pytest.param({"judgements": 3}, "judgements", id="judgements"),
         pytest.param({"facts": {"typed": 3}}, "typed", id="typed"),
-        pytest.param({"signature": 3}, "signature", id="signature"),
+        pytest.param({"signature": {"judges": 3}}, "signature", id="signature"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named(fields, named):
@@ -119,71 +129,52 @@ def test_a_field_of_the_wrong_kind_is_named(fields, named):
 def test_no_line_upsets_the_reader(lots, junk):
     line = copy.deepcopy(LINES[0])
     spoil(line, lots, junk)
-    for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
+    for read in (BENCHMARK.read_line, regraded):
         assert outcome(read, line) != ""
 
 
-def test_points_that_are_not_on_the_scale_are_none():
-    for points in (7, -1, math.nan, math.inf, 10**400):
-        row = {"points": points}
-        sample = BENCHMARK.read_line(changed(official=row, expected=row))
-        assert math.isnan(sample.official.points)
-        assert math.isnan(sample.expected.points)
-        checked = without_off_scale_points(
-            replace(sample, official=Scored(3), robust=Scored(3)), BENCHMARK.scale
-        )
-        assert checked.expected.reason == "off_scale"
+@pytest.mark.parametrize("points", [7, -1, math.nan, math.inf])
+def test_points_that_are_not_on_the_scale_are_none(points):
+    verdict = {"points": points, "reading": ""}
+    sample = BENCHMARK.read_line(changed(official=verdict, expected=verdict))
+    checked = without_off_scale_points(sample, BENCHMARK.scale)
+    assert checked.official.reason == checked.expected.reason == "off_scale"
+    assert checked.robust == sample.robust
 
 
 def test_reading_again_gives_what_was_logged():
     for line in LINES:
-        sample = BENCHMARK.read_line(line)
-        again = BENCHMARK.reread(line)
-        assert [again["official"], again["robust"]] == [sample.official, sample.robust]
-        assert BENCHMARK.rerecord(line) == line["coverage"]
+        assert regraded(line).model_dump() == line["coverage"]
 
 
 def test_the_expected_score_is_read_back_from_the_record():
-    sample, row = BENCHMARK.read_line(LINES[0]), LINES[0]["coverage"]["expected"]
+    sample = BENCHMARK.read_line(LINES[0])
     assert sample.expected == Scored(sample.official.points + 0.25)
     assert sample.entropy_bits == 0.811
-    assert row == {"points": sample.expected.points, "entropy_bits": 0.811}
     assert BENCHMARK.read_line(LINES[-1]).expected == NO_PROBABILITIES
-    for entropy in (-1, "low", math.nan, None):
-        assert (
-            BENCHMARK.read_line(changed(expected={**row, "entropy_bits": entropy})).entropy_bits
-            is None
-        )
 
 
 def test_the_expected_score_is_computed_again_from_the_saved_reply():
-    line = changed(expected={"points": 1.5, "entropy_bits": 2})
-    assert BENCHMARK.rerecord(line)["expected"] == LINES[0]["coverage"]["expected"]
-    line["coverage"]["replies"][0]["text"] += ".5"
-    assert BENCHMARK.rerecord(line)["expected"]["unscored"] == "no_probabilities"
+    line = changed(expected={"points": 1.5, "reading": ""}, entropy_bits=2)
+    assert regraded(line).expected == BENCHMARK.read_record(LINES[0]).expected
+    reply = line["coverage"]["judgements"][0]["result"]["reply"]
+    reply["text"] += ".5"
+    assert regraded(line).expected.reason == "no_probabilities"
 
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
-    line = changed(
-        replies=[{"text": "### Score\n4"}], official={"points": 1}, robust={"unscored": "unparsed"}
-    )
-    assert BENCHMARK.reread(line) == {"official": Scored(4, "4"), "robust": Scored(4.0, "4")}
-    assert BENCHMARK.rerecord(line)["official"] == {"reading": "4", "points": 4}
+    line = with_reply("### Score\n4")
+    line["coverage"] |= {"official": {"points": 1}, "robust": {"reason": "unparsed"}}
+    record = regraded(line)
+    assert (record.official, record.robust) == (Scored(4, "4"), Scored(4.0, "4"))
 
 
 def test_a_reply_that_ran_into_its_limit_is_read_officially_only():
-    line = changed(replies=[{"text": "### Score\n4", "finish": "length"}])
-    again = BENCHMARK.reread(line)
-    assert again["official"].points == 4
-    assert again["robust"].reason == "cut_off"
+    record = regraded(with_reply("### Score\n4", finish="length"))
+    assert record.official.points == 4
+    assert record.robust.reason == "cut_off"
 
 
-@pytest.mark.parametrize(
-    "replies",
-    [pytest.param(None, id="older-version"), pytest.param([], id="a-verdict-and-no-reply")],
-)
-def test_without_its_reply_a_verdict_cannot_be_read_again(replies):
-    assert BENCHMARK.reread(changed(replies=replies)) is None
-    assert (
-        BENCHMARK.rerecord(changed(replies=replies))["official"] == LINES[0]["coverage"]["official"]
-    )
+def test_without_its_reply_a_verdict_cannot_be_read_again():
+    with pytest.raises(BadRecord, match="reply"):
+        regraded(changed(judgements=[]))

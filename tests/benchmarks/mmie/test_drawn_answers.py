@@ -14,8 +14,7 @@ from support.mmie_judge import surround
 
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_undrawn_answer
 from mmie_tasks.benchmarks.mmie import export, task
-from mmie_tasks.benchmarks.mmie.benchmark import judge_request
-from mmie_tasks.benchmarks.mmie.record import read_line
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.commands import open_run
@@ -56,12 +55,18 @@ def drawn_answer():
 def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
     record = record_of(docs[0], drawn_answer())
     assert record["answer"] == [
-        {"text": "Cut.", "image": None},
-        {"text": None, "image": str(Path("a.png").absolute()), "prompt": "<b>scissors</b>"},
+        {"text": "Cut.", "image": None, "problem": "", "detail": "", "prompt": ""},
+        {
+            "text": None,
+            "image": str(Path("a.png").absolute()),
+            "problem": "",
+            "detail": "",
+            "prompt": "<b>scissors</b>",
+        },
     ]
     facts = record["facts"]
     assert (facts["drawn"], facts["not_drawn"], facts["unused"]) == (1, FACTS.failed, FACTS.unused)
-    sample = read_line({"coverage": record})
+    sample = BENCHMARK.read_line({"coverage": record})
     assert sample.answer[1].prompt == "<b>scissors</b>"
     assert sample.pictures_not_drawn == 2
     assert sample.facts["pictures drawn"] == 1
@@ -83,15 +88,15 @@ def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
 def test_a_picture_withheld_by_the_drawers_fault_leaves_the_sample_unscored(docs, reason, unscored):
     facts = DrawingFacts(signature="step-1,images,model=flux", failed={"refused": 1, reason: 1})
     record = record_of(docs[0], write_drawn_answer([Segment(text="Cut.")], facts))
-    assert record["official"]["unscored"] == unscored
-    assert record["signature"].endswith("|answers:step-1,images,model=flux")
+    assert record["official"]["reason"] == unscored
+    assert record["signature"]["benchmark"]["answers"] == "step-1,images,model=flux"
     line = {"coverage": record}
     if unscored == "not_drawn":
         assert f"{reason} (1)" in record["official"]["detail"]
         with pytest.raises(BadRecord, match="not_drawn"):  # no judge gets it later, either
-            judge_request((), (Segment("Cut."),), line)
+            BENCHMARK.judge_request((), (Segment("Cut."),), line)
     else:
-        assert judge_request((), (Segment("Cut."),), line).request
+        assert BENCHMARK.judge_request((), (Segment("Cut."),), line).request
 
 
 @pytest.mark.parametrize(
@@ -102,7 +107,7 @@ def test_an_answer_without_pictures_is_judged_as_the_writers_text_alone(docs, te
         docs[2], write_undrawn_answer(text, DrawingFacts(signature="step-1,images,model=flux"))
     )
     alone = record_of(docs[2], text)
-    assert record.pop("signature") == f"{alone.pop('signature')}|answers:step-1,images,model=flux"
+    assert record["signature"]["benchmark"].pop("answers") == "step-1,images,model=flux"
     assert record["facts"].pop("drawn") == 0
     assert alone["facts"].pop("drawn") is None
     assert record == alone
@@ -113,7 +118,10 @@ def test_every_answer_names_protocol_and_drawer_in_its_signature_even_if_no_judg
 ):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "no_such_judge")
     for answer in (drawn_answer(), write_undrawn_answer("[ERROR] x", FACTS)):
-        assert record_of(docs[0], answer)["signature"].endswith("|answers:step-1,images,model=flux")
+        signature = record_of(docs[0], answer)["signature"]
+        assert signature["benchmark"]["answers"] == "step-1,images,model=flux"
+        assert set(signature["judges"][0]) == {"judge", "why"}
+        assert signature["benchmark"]["paper_judge"] == "no"
 
 
 @pytest.fixture

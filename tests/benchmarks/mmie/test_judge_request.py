@@ -20,8 +20,8 @@ from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.record import BadRecord
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
 
 ROWS = [
@@ -61,12 +61,10 @@ def logged_line(row: int, answer: str) -> dict[str, Any]:
 
 def request_of(line: dict[str, Any]) -> GradedRequest:
     sample = BENCHMARK.read_line(line)
-    assert BENCHMARK.judge_request is not None
     return BENCHMARK.judge_request(sample.question, sample.answer, line)
 
 
 def pair_request(question: tuple[Segment, ...], answer: tuple[Segment, ...]) -> GradedRequest:
-    assert BENCHMARK.judge_request is not None
     return BENCHMARK.judge_request(question, answer, None)
 
 
@@ -86,7 +84,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
     line = logged_line(row, answer)
     assert len(server.asked) == 1
     request = request_of(line)
-    [result] = judge_together(benchmark.JUDGE.judges().judges[0], [request], "")
+    [result] = judge_together(benchmark.BENCHMARK.judge.judges().judges[0], [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1
@@ -95,7 +93,6 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
 
 def test_another_answer_is_put_into_the_samples_own_template() -> None:
     line = logged_line(2, "7")
-    assert BENCHMARK.judge_request is not None
     request = BENCHMARK.judge_request(
         BENCHMARK.read_line(line).question, (Segment("8"),), line
     ).request
@@ -151,6 +148,18 @@ def test_a_question_that_the_official_script_leaves_out_is_an_error() -> None:
 
 
 def test_a_line_of_another_benchmark_is_an_error() -> None:
-    assert BENCHMARK.judge_request is not None
-    with pytest.raises(BadRecord, match="not a sample of MMIE"):
-        BENCHMARK.judge_request((), (), {"coverage": {"id": "1", "category": "scene"}})
+    points = {"points": 1}
+    record = {"id": "1", "category": "scene", "official": points, "robust": points}
+    with pytest.raises(BadRecord, match="category"):
+        BENCHMARK.judge_request(
+            (),
+            (),
+            {
+                "coverage": {
+                    "id": "1",
+                    "category": "scene",
+                    "official": {"points": 1},
+                    "robust": {"points": 1},
+                }
+            },
+        )

@@ -4,33 +4,35 @@ import json
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS, TABLE, counts, graded_sample, notes
-from mmie_tasks.benchmarks.mmie.record import RequestFacts, sample_record
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS, TABLE, counts, notes
+from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
-from mmie_tasks.record.answer_facts import facts_of
-from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.verdict_row import verdict
-
-
-def sample(category="PBL", field="Education"):
-    return Sample(id=f"{category}-1", category=category, field=field, question=(), gold=())
+from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.signature import Signature
 
 
 def verdicts_of(points, robust=None):
     return Verdicts(official=Scored(points), robust=Scored(points if robust is None else robust))
 
 
-def rows(verdicts, of=None, table=TABLE):
-    return table.rows(graded_sample(of or sample(), verdicts), {"id": "PBL-1"})
+def record(verdicts, facts=None, judge_tokens=0, category="PBL", field="Education"):
+    """The record of a sample that a judge with one reply gave these verdicts."""
+    reply = JudgeReply(text="4", model="m", usage=Usage(input_tokens=judge_tokens))
+    result = JudgeResult(reply=reply)
+    judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
+    judged = Judged.by([judgement], None)
+    return MmieRecord.of(
+        judged, id=f"{category}-1", category=category, field=field, facts=facts or RequestFacts()
+    )
 
 
-def record(of, verdicts, facts):
-    return sample_record(of, Judged(verdicts=verdicts), facts, (), "")
+def rows(verdicts, table=TABLE, **sample):
+    return table.rows(record(verdicts, **sample))
 
 
-def records(n=1, verdicts=None, **facts):
-    return [record(sample(), verdicts or verdicts_of(4), RequestFacts(**facts))] * n
+def records(n=1, verdicts=None, judge_tokens=0, **facts):
+    return [record(verdicts or verdicts_of(4), RequestFacts(**facts), judge_tokens)] * n
 
 
 def test_a_sample_counts_for_its_own_category_and_field_only():
@@ -44,13 +46,14 @@ def test_a_sample_counts_for_its_own_category_and_field_only():
 
 
 def test_the_record_has_everything_that_is_needed_to_score_again():
-    facts = RequestFacts(typed={"<image>": 2}, judge_tokens=5, shape="parts")
+    facts = RequestFacts(typed={"<image>": 2}, shape="parts")
     verdicts = Verdicts(official=Scored(4, "4"), robust=Unscored("unparsed", "two verdicts"))
-    logged = json.loads(json.dumps(record(sample(), verdicts, facts)))
-    assert facts_of(logged, RequestFacts) == facts
-    assert verdict(logged, "official") == verdicts.official
-    assert verdict(logged, "robust") == verdicts.robust
-    assert (logged["id"], logged["category"], logged["field"]) == ("PBL-1", "PBL", "Education")
+    written = record(verdicts, facts, judge_tokens=5)
+    read = MmieRecord.model_validate(json.loads(json.dumps(written.model_dump())))
+    assert read == written
+    assert (read.facts, read.official, read.robust) == (facts, verdicts.official, verdicts.robust)
+    assert (read.id, read.category, read.field) == ("PBL-1", "PBL", "Education")
+    assert read.judge_tokens == 5
 
 
 PICTURE_COUNTS = ("unplaced", "drawn", "failed", "unused")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 from mmie_tasks.core.errors import DataMissing, SettingWrong
-from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment
 
 
@@ -183,16 +181,6 @@ def test_a_sum_without_a_gold_answer_cannot_be_judged():
     assert build("7", of=sample("PBL", gold=None)).request is not None
 
 
-def test_the_judge_reports_the_tokens_of_a_request_with_its_reply():
-    facts = build("Plain.").facts
-    assert (facts.judge_tokens, facts.judge_tokens_exact) == (None, False)
-    reply = JudgeReply(text="", model="m", usage=Usage(input_tokens=5000), finish="stop")
-    counted = facts.with_usage(reply)
-    assert (counted.judge_tokens, counted.judge_tokens_exact) == (5000, True)
-    assert facts.with_usage(None) == facts
-    assert facts.with_usage(replace(reply, usage=Usage())) == facts
-
-
 def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", "nowhere.json")
     result = build("Plain.")
@@ -224,7 +212,7 @@ def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
 
 def test_the_check_before_a_run_covers_words_and_settings(monkeypatch):
     requests.check_setup()
-    assert "|assembly:official" in requests.signature()
+    assert requests.provenance()["assembly"] == "official"
     monkeypatch.setenv("MMIE_ASSEMBLY", "half")
     with pytest.raises(SettingWrong, match="MMIE_ASSEMBLY"):
         requests.check_setup()

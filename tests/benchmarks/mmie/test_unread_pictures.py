@@ -13,10 +13,9 @@ from support.mmie_judge import surround
 from mmie_tasks.answers import images
 from mmie_tasks.answers.picture_signs import PICTURE_SIGNS
 from mmie_tasks.benchmarks.mmie import request as requests
-from mmie_tasks.benchmarks.mmie.record import read_line, sample_record
+from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Verdicts
-from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.segment import Segment
 
 
@@ -146,12 +145,13 @@ def test_a_text_without_pictures_has_no_sign(answer):
     assert facts_of(answer).picture_signs == {}
 
 
+def sample_with(facts):
+    verdicts = Verdicts.unscored("unavailable", "")
+    return MmieRecord.of(verdicts, id="SA-1", category="SA", facts=facts).sample({})
+
+
 def test_a_logged_sample_has_the_signs_of_its_answer():
-    sample = Sample(id="SA-1", category="SA", question=(), gold=())
-    facts = facts_of("See a.png, <img src=b.png> and ![](gone.png).")
-    judged = Judged(verdicts=Verdicts.unscored("unavailable", ""))
-    logged = json.loads(json.dumps(sample_record(sample, judged, facts, (), "")))
-    read = read_line({"coverage": {**logged, "signature": "s"}})
+    read = sample_with(facts_of("See a.png, <img src=b.png> and ![](gone.png)."))
     assert read.picture_signs == ("names an existing image", "has an image tag")
     assert read.facts["images of the answer not used"] == "missing (1)"
 
@@ -173,9 +173,7 @@ def test_a_logged_sample_has_the_count_of_pictures_without_a_place(answer, n_unp
     Path("mmie/0_metadata.json").write_text('{"generated_images": ["a.png"]}')
     sample = Sample(id="SA-1", category="SA", question=(), gold=())
     built = requests.build_request(sample, [answer], "mmie")
-    judged = Judged(verdicts=Verdicts.unscored("unavailable", ""))
-    logged = json.loads(json.dumps(sample_record(sample, judged, built.facts, (), "")))
-    read = read_line({"coverage": {**logged, "signature": "s"}})
+    read = sample_with(built.facts)
     assert read.pictures_unplaced == n_unplaced
     assert read.facts.get("pictures without a place", 0) == n_unplaced
 

@@ -19,6 +19,6 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OPENING_OTHER_PROMPTS", str(PROMPTS))
     monkeypatch.setenv("OPENING_DATA", str(EXAMPLE / "data"))
     monkeypatch.setattr(model_answers, "_answer_folders", {})
-    monkeypatch.setattr(task._TASK, "opener", ImageOpener())
+    monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
     for name in ("OPENING_STEPS", "OPENING_PICTURES", "OPENING_MISSING_IMAGES", "MMIE_OUTPUT_ROOT"):
         monkeypatch.delenv(name, raising=False)

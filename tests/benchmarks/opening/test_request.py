@@ -108,12 +108,12 @@ def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
     assert (unseen.request, unseen.reason) == (None, "bad_image")
     assert name in unseen.detail
     assert unseen.facts.question_pictures_lost == 1
-    assert "missing" not in requests.signature()
+    assert "missing" not in requests.provenance()
     monkeypatch.setenv("OPENING_MISSING_IMAGES", "blind")
     blind = built(("Cut.", None), question=question)
     assert blind.request is not None
     assert blind.request.parts[0] == "INPUT: Look "
-    assert requests.signature().endswith("|missing:blind")
+    assert requests.provenance()["missing"] == "blind"
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_the_number_of_steps_is_told_unless_a_setting_says_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert "Answer in 3 steps" in str(question_parts(sample(steps=3)))
-    assert "|steps:told" in requests.signature()
+    assert requests.provenance()["steps"] == "told"
     assert question_parts(sample(), instruction=False)[0] != TEXTS["model"]["system"]
     monkeypatch.setenv("OPENING_STEPS", "untold")
     assert "steps" not in str(question_parts(sample()))
-    assert "|steps:untold" in requests.signature()
+    assert requests.provenance()["steps"] == "untold"
 
 
 def test_a_missing_picture_is_left_out_of_the_question(tmp_path: Path) -> None:

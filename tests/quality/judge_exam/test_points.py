@@ -44,7 +44,6 @@ def exam(exam_of: Callable[..., str], server: JudgeServer) -> Exam:
 def judgements(
     server: JudgeServer, environment: dict[str, str], *pairs: Pair
 ) -> tuple[Judgement, ...]:
-    assert BENCHMARK.judge_request is not None
     choice = parse_choice(f"openai:judge-model,base_url={server.url}", "")
     judge = JudgingSession(environment=environment).open(choice)
     return giving_points("mmie", BENCHMARK.judge_request).ask(judge, pairs, "").judgements

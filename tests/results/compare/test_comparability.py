@@ -31,7 +31,7 @@ def keys(a, b):
 
 
 def differences(a, b):
-    return signature_differences(map(Signature, a), map(Signature, b))
+    return signature_differences(map(Signature.parse, a), map(Signature.parse, b))
 
 
 def one_sample(text):
@@ -74,7 +74,7 @@ def test_runs_may_differ_in_who_drew_the_answers_but_one_run_may_not():
     assert keys([OPENAI], [drawn]) == keys([drawn], [other]) == []
     (difference,) = differences([drawn], [drawn, other])
     assert (difference.key, difference.b) == ("answers", ("step-1,model=a", "step-1,model=b"))
-    assert mixed_keys(map(Signature, [OPENAI, drawn])) == ("answers",)
+    assert mixed_keys(map(Signature.parse, [OPENAI, drawn])) == ("answers",)
 
 
 def test_a_mixture_of_judges_is_a_difference_even_from_the_same_mixture():
