@@ -156,8 +156,9 @@ parity-sources: $(READY)  ## what to fetch for `make parity`: commit, size, lice
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)
 
-pages: $(READY)  ## write the tables of pages from the tables in code and tests
+pages: $(READY)  ## write the tables of pages, and the page of the record, from code and tests
 	PYTHONPATH=tests $(BIN)/python tools/page_tables.py
+	$(BIN)/python tools/record_page.py
 
 yamls: $(READY)  ## write task_yamls/ from the tables in the code
 	PYTHONPATH=tests $(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench

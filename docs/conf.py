@@ -46,7 +46,9 @@ autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-nitpick_ignore_regex = [("py:.*", r"((collections|datetime|pathlib)\..*)|Path")]  # Python's own
+nitpick_ignore_regex = [  # Python's own, and a type variable
+    ("py:.*", r"((collections|datetime|pathlib)\..*)|Path|(.*\.)?RecordT")
+]
 default_role = "code"  # docstrings have names in single backticks
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import record_page
 from page_links import page_of_file, with_links_to_pages
 from page_tables import TABLES, PageTable
 
@@ -19,6 +20,11 @@ def test_a_page_has_its_table(table: PageTable) -> None:
     """When this fails: ``make pages`` writes the tables."""
     text = table.page.read_text(encoding="utf-8")
     assert table.in_page(text) == text
+
+
+def test_the_page_of_the_record_has_its_fields() -> None:
+    """When this fails: ``make pages`` writes the page."""
+    assert record_page.PAGE.read_text(encoding="utf-8") == record_page.page()
 
 
 def test_every_page_of_a_folder_is_in_the_docs() -> None:

@@ -10,12 +10,13 @@ import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
+from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.settings import coverage_floor
@@ -29,7 +30,7 @@ from mmie_tasks.record.record import BadRecord, Line, NoJudgeRequest, Record, re
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import Row, RunnerTable, plain_score
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.segment import Segment, Segments, text_segments
 from mmie_tasks.record.signature import Signature
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ Options: TypeAlias = Mapping[str, Any] | None
 """``lmms_eval_specific_kwargs`` of a task file."""
 
 RecordT = TypeVar("RecordT", bound=Record, default=Any)
+
+_NO_ANSWER = ("no_answer", "not_text", "bad_image")  # reasons outside the saved answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +98,10 @@ class Benchmark(ABC, Generic[RecordT]):
     A task file names functions of a module, so a benchmark's module ``task`` has lines such as
     ``process_docs = BENCHMARK.process_docs``.
 
-    A benchmark with a judge overrides `prepared` and `grade`; one that is scored by rule overrides
-    `process_results` and `regraded`. Importing a module that defines one must stay cheap: no torch,
-    datasets, numpy or lmms_eval; methods import what they need when they are called.
+    A benchmark with a judge overrides `request` and `grade`, one that is scored by rule `score`; a
+    benchmark whose answers are more than a text overrides `prepared`. Importing a module that
+    defines one must stay cheap: no torch, datasets, numpy or lmms_eval; methods import what they
+    need when they are called.
 
     Attributes:
         name: Prefix of its task names: ``mmie`` for ``mmie``, ``mmie_sa``, ...
@@ -154,13 +158,13 @@ class Benchmark(ABC, Generic[RecordT]):
 
     # The samples, and what they need.
 
-    @abstractmethod
     def documents(self, selection: str, environment: Environment) -> Dataset:
-        """The samples of a task, by the ``dataset_name`` of its task file.
+        """The samples of a task whose file names `process_docs`, by its ``dataset_name``.
 
         Raises:
             MmieTasksError: Data is missing or broken, or a setting is invalid.
         """
+        raise NotImplementedError
 
     def check_data(self, docs: Any) -> None:  # noqa: ANN401 - a `Dataset`
         """Check the samples of a run before anything is generated; raises a `MmieTasksError`."""
@@ -184,21 +188,51 @@ class Benchmark(ABC, Generic[RecordT]):
 
     # The answer, and its score.
 
-    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[RecordT]:
-        """The request to the judge for an answer, and the record of its sample. Never raises: a
-        run's answers would be lost.
+    def fields(self, doc: Doc) -> Mapping[str, object]:
+        """What the record has of its sample: by default each field of the record that the sample
+        has, too.
         """
+        return doc
+
+    def request(self, doc: Doc, answer: str) -> JudgeRequest:
+        """The request to the judge about an answer."""
         raise NotImplementedError
 
     def grade(self, record: RecordT, result: JudgeResult) -> Verdicts:
         """Every verdict on a judge's replies, on the benchmark's own scale."""
         raise NotImplementedError
 
+    def score(self, record: RecordT, answer: str) -> Verdicts:
+        """Every verdict on an answer, of a benchmark that is scored by rule."""
+        raise NotImplementedError
+
+    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[RecordT]:
+        """The request to the judge for an answer, and the record of its sample. Never raises: a
+        run's answers would be lost.
+
+        By default an answer that is not a text, or says that the tested model failed, is unscored.
+        """
+        answer = answer_of_results(results)
+        question = (
+            Segment(text=part) if isinstance(part, str) else Segment(image=str(part))
+            for part in self.question(doc, {})
+        )
+        fields = {
+            **self.fields(doc),
+            "question": tuple(question),
+            "answer": text_segments(answer) if isinstance(answer, str) else (),
+            "facts": asdict(facts_of_results(results)),
+        }
+        record = self.record.of(Verdicts.unscored("unavailable", ""), **fields)
+        if self.judge is not None and isinstance(answer, str):
+            return Prepared(record=record, request=self.request(doc, answer))
+        return Prepared(record=self._scored(record, answer), request=None)
+
     def is_impossible(self, record: RecordT, reply: str) -> bool:  # noqa: ARG002 - see `CheckedRequest`
         """Whether a reply is impossible, so that the request is sent a second time."""
         return False
 
-    def regraded(self, record: RecordT, line: Line) -> RecordT:  # noqa: ARG002 - has a saved answer
+    def regraded(self, record: RecordT, line: Line) -> RecordT:
         """A record with the verdicts of today's readers on its saved replies, or answer.
 
         Args:
@@ -208,9 +242,20 @@ class Benchmark(ABC, Generic[RecordT]):
         Raises:
             BadRecord: The log does not hold the replies or the answer that was scored.
         """
-        if not record.judgements and not isinstance(record.official, Unscored):
-            raise BadRecord("the log does not hold the reply or answer")
-        return record.regraded(functools.partial(self.grade, record))
+        reason = record.official.reason if isinstance(record.official, Unscored) else None
+        answer = line.get("filtered_resps")
+        if record.judgements:
+            return record.regraded(functools.partial(self.grade, record))
+        if reason in _NO_ANSWER or (reason and self.judge is not None):
+            return record
+        if self.judge is None and isinstance(answer, str):
+            return self._scored(record, answer_of_results([answer]))
+        raise BadRecord("the log does not hold the reply or answer")
+
+    def _scored(self, record: RecordT, answer: str | Unscored) -> RecordT:
+        if isinstance(answer, Unscored):
+            return record.graded(Judged(verdicts=Verdicts.unscored(answer.reason, answer.detail)))
+        return record.graded(Judged(verdicts=self.score(record, answer)))
 
     def table(self, doc: Doc) -> RunnerTable:  # noqa: ARG002 - some tasks lack groups
         """The lines of a sample's task in the runner's table."""

@@ -7,11 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mmie_tasks.answers.failures import failure_of, not_text_content
 from mmie_tasks.answers.text_signs import text_facts
 from mmie_tasks.answers.thinking import without_thinking
+from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.record import Line, answer_text
 from mmie_tasks.record.segment import Segments, text_segments
 from mmie_tasks.record.text_facts import TextFacts
+
+
+def answer_of_results(results: Sequence[object]) -> str | Unscored:
+    """The text of the runner's results, without its thinking; or why there is no answer.
+
+    >>> answer_of_results(["[GENERATION_FAILED] out of memory"])
+    Unscored(reason='no_answer', detail='generation failed')
+    """
+    answer = results[0] if len(results) == 1 else None
+    if not isinstance(answer, str):
+        return Unscored("not_text", f"{len(results)} answers instead of one text")
+    if (content := not_text_content(answer)) is not None:
+        return Unscored("not_text", content[:80])
+    if failure := failure_of(answer):
+        return Unscored("no_answer", failure)
+    return str(without_thinking(answer))
 
 
 def facts_of_results(results: Sequence[object], *, is_expected: bool = False) -> TextFacts:

@@ -77,6 +77,21 @@ class Metric:
     in_table: bool = False
     part: str = ""
 
+    @classmethod
+    def of_group(
+        cls, kind: str, name: str, title: str, *, in_table: bool = True, part: str = ""
+    ) -> Metric:
+        """The mean over the samples of one group, `name`, of the groups of a kind."""
+        return cls(
+            name=name,
+            title=title,
+            kind=kind,
+            by=kind,
+            weights={name: 1},
+            in_table=in_table,
+            part=part,
+        )
+
     def stratum(self, sample: LoggedSample) -> str | None:
         """The group of `weights` that contains the sample; None if the sample does not count."""
         for name in sample.names(self.by):

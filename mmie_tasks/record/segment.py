@@ -31,7 +31,7 @@ class Segment:
 
     @property
     def logged(self) -> Segment:
-        """The segment as a record has it: a data URI that cannot be used may be megabytes."""
+        """The segment that a record has. A data URI that cannot be used may be megabytes."""
         image = self.image
         if image is not None and self.problem:
             image = image[:_REFERENCE_CHARACTERS]

@@ -16,11 +16,12 @@ from support.runner import TESTS, CommandResult, Workplace, write
 from support.wheels import build, unpack
 
 from mmie_tasks import __version__, load_run
-from mmie_tasks.extend import BadRecord, Benchmark, Scored, Unscored
+from mmie_tasks.extend import NOT_TEXT, BadRecord, Benchmark, Unscored, signature_text
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
 GROUP = "mmie_tasks.benchmarks"
+DOC = {"id": "00", "category": "colour", "gold": "C"}
 TABLE = {
     "coverage": "91.6667",
     "official": "45.4545",
@@ -69,11 +70,11 @@ def result(workplace: Workplace) -> CommandResult:
 
 @pytest.fixture
 def odd_one_out(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The module ``task`` of the package, which this process can import during a test."""
+    """The module of the package, which this process can import during a test."""
     monkeypatch.syspath_prepend(str(workplace.plugins))
-    from odd_one_out import task
+    from odd_one_out import benchmark
 
-    yield task
+    yield benchmark
     for name in [name for name in sys.modules if name.partition(".")[0] == "odd_one_out"]:
         del sys.modules[name]
 
@@ -138,17 +139,16 @@ def test_provenance_and_signature_are_in_the_results(
 ) -> None:
     (path,) = (workplace.folder / "out").rglob("*_results.json")
     metadata = json.loads(path.read_text(encoding="utf-8"))["configs"]["odd_one_out"]["metadata"]
-    assert metadata["provenance"].startswith("task:odd_one_out@1-B|reader:official+robust|data:sha")
+    assert metadata["provenance"].startswith("reader:official+robust|task:odd_one_out@1-B|data:sha")
     assert metadata["signature"] == f"{metadata['provenance']}|pkg:{__version__}"
     assert metadata["signature"] in result.output
 
 
-def test_another_floor_of_coverage_is_in_the_signature(
-    odd_one_out: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("odd_one_out")
+def test_another_floor_of_coverage_is_in_the_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
-    provenance = odd_one_out.provenance({})
-    assert odd_one_out.signature({}) == f"{provenance}|min_coverage:0.5|pkg:{__version__}"
+    provenance = signature_text(**benchmark().provenance({}))
+    assert str(benchmark().signature({})) == f"{provenance}|min_coverage:0.5|pkg:{__version__}"
 
 
 @pytest.mark.usefixtures("result", "odd_one_out")
@@ -170,9 +170,9 @@ def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -
     read = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert len(read) == 12
     for line in read:
-        sample = benchmark().read_line(line)
-        assert benchmark().reread(line) == {"official": sample.official, "robust": sample.robust}
-        assert Path(str(sample.question[0].image)).is_file()
+        record = benchmark().read_record(line)
+        assert benchmark().regraded(record, line) == record
+        assert Path(str(record.question[0].image)).is_file()
     assert [benchmark().read_line(line).official for line in read][-1] == Unscored(
         "no_answer", "no saved answer"
     )
@@ -187,7 +187,7 @@ def test_a_line_of_another_benchmark_is_a_bad_record() -> None:
 
 def test_an_answer_has_an_official_and_a_robust_score(odd_one_out: ModuleType) -> None:
     points = {
-        (answer, *(verdict.points for verdict in odd_one_out.read(answer, "C").values()))
+        (answer, odd_one_out.official(answer, "C").points, odd_one_out.robust(answer, "C").points)
         for answer in ("C", "(C).", "A circle among squares: C", "B or C", "Cats")
     }
     assert points == {
@@ -199,23 +199,38 @@ def test_an_answer_has_an_official_and_a_robust_score(odd_one_out: ModuleType) -
     }
 
 
-def test_an_unreadable_answer_is_unscored_and_not_zero(odd_one_out: ModuleType) -> None:
-    for reason, arguments in {
-        "no_answer": ("[GENERATION_FAILED] x", "C"),
-        "not_text": (["A", "B"], "C"),
-        "bad_image": ("C", "C", "no such file"),
-    }.items():
-        verdicts = odd_one_out.read(*arguments)
-        assert [verdicts["official"].reason, verdicts["robust"].reason] == [reason, reason]
+@pytest.mark.usefixtures("odd_one_out")
+@pytest.mark.parametrize(
+    ("results", "reason"),
+    [
+        (["[GENERATION_FAILED] x"], "no_answer"),
+        ([f"{NOT_TEXT} 5"], "not_text"),
+        (["A"] * 2, "not_text"),
+    ],
+)
+def test_an_unreadable_answer_is_unscored_and_not_zero(results: list[str], reason: str) -> None:
+    line = {**benchmark().process_results(DOC, results), "filtered_resps": results[0]}
+    record = benchmark().read_record(line)
+    assert isinstance(record.official, Unscored)
+    assert record.official.reason == reason
+    assert record.robust == record.official == benchmark().regraded(record, line).official
 
 
-def test_an_answer_to_an_unreadable_picture_stays_unscored(odd_one_out: ModuleType) -> None:
-    odd_one_out._OPENER.open("00", lambda: Path("no such file"))
-    doc = {"id": "00", "category": "colour", "gold": "C"}
-    line = {**odd_one_out.process_results(doc, ["C"]), "filtered_resps": "C"}
-    again = benchmark().reread(line)
-    assert again is not None
-    assert not any(isinstance(verdict, Scored) for verdict in again.values())
+@pytest.mark.usefixtures("odd_one_out")
+def test_an_answer_to_an_unreadable_picture_stays_unscored() -> None:
+    benchmark().opener.open("00", lambda: Path("no such file"))
+    line = {**benchmark().process_results(DOC, ["C"]), "filtered_resps": "C"}
+    record = benchmark().read_record(line)
+    assert isinstance(record.official, Unscored)
+    assert record.official.reason == "bad_image"
+    assert benchmark().regraded(record, line) == record
+
+
+@pytest.mark.usefixtures("odd_one_out")
+def test_a_scored_answer_that_is_not_in_the_log_cannot_be_scored_again() -> None:
+    line = benchmark().process_results(DOC, ["C"])
+    with pytest.raises(BadRecord, match="does not hold the reply or answer"):
+        benchmark().regraded(benchmark().read_record(line), line)
 
 
 def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:

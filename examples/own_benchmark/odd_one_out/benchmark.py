@@ -1,59 +1,113 @@
-"""The `Benchmark` object of Odd one out, which lmms-eval and the results commands read."""
+"""Odd one out: of six shapes, labelled A to F, which does not belong?
 
-from __future__ import annotations
+Scored by rule, twice: officially the answer must be the letter and nothing else; the robust reader
+takes a sentence that names one letter.
+"""
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
 from mmie_tasks.extend import (
-    BadRecord,
     Benchmark,
-    Line,
-    LoggedSample,
-    Segment,
-    Unscored,
+    Doc,
+    Metric,
+    PictureRecord,
+    Scale,
+    Scored,
     Verdict,
-    log_line,
+    Verdicts,
+    aggregation,
+    check_images,
+    text_segments,
 )
-from odd_one_out import task
+
+QUESTION = "Which of the six shapes is the odd one out? Answer with its letter only."
+FOLDER = Path(__file__).resolve().parent
+_LETTER = re.compile(r"(?<![\w'])(?!A (?!is\b)[a-z])[A-F](?![\w'])")  # `A circle` names no letter
 
 
-def read_line(line: Line) -> LoggedSample:
-    """The sample of a log line: the row under ``coverage`` holds everything but the answer."""
-    record = log_line.record_of(line)
-    sample_id, category = log_line.text(record, "id"), log_line.text(record, "category")
-    if category not in task.CATEGORIES:
-        raise BadRecord(f"`category` is `{category}`: not a sample of odd_one_out")
-    shapes = task.picture(sample_id.rpartition("/")[2])  # ids in a log are untrusted
-    return LoggedSample(
-        id=sample_id,
-        official=log_line.verdict(record, "official", 1),
-        robust=log_line.verdict(record, "robust", 1),
-        groups={"category": (category,)},
-        question=(Segment(image=str(shapes)), Segment(text=task.QUESTION)),
-        gold=(Segment(text=log_line.text(record, "gold")),),
-        answer=(Segment(text=log_line.answer(line)),),
-        signature=log_line.signature(record),
+def official(answer: str, gold: str) -> Verdict:
+    """1 point for the letter and nothing else, 0 for every other answer.
+
+    >>> official("C", "C").points, official("It is C.", "C").points
+    (1.0, 0.0)
+    """
+    return Scored(float(answer == gold), answer)
+
+
+def robust(answer: str, gold: str) -> Verdict:
+    """1 point where one letter is named, and it is the right one; 0 for every other answer.
+
+    >>> robust("It is C.", "C").points, robust("It is B or C.", "C").points
+    (1.0, 0.0)
+    """
+    alone = re.fullmatch(r"\W*[A-Fa-f]\W*", answer)
+    named = set(_LETTER.findall(answer.upper() if alone else answer))
+    return Scored(float(named == {gold}), ", ".join(sorted(named)))
+
+
+def picture(doc: Doc) -> Path:
+    """The file with a sample's shapes."""
+    return FOLDER / "images" / f"{doc['id']}.png"
+
+
+class OddRecord(PictureRecord):
+    """What the log has of a sample."""
+
+    category: Literal["colour", "shape", "size"]
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        return {"category": (self.category,)}
+
+
+class OddOneOut(Benchmark[OddRecord]):
+    """Six drawn shapes, one of which does not belong."""
+
+    name = "odd_one_out"
+    title = "Odd one out"
+    version = "1-B"  # the number moves with the scores, the letter otherwise
+    scale = Scale(full_marks=1, unit="points, 0 or 1", whole=True, percent=lambda mean: 100 * mean)
+    metrics = (
+        Metric(name="", title="All samples", kind="headline"),
+        Metric.of_group("category", "colour", "Odd colour"),
+        Metric.of_group("category", "shape", "Odd shape"),
+        Metric.of_group("category", "size", "Odd size"),
     )
+    record = OddRecord
+    image_token = ""
+
+    def check_data(self, docs: Sequence[Doc]) -> None:
+        ids = {str(picture(doc)): doc["id"] for doc in docs}
+        check_images("odd_one_out", ids, "install `own-benchmark` again")
+
+    def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
+        return [picture(doc), QUESTION]
+
+    def fields(self, doc: Doc) -> dict[str, object]:
+        return {**doc, "gold": text_segments(doc["gold"])}
+
+    def score(self, record: OddRecord, answer: str) -> Verdicts:
+        gold = str(record.gold[0].text)
+        return Verdicts(official=official(answer, gold), robust=robust(answer, gold))
+
+    def provenance(self, doc: Doc) -> dict[str, object]:
+        return {**super().provenance(doc), "data": f"sha256:{_data()}"}
 
 
-def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """The saved answer, scored again; without an answer, the verdicts as logged."""
-    sample = read_line(line)
-    if isinstance(sample.official, Unscored):
-        return {"official": sample.official, "robust": sample.robust}
-    if "filtered_resps" not in line:
-        return None
-    return task.read(line["filtered_resps"], log_line.text(log_line.record_of(line), "gold"))
+@cache
+def _data() -> str:
+    files = sorted(FOLDER.rglob("*.png")) + sorted(FOLDER.rglob("samples.json"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
-BENCHMARK = Benchmark(
-    name="odd_one_out",
-    title="Odd one out",
-    scale=task.SCALE,
-    metrics=task.METRICS,
-    read_line=read_line,
-    reread=reread,
-    check_data=task.check_data,
-    provenance=task.provenance,
-    signature=task.signature,
-)
+BENCHMARK = OddOneOut()
+doc_to_messages = BENCHMARK.doc_to_messages  # the task file names these functions
+doc_to_visual = BENCHMARK.doc_to_visual
+doc_to_text = BENCHMARK.doc_to_text
+process_results = BENCHMARK.process_results
+percent = aggregation(BENCHMARK.scale)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from mmie_tasks.answers.failures import failure_of, not_text_content, null_failure
-from mmie_tasks.answers.thinking import without_thinking
+from mmie_tasks.answers.failures import null_failure
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
 from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.request import check_prompt, grade, request_for
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.benchmarks.text_answer import facts_of_results
-from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results
+from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
@@ -97,10 +96,10 @@ class MiaBench(Benchmark[MiaRecord]):
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MiaRecord]:
         """A missing answer is not judged, and thinking is not part of an answer."""
         sample = Sample.from_doc(doc)
-        answers = [without_thinking(result) for result in results]
-        why = _unscored(sample, answers)
+        answer = _answer(sample, results)
+        why = answer if isinstance(answer, Unscored) else Unscored("unavailable")
         record = MiaRecord.of(
-            why or Verdicts.unscored("unavailable", ""),
+            Verdicts.unscored(why.reason, why.detail),
             id=sample.id,
             type=sample.type,
             categories=sample.categories,
@@ -111,7 +110,9 @@ class MiaBench(Benchmark[MiaRecord]):
             image=doc["image"],
             facts=facts_of_results(results),
         )
-        request = None if why else request_for(sample, str(answers[0]), [Path(doc["image"])])
+        if isinstance(answer, Unscored):
+            return Prepared(record=record, request=None)
+        request = request_for(sample, answer, [Path(doc["image"])])
         return Prepared(record=record, request=request)
 
     @override
@@ -184,23 +185,19 @@ class MiaBench(Benchmark[MiaRecord]):
         return metrics.notes(records)
 
 
-def _unscored(sample: Sample, answers: Sequence[object]) -> Verdicts | None:
-    """The verdicts on an answer that is not sent to the judge; None for every other.
+def _answer(sample: Sample, results: Sequence[object]) -> str | Unscored:
+    """The answer, or why it is not sent to the judge.
 
     The official script leaves out an answer that is only the word `_SKIPPED`; it judges an empty
     one.
     """
-    answer = answers[0] if len(answers) == 1 else None
-    if not isinstance(answer, str):
-        return Verdicts.unscored("not_text", f"{len(answers)} answers instead of one text")
-    if (content := not_text_content(answer)) is not None:
-        return Verdicts.unscored("not_text", content[:80])
+    answer = answer_of_results(results)
+    if isinstance(answer, Unscored):
+        return answer
     if answer == _SKIPPED:
-        return Verdicts.unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
-    sample_texts = (sample.instruction, *sample.components)
-    if failure := failure_of(answer) or null_failure(answer, sample_texts):
-        return Verdicts.unscored("no_answer", failure)
-    return None
+        return Unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
+    failure = null_failure(answer, (sample.instruction, *sample.components))
+    return Unscored("no_answer", failure) if failure else answer
 
 
 def _marked(parts: Sequence[str | Path], first_number: int) -> str:

@@ -31,13 +31,10 @@ METRICS = (
         weights={CLEAN: 1},
     ),
     *(
-        Metric(
-            name=name,
-            title=name.replace("_", " ").capitalize(),
-            kind=kind,
-            by=kind,
-            weights={name: 1},
-            in_table=True,
+        Metric.of_group(
+            kind,
+            name,
+            name.replace("_", " ").capitalize(),
             part=name if kind == "component" else "",
         )
         for kind, names in (("component", CATEGORIES), ("type", TYPES))

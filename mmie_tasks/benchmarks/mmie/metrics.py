@@ -31,10 +31,7 @@ _HEADLINE = Metric(name="", title="AVG", kind="headline")
 
 
 def _columns(kind: str, titles: Mapping[str, str]) -> tuple[Metric, ...]:
-    return tuple(
-        Metric(name=name, title=title, kind=kind, by=kind, weights={name: 1}, in_table=True)
-        for name, title in titles.items()
-    )
+    return tuple(Metric.of_group(kind, name, title) for name, title in titles.items())
 
 
 _CATEGORIES = _columns(

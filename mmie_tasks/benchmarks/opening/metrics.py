@@ -30,8 +30,7 @@ _PARTS = tuple(
     Metric(name=slug(name), title=name, kind="metric", part=name, in_table=True) for name in METRICS
 )
 _TOPICS = tuple(
-    Metric(name=slug(title), title=title, kind="topic", by="topic", weights={slug(title): 1})
-    for title in TOPICS.values()
+    Metric.of_group("topic", slug(title), title, in_table=False) for title in TOPICS.values()
 )
 ALL_METRICS = (_HEADLINE, *_PARTS, *_TOPICS)
 TABLE = RunnerTable(metrics=(_HEADLINE, *_PARTS), scale=SCALE)

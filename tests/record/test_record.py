@@ -1,0 +1,314 @@
+"""The record of a sample: what is written is read again, in today's form and in older ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.panel import Panel
+from mmie_tasks.record.record import (
+    RECORD_KEY,
+    BadRecord,
+    PictureRecord,
+    Record,
+    Rescored,
+    read_record,
+    with_record,
+)
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.signature import Signature
+
+REPLY = JudgeReply(text="Score: 4", model="m")
+AGAIN = JudgeReply(text="Score: 3", model="m")
+JUDGE = Signature.parse("judge:openai|model:m")
+SIGNATURE = Signature.parse("judge:openai|model:m|paper_judge:no|task:sketch@1-A|pkg:0.1.0")
+FAILED = Unscored("no_answer", "the request failed")
+
+
+class SketchRecord(Record):
+    """The record of a benchmark with a field of its own."""
+
+    category: str
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        return {"category": (self.category,)}
+
+
+def grade(result: JudgeResult) -> Verdicts:
+    def read(reply: str) -> Verdict:
+        return Scored(float(reply.rpartition(" ")[2]))
+
+    return Verdicts(official=result.first_verdict(read), robust=result.verdict(read))
+
+
+def judgement(*replies: JudgeReply) -> Judgement:
+    result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
+    return Judgement(judge=JUDGE, result=result, verdicts=grade(result))
+
+
+def record(**changes: Any) -> SketchRecord:
+    judged = Judged.by([judgement(REPLY)], None)
+    return SketchRecord.of(judged, id="a", category="scene", signature=SIGNATURE, **changes)
+
+
+def line_of(written: Record) -> dict[str, Any]:
+    """The line of a log, as it is read from the file."""
+    line: dict[str, Any] = json.loads(
+        json.dumps(with_record({"filtered_resps": "a bird"}, written))
+    )
+    return line
+
+
+points = st.floats(allow_nan=False)
+texts = st.dictionaries(st.text(), st.text(), max_size=3)
+scored = st.builds(Scored, points, st.text(max_size=80))
+unscored = st.builds(Unscored, st.sampled_from(["unparsed", "cut_off"]), st.text())
+verdicts = st.builds(
+    Verdicts,
+    official=scored | unscored,
+    robust=scored | unscored,
+    expected=scored | st.just(NO_PROBABILITIES),
+    entropy_bits=st.none() | points,
+    parts=st.dictionaries(
+        st.sampled_from(["official", "robust"]), st.dictionaries(st.text(), points)
+    ),
+)
+signatures = st.builds(
+    Signature,
+    judges=st.lists(texts, max_size=3).map(tuple),
+    panel=st.none()
+    | st.builds(Panel, rule=st.sampled_from(["mean", "median"]), min_valid=st.integers(1)),
+    benchmark=texts,
+    package=st.text(),
+)
+replies = st.builds(
+    JudgeReply,
+    text=st.text(),
+    model=st.text(),
+    finish=st.sampled_from(["stop", "length"]),
+    digits=st.none() | st.lists(st.none() | points).map(tuple),
+)
+results = st.builds(
+    JudgeResult,
+    reply=st.none() | replies,
+    second_reply=st.none() | replies,
+    failure=st.none() | unscored,
+)
+judgements = st.builds(Judgement, judge=signatures, result=results, verdicts=verdicts)
+segments = st.lists(
+    st.builds(
+        Segment,
+        text=st.none() | st.text(),
+        image=st.none() | st.text(max_size=200),
+        problem=st.sampled_from(["", "missing"]),
+        prompt=st.text(),
+    ),
+    max_size=3,
+).map(tuple)
+
+
+@given(
+    judged=st.builds(
+        Judged, verdicts=verdicts, judgements=st.lists(judgements, max_size=2).map(tuple)
+    ),
+    signature=signatures,
+    question=segments,
+    gold=segments,
+    answer=segments,
+    rescored=st.none() | st.builds(Rescored, pkg=st.text(), changed=st.booleans()),
+)
+def test_what_is_written_is_read_again(judged: Judged, **fields: Any) -> None:
+    written = PictureRecord.of(judged, id="a", **fields)
+    assert written.verdicts == judged.verdicts
+    assert read_record(PictureRecord, line_of(written)) == written
+
+
+def test_a_record_is_a_sample_with_its_line() -> None:
+    line = {**line_of(record()), "input": "What is it?", "target": "a kite"}
+    sample = read_record(SketchRecord, line).sample(line)
+    assert (sample.id, sample.signature, sample.names("category")) == ("a", SIGNATURE, ("scene",))
+    assert (sample.official, sample.robust) == (Scored(4), Scored(4))
+    assert (sample.replies, sample.members) == ((REPLY,), ())
+    shown = (*sample.question, *sample.gold, *sample.answer)
+    assert [segment.text for segment in shown] == ["What is it?", "a kite", "a bird"]
+
+
+@pytest.mark.parametrize("name", ["id", "official", "robust", "category"])
+@pytest.mark.parametrize("value", [..., 7, {}], ids=["missing", "number", "object"])
+def test_a_missing_or_odd_field_is_a_bad_record(name: str, value: object) -> None:
+    line = line_of(record())
+    line[RECORD_KEY][name] = value
+    if value is ...:
+        del line[RECORD_KEY][name]
+    with pytest.raises(BadRecord, match=f"^`{name}[`.]"):
+        read_record(SketchRecord, line)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("judgements.0.result.reply.text", None),
+        ("judgements.0.verdicts.official.points", "many"),
+        ("signature.judges", "judge:a"),
+        ("facts.thinking", "often"),
+    ],
+)
+def test_a_bad_record_names_the_field_inside_an_object(path: str, value: object) -> None:
+    line = line_of(record())
+    *parents, name = path.split(".")
+    target = line[RECORD_KEY]
+    for parent in parents:
+        target = target[int(parent) if parent.isdecimal() else parent]
+    target[name] = value
+    with pytest.raises(BadRecord, match=f"^`{path}"):
+        read_record(SketchRecord, line)
+
+
+@pytest.mark.parametrize("row", [None, 1.0, "a", []])
+def test_a_line_without_a_record_is_a_bad_record(row: object) -> None:
+    with pytest.raises(BadRecord, match="no record under `coverage`"):
+        read_record(Record, {RECORD_KEY: row})
+
+
+def test_a_long_reading_and_a_long_reference_are_cut_in_the_record() -> None:
+    long = Verdicts(official=Scored(1, "x" * 500), robust=Scored(1))
+    written = PictureRecord.of(
+        long, id="a", answer=(Segment(image="data:" + "x" * 500, problem="unreadable"),)
+    )
+    assert written.official == Scored(1, "x" * 80 + "…")
+    assert len(str(written.answer[0].image)) == 200
+
+
+# Grading again.
+
+
+@pytest.mark.parametrize(
+    ("replies", "official", "robust"), [((REPLY,), 4, 4), ((REPLY, AGAIN), 4, 3)]
+)
+def test_the_replies_of_one_judge_are_graded_again(
+    replies: tuple[JudgeReply, ...], official: float, robust: float
+) -> None:
+    old = Verdicts(official=Scored(0), robust=Unscored("unparsed"))
+    judged = Judgement(judge=JUDGE, result=judgement(*replies).result, verdicts=old)
+    written = SketchRecord.of(Judged.by([judged], None), id="a", category="scene")
+    again = written.regraded(grade)
+    assert (again.official, again.robust) == (Scored(official), Scored(robust))
+    assert again.judgements[0].verdicts == grade(judged.result)
+    assert again.replies == replies
+    assert again.model_copy(update=dict(written)) == written  # nothing else has changed
+
+
+@pytest.mark.parametrize(("rule", "official"), [("mean", 3.5), ("median", 3.5)])
+def test_the_replies_of_several_judges_are_graded_and_combined_again(
+    rule: Any, official: float
+) -> None:
+    panel = Panel(rule=rule, min_valid=2)
+    judged = Judged.by([judgement(REPLY), judgement(AGAIN)], panel)
+    written = SketchRecord.of(
+        Verdicts.unscored("unparsed", ""),
+        id="a",
+        category="scene",
+        signature=Signature.of_judges(["judge:a", "judge:b"], panel),
+    ).model_copy(update={"judgements": judged.judgements})
+    again = read_record(SketchRecord, line_of(written)).regraded(grade)
+    assert again.verdicts == judged.verdicts
+    assert again.official == Scored(official)
+    assert len(again.sample({}).members) == 2
+
+
+def test_a_sample_that_was_not_judged_keeps_its_verdict() -> None:
+    written = Record.of(Verdicts.unscored("no_answer", "the request failed"), id="a")
+    assert written.regraded(grade) is written
+
+
+# Logs of candidates of 0.1.0.
+
+
+def older(**changes: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "id": "a",
+        "category": "scene",
+        "official": {"score": 4, "reading": "4"},
+        "robust": {"unscored": "unparsed", "detail": "no score"},
+        "replies": [asdict(REPLY)],
+        "signature": str(SIGNATURE),
+        **changes,
+    }
+    return {RECORD_KEY: {name: value for name, value in fields.items() if value is not ...}}
+
+
+def test_an_older_record_is_read() -> None:
+    read = read_record(SketchRecord, older())
+    assert (read.id, read.category, read.signature) == ("a", "scene", SIGNATURE)
+    assert (read.official, read.robust) == (Scored(4, "4"), Unscored("unparsed", "no score"))
+    assert [judge.judge for judge in read.judgements] == [JUDGE]
+    assert read.replies == (REPLY,)
+    assert read_record(SketchRecord, line_of(read)) == read
+
+
+def test_the_expected_score_of_an_older_record_is_read() -> None:
+    read = read_record(SketchRecord, older(expected={"points": 3.5, "entropy_bits": 0.8}))
+    assert (read.expected, read.entropy_bits) == (Scored(3.5), 0.8)
+    assert read_record(SketchRecord, older()).expected == NO_PROBABILITIES
+
+
+def test_an_older_record_of_several_judges_is_read() -> None:
+    members = [
+        {
+            "judge": "judge:a|t:0",
+            "replies": [asdict(REPLY)],
+            "official": {"score": 4},
+            "robust": {"score": 4},
+        },
+        {
+            "judge": "judge:b",
+            "replies": [],
+            "official": {"unscored": "refused", "detail": "no"},
+            "robust": {"unscored": "refused", "detail": "no"},
+        },
+    ]
+    panel = {"rule": "mean", "min_valid": 1, "members": members, "range": None, "sd": None}
+    signature = "panel:mean,min_valid=1|judge:a|t:0|judge:b|paper_judge:no|task:sketch@1-A"
+    read = read_record(SketchRecord, older(replies=[], panel=panel, signature=signature))
+    assert read.signature.panel == Panel(rule="mean", min_valid=1)
+    assert [str(judge.judge) for judge in read.judgements] == ["judge:a|t:0", "judge:b"]
+    assert [judge.verdicts.official for judge in read.judgements] == [
+        Scored(4),
+        Unscored("refused", "no"),
+    ]
+    assert read.judgements[1].result == JudgeResult(failure=Unscored("refused", "no"))
+    assert read.regraded(grade).official == Scored(4)
+
+
+@pytest.mark.parametrize("replies", [..., [], None])
+def test_an_older_record_without_replies_has_no_judgement(replies: object) -> None:
+    row = {"unscored": "no_answer", "detail": "the request failed"}
+    read = read_record(SketchRecord, older(replies=replies, official=row, robust=row))
+    assert (read.official, read.robust, read.judgements) == (FAILED, FAILED, ())
+
+
+def test_digits_of_an_older_reply_are_read_and_those_of_the_oldest_are_left_out() -> None:
+    digits = [-0.5, None, *[-2.25] * 8]
+    read = read_record(SketchRecord, older(replies=[{**asdict(REPLY), "digits": digits}]))
+    assert read.replies[0].digits == tuple(digits)
+    oldest = [{"offset": 7, "logprobs": digits}]
+    read = read_record(SketchRecord, older(replies=[{**asdict(REPLY), "digits": oldest}]))
+    assert read.replies == (REPLY,)
+
+
+@pytest.mark.parametrize("name", ["id", "official", "robust", "category"])
+@pytest.mark.parametrize("value", [..., 7], ids=["missing", "number"])
+def test_a_missing_or_odd_field_of_an_older_record_is_a_bad_record(
+    name: str, value: object
+) -> None:
+    with pytest.raises(BadRecord, match=f"^`{name}`"):
+        read_record(SketchRecord, older(**{name: value}))
