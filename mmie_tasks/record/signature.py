@@ -20,7 +20,7 @@ from mmie_tasks.record.panel import Panel, Rule
 _PANEL = re.compile(r"(mean|median|majority),min_valid=(\d+)")
 _SHARE = re.compile(r"0(?:\.\d+)?|1|\d(?:\.\d+)?e-\d\d")  # as `:g` writes 0 to 1
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
-_OF_BENCHMARK = re.compile(r"\|(?=(?:paper_judge|reader|task|data):)")  # ends the last judge in a text
+_OF_BENCHMARK = re.compile(r"\|(?=(?:paper_judge|reader|task|data):)")  # ends a text's last judge
 
 AnswerForm: TypeAlias = Literal["plain", "instructed", "drawn"]
 """How answers came about. ``plain``: the model got the question; ``instructed``: and words of ours
