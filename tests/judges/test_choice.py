@@ -18,7 +18,7 @@ from mmie_tasks.judges.flags import parse_flags, split_eval_arguments
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.record.panel import Panel
-from mmie_tasks.record.signature import panel_text
+from mmie_tasks.record.signature import Signature
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
@@ -239,7 +239,7 @@ def test_the_judge_flags_are_taken_from_the_command_line(
                 ",".join([judge.name, *(f"{key}={value}" for key, value in judge.options.items())])
                 for judge in chosen.judges
             ),
-            *([panel_text(chosen.panel)] if chosen.panel else []),
+            *([str(Signature(panel=chosen.panel))] if chosen.panel else []),
         ]
         for benchmark, chosen in split.choices.items()
     } == choices
