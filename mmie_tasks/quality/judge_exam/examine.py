@@ -18,7 +18,7 @@ from mmie_tasks.quality.judge_exam.grade import grade_judge
 from mmie_tasks.quality.judge_exam.methods import ExamMethod
 from mmie_tasks.quality.judge_exam.opening import read_judgements
 from mmie_tasks.quality.judge_exam.stored_exams import store_exam
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict, Pair, PairVerdict, VerdictSet
 from mmie_tasks.record.signature import Signature, signature_text
 
 FOLDER_HINT = (
@@ -126,5 +126,5 @@ def _set_signature(verdict_set: VerdictSet) -> str:
     return signature_text(set=verdict_set.name, pairs=f"{len(verdicts)},{digest}")
 
 
-def _reasons(judgements: Iterable[Judgement]) -> Mapping[NoVerdict, int]:
+def _reasons(judgements: Iterable[PairVerdict]) -> Mapping[NoVerdict, int]:
     return Counter(judgement.why_not for judgement in judgements if judgement.why_not)

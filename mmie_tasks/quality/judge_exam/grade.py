@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 
 from mmie_tasks.quality.judge_exam.question_shares import Cases, Share, share_of
 from mmie_tasks.quality.judge_exam.verdict_set import (
-    Judgement,
     Pair,
+    PairVerdict,
     PartsInOrder,
     Side,
     VerdictSet,
@@ -26,7 +26,7 @@ from mmie_tasks.record.intervals import LEVEL, Interval
 Order: TypeAlias = Literal["forward", "reverse"]
 """Which answer the judge was shown first: A, or B."""
 
-_ORDERS: Mapping[Order, bool] = {"forward": False, "reverse": True}  # `Judgement.is_reversed`
+_ORDERS: Mapping[Order, bool] = {"forward": False, "reverse": True}  # `PairVerdict.is_reversed`
 _NO_VERDICTS = "the judge gave no verdict"
 _NO_ORDER = "each answer is judged by itself"
 _NO_LEANING = "none"
@@ -120,7 +120,7 @@ class _GradeRow:
     """A judgement with a verdict, and its pair."""
 
     pair: Pair
-    judgement: Judgement
+    judgement: PairVerdict
     a_wins: float
 
     @property
@@ -141,7 +141,7 @@ class _GradeRow:
         return self.preference(self.pair.winner)
 
 
-def grade_judge(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
+def grade_judge(verdict_set: VerdictSet, judgements: Sequence[PairVerdict]) -> Grade:
     """The grade of a judge.
 
     Args:
@@ -157,7 +157,7 @@ def grade_judge(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Gra
     ...     name="made up", title="", licence="", source="", pairs=(pair,), has_answers=False
     ... )
     >>> verdicts = ((False, 1.0), (True, 0.5))
-    >>> first, second = (Judgement(pair="1", is_reversed=o, a_wins=wins) for o, wins in verdicts)
+    >>> first, second = (PairVerdict(pair="1", is_reversed=o, a_wins=wins) for o, wins in verdicts)
     >>> result = grade_judge(people, [first, second])
     >>> result.agreement.value, result.flips.value, result.more_images.wrong_for.value
     (75.0, 100.0, 25.0)

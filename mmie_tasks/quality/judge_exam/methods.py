@@ -23,7 +23,7 @@ from mmie_tasks.quality.judge_exam.comparison_prompt import (
 )
 from mmie_tasks.quality.judge_exam.costed_requests import CostedResults, judge_with_cost
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, PartsInOrder
+from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict, Pair, PairVerdict, PartsInOrder
 from mmie_tasks.record.record import BadRecord, NoJudgeRequest
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.signature import signature_text
@@ -41,7 +41,7 @@ class Comparisons:
     several pairs counts once.
     """
 
-    judgements: tuple[Judgement, ...]
+    judgements: tuple[PairVerdict, ...]
     outcome: CostedResults
     cut_images: int = 0
     cut_texts: int = 0
@@ -106,10 +106,10 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
     for (pair, order), result in zip(orders, outcome.results, strict=True):
         verdict = result.verdict(read_verdict)
         if isinstance(verdict, Scored):
-            judgement = Judgement.in_order(pair.id, is_reversed=order, first_wins=verdict.points)
+            judgement = PairVerdict.in_order(pair.id, is_reversed=order, first_wins=verdict.points)
         else:
             why_not = _no_verdict(verdict)
-            judgement = Judgement(pair=pair.id, is_reversed=order, a_wins=None, why_not=why_not)
+            judgement = PairVerdict(pair=pair.id, is_reversed=order, a_wins=None, why_not=why_not)
         judgements.append(judgement)
     return Comparisons(judgements=tuple(judgements), outcome=outcome)
 
@@ -143,14 +143,14 @@ def _score_answers(
     )
 
 
-def _compared(pair: str, a: float | NoVerdict, b: float | NoVerdict) -> Judgement:
+def _compared(pair: str, a: float | NoVerdict, b: float | NoVerdict) -> PairVerdict:
     """The judgement that follows from the points of both answers."""
     if isinstance(a, NoVerdict):
-        return Judgement(pair=pair, is_reversed=None, a_wins=None, why_not=a)
+        return PairVerdict(pair=pair, is_reversed=None, a_wins=None, why_not=a)
     if isinstance(b, NoVerdict):
-        return Judgement(pair=pair, is_reversed=None, a_wins=None, why_not=b)
+        return PairVerdict(pair=pair, is_reversed=None, a_wins=None, why_not=b)
     a_wins = float(a > b) if differ(Scored(a), Scored(b)) else 0.5
-    return Judgement(pair=pair, is_reversed=None, a_wins=a_wins)
+    return PairVerdict(pair=pair, is_reversed=None, a_wins=a_wins)
 
 
 def _request_or_reason(

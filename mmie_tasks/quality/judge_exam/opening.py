@@ -25,9 +25,9 @@ from mmie_tasks.core.files import cache_dir
 from mmie_tasks.hub.images import inside, size_px
 from mmie_tasks.hub.pinned_file import Pin, pinned_bytes
 from mmie_tasks.quality.judge_exam.verdict_set import (
-    Judgement,
     NoVerdict,
     Pair,
+    PairVerdict,
     PartsInOrder,
     VerdictSet,
 )
@@ -241,7 +241,7 @@ def _parts_in_order(
     return tuple(shown)
 
 
-def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...]:
+def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[PairVerdict, ...]:
     """A judge's verdicts from a file in the layout in which OpenING's repository publishes them.
 
     A missing or empty verdict is none, and so is one that names no side. A pair that the file lacks
@@ -281,12 +281,12 @@ def read_judgements(path: Path, verdict_set: VerdictSet) -> tuple[Judgement, ...
     )
 
 
-def _judgement(pair: str, is_reversed: bool, winner: str) -> Judgement:
+def _judgement(pair: str, is_reversed: bool, winner: str) -> PairVerdict:
     if (first_wins := _FIRST_WINS.get(winner)) is not None:
-        return Judgement.in_order(pair, is_reversed=is_reversed, first_wins=first_wins)
+        return PairVerdict.in_order(pair, is_reversed=is_reversed, first_wins=first_wins)
     reason = f"the verdict is {winner[:40]!r}" if winner else "no verdict in the file"
     why_not = NoVerdict(reason)
-    return Judgement(pair=pair, is_reversed=is_reversed, a_wins=None, why_not=why_not)
+    return PairVerdict(pair=pair, is_reversed=is_reversed, a_wins=None, why_not=why_not)
 
 
 def _judge_rows(text: str, verdict_set: VerdictSet) -> Iterator[tuple[str, bool, str | None]]:

@@ -77,7 +77,7 @@ class NoVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class PairVerdict:
     """A judge's verdict on one pair in one order.
 
     Attributes:
@@ -94,7 +94,7 @@ class Judgement:
     why_not: NoVerdict | None = None
 
     @classmethod
-    def in_order(cls, pair: str, *, is_reversed: bool, first_wins: float) -> Judgement:
+    def in_order(cls, pair: str, *, is_reversed: bool, first_wins: float) -> PairVerdict:
         """A verdict on the answer that was shown first."""
         a_wins = 1 - first_wins if is_reversed else first_wins
         return cls(pair=pair, is_reversed=is_reversed, a_wins=a_wins)

@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from support.verdict_files import pair
 
 from mmie_tasks.quality.judge_exam.grade import grade_judge
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict, PairVerdict, VerdictSet
 from mmie_tasks.record.intervals import MIN_SAMPLES
 
 OTHER = {"A": "B", "B": "A"}
@@ -31,7 +31,7 @@ def verdict_set(pairs):
 
 
 def judgement(id_, is_reversed, a_wins):
-    return Judgement(
+    return PairVerdict(
         pair=str(id_),
         is_reversed=is_reversed,
         a_wins=a_wins,

@@ -28,7 +28,7 @@ from mmie_tasks.judges.registry import parse_choice
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.quality.judge_exam.command import run
 from mmie_tasks.quality.judge_exam.methods import giving_points
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, Pair
+from mmie_tasks.quality.judge_exam.verdict_set import Pair, PairVerdict
 
 FAIR = points_by(lambda answer: answer.quality)
 
@@ -43,7 +43,7 @@ def exam(exam_of: Callable[..., str], server: JudgeServer) -> Exam:
 
 def judgements(
     server: JudgeServer, environment: dict[str, str], *pairs: Pair
-) -> tuple[Judgement, ...]:
+) -> tuple[PairVerdict, ...]:
     assert BENCHMARK.judge_request is not None
     choice = parse_choice(f"openai:judge-model,base_url={server.url}", "")
     judge = JudgingSession(environment=environment).open(choice)

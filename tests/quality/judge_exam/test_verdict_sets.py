@@ -21,7 +21,7 @@ from support.verdict_files import (
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
 from mmie_tasks.quality.judge_exam import opening
 from mmie_tasks.quality.judge_exam.opening import read_judgements
-from mmie_tasks.quality.judge_exam.verdict_set import Judgement, NoVerdict, Pair, VerdictSet
+from mmie_tasks.quality.judge_exam.verdict_set import NoVerdict, Pair, PairVerdict, VerdictSet
 
 CONTENT = json.dumps(OPENING_ROWS).encode()
 FIRST = "1502046 / Red / Green"
@@ -231,7 +231,7 @@ def people(tmp_path: Path) -> VerdictSet:
     return opening.load_opening(write_json(tmp_path / "people.json", OPENING_ROWS), {})
 
 
-def judged(verdict_set: VerdictSet, folder: Path, content: object) -> tuple[Judgement, ...]:
+def judged(verdict_set: VerdictSet, folder: Path, content: object) -> tuple[PairVerdict, ...]:
     return read_judgements(write_json(folder / "judge.json", content), verdict_set)
 
 
