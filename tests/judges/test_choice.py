@@ -18,7 +18,7 @@ from mmie_tasks.judges.flags import parse_flags, split_eval_arguments
 from mmie_tasks.judges.panel_choice import ChosenJudges
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.record.panel import Panel
-from mmie_tasks.record.signature import panel_text
+from mmie_tasks.record.signature import Signature
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
@@ -239,7 +239,7 @@ def test_the_judge_flags_are_taken_from_the_command_line(
                 ",".join([judge.name, *(f"{key}={value}" for key, value in judge.options.items())])
                 for judge in chosen.judges
             ),
-            *([panel_text(chosen.panel)] if chosen.panel else []),
+            *([str(Signature(panel=chosen.panel))] if chosen.panel else []),
         ]
         for benchmark, chosen in split.choices.items()
     } == choices
@@ -370,9 +370,10 @@ def test_the_papers_judge_is_known_by_name_model_and_server(
     default: str, paper: str, chosen: str, signature: str, is_papers: bool
 ) -> None:
     choice = parse_choice(chosen, "here")
-    assert is_paper_judge(only(choice), signature, default, paper) is is_papers
+    of_judge = Signature.of_judges([signature])
+    assert is_paper_judge(only(choice), of_judge, default, paper) is is_papers
 
 
 def test_a_panel_is_not_the_papers_judge() -> None:
     panel = parse_flags([DEFAULT, "openai:gpt-4o"], ())[ALL_OTHERS]
-    assert not is_paper_judge(panel, OURS, DEFAULT)
+    assert not is_paper_judge(panel, Signature.of_judges([OURS]), DEFAULT)

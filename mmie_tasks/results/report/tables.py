@@ -134,7 +134,7 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
 def signature_rows(signatures: Iterable[Signature]) -> list[Json]:
     """A row for each key of the signatures: its values, cut for display, and whether they differ.
 
-    >>> signature_rows([Signature("judge:a|t:0"), Signature("judge:b|t:0")])[0]
+    >>> signature_rows([Signature.parse("judge:a|t:0"), Signature.parse("judge:b|t:0")])[0]
     {'key': 'judge', 'values': ['a', 'b'], 'differs': True}
     """
     by_signature = [signature.fields for signature in signatures]
