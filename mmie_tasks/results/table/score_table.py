@@ -14,7 +14,8 @@ from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.signature import AnswerForm
 from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
 from mmie_tasks.results.commands import notes_of
-from mmie_tasks.results.render import Cell, Sheet
+from mmie_tasks.results import render
+from mmie_tasks.results.render import Cell, Format, Table
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import metrics_of, value_of
@@ -96,20 +97,23 @@ class ScoreTable:
     interval_note: str
     remarks: tuple[str, ...] = ()
 
-    @property
-    def sheet(self) -> Sheet:
-        """The table for readers; below it, the judges with their grades, and the remarks."""
-        judges = judge_lines(judge for row in self.rows for judge in row.judges)
-        return Sheet(
-            caption=" ".join(filter(None, [_CAPTION, self.interval_note])),
-            titles=[column.title for column in self.columns],
-            rows=[(row.title, row.cells) for row in self.rows],
-            names={
-                "model": [row.model for row in self.rows],
-                "published": ["yes" if row.is_published else "no" for row in self.rows],
-            },
-            facts={"judges": [" ".join(judge_lines(row.judges)) for row in self.rows]},
-            lines=(*judges, *self.remarks),
+    def table(self, file_format: Format) -> Table:
+        """The table for readers, with the judges and their grades, and the remarks, below it; CSV
+        has a column for what a title says otherwise, and for the judges.
+        """
+        scores = [render.Column(title=column.title, kind="score") for column in self.columns]
+        if file_format == "csv":
+            rows = [
+                (row.model, "yes" if row.is_published else "no", *row.cells, " ".join(judge_lines(row.judges)))
+                for row in self.rows
+            ]
+            model, published, judges = render.columns("model", "published", "judges", text=3)
+            return Table(columns=[model, published, *scores, judges], rows=rows)
+        return Table(
+            text=" ".join(filter(None, [_CAPTION, self.interval_note])),
+            columns=[*render.columns("model"), *scores],
+            rows=[(row.title, *row.cells) for row in self.rows],
+            notes=(*judge_lines(judge for row in self.rows for judge in row.judges), *self.remarks),
         )
 
 
