@@ -57,7 +57,7 @@ class Cell:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
     """A text with what only HTML shows: small lines below it, badges, the colour of a run's number,
-    a link, and whether it is code.
+    a link, and whether it is code or bold.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Text:
     badges: tuple[str, ...] = ()
     run: int | None = None
     link: str = ""
-    is_code: bool = False
+    style: Literal["", "code", "b"] = ""
 
 
 Value: TypeAlias = str | int | Cell | Text | None

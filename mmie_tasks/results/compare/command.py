@@ -18,7 +18,7 @@ from mmie_tasks.results.compare.comparison import (
     MetricComparison,
     compare,
 )
-from mmie_tasks.results.render import Table, columns, json_text, markdown
+from mmie_tasks.results.render import Table, Value, columns, json_text, markdown
 from mmie_tasks.runs.run import Run, TaskRun
 
 _NO_INTERVAL = "no interval"  # the reason is below the table
@@ -103,7 +103,7 @@ def _notes(a: Run | TaskRun, b: Run | TaskRun) -> list[str]:
 
 
 def _metric_table(kind: str, metrics: Sequence[MetricComparison]) -> str:
-    rows = [
+    rows: list[list[Value]] = [
         [
             *(c.metric.title, percent_cell(c.a), percent_cell(c.b), signed_cell(c.difference)),
             *(_interval(c), _p(c.p_corrected), c.pairs),

@@ -23,7 +23,6 @@ from mmie_tasks.record.metrics import Scale, mean_of
 from mmie_tasks.record.sample import READER_KINDS, LoggedSample, Needle, ScoreKind
 from mmie_tasks.results.page_data import Json, page_data
 from mmie_tasks.results.render import Cell, Column, Table, Text, Value, columns
-from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.results.report.tables import MetricRow, TaskScores
 
 NO_SCORE = "no score"
@@ -42,7 +41,7 @@ _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069
 _LABEL = 24  # characters of a line of a label
 _SHORT_LABEL = 14  # of a line below an axis, or around a radar
 _MAX_HOVER = 80  # characters of a name
-_MAX_UPRIGHT = 7  # bars
+_MAX_UPRIGHT = 60  # characters of all labels below bars, with two between them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +112,7 @@ def _metrics(scores: TaskScores, kind: str, rows: Sequence[MetricRow]) -> Iterat
     for number, (index, _) in enumerate(scores.task.present):
         of_run = [row.scores[number] for row in rows]
         for score_kind in READER_KINDS if any(of_run) else ():
-            cells = [of_metric and of_metric.cell(score_kind) for of_metric in of_run]
+            cells = [of_metric.cell(score_kind) if of_metric else None for of_metric in of_run]
             series.append(Series(run=index, kind=score_kind, values=cells))
     titles = {"headline": "Headlines", "mean": "Means of groups"}
     title = titles.get(kind, f"By {kind}")
@@ -125,13 +124,17 @@ def _metrics(scores: TaskScores, kind: str, rows: Sequence[MetricRow]) -> Iterat
 
 _LAYOUT: Json = {
     "font": {"family": "system-ui, sans-serif", "size": 12, "color": "--ink"},
-    **{"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)"},
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
     "margin": {"t": 10, "r": 12, "b": 36, "l": 44},
     "hoverlabel": {
-        **{"bgcolor": "--paper", "bordercolor": "--ink", "namelength": 0},
+        "bgcolor": "--paper",
+        "bordercolor": "--ink",
+        "namelength": 0,
         "font": {"color": "--ink"},
     },
-    **{"showlegend": False, "dragmode": False},
+    "showlegend": False,
+    "dragmode": False,
 }
 
 Shape = Callable[[Sequence[str], Sequence[Series], Sequence[str]], tuple[Json, float]]
@@ -157,8 +160,7 @@ def _chart(
         for of_run in series
     ]
     rows: list[list[Value]] = [
-        [label, *(of_run.values[index] for of_run in series)]
-        for index, label in enumerate(labels)
+        [label, *(of_run.values[index] for of_run in series)] for index, label in enumerate(labels)
     ]
     filled = "filled: official score; hollow and dotted: robust score"
     return Chart(
@@ -199,8 +201,12 @@ def _label_lines(text: str, width: int) -> str:
 
 def _axis(**settings: object) -> Json:
     return {
-        **{"linecolor": "--line", "gridcolor": "--line", "zeroline": False, "fixedrange": True},
-        **{"automargin": True, **settings},
+        "linecolor": "--line",
+        "gridcolor": "--line",
+        "zeroline": False,
+        "fixedrange": True,
+        "automargin": True,
+        **settings,
     }
 
 
@@ -247,7 +253,8 @@ def _bars(
     """Official as bars, robust as open diamonds on them; horizontal where labels do not fit below,
     or a text stands in place of a bar.
     """
-    is_long = len(labels) > _MAX_UPRIGHT or any(len(text) > _SHORT_LABEL for text in labels)
+    lengths = [len(text) for text in labels]
+    is_long = max(lengths) > _SHORT_LABEL or sum(lengths) + 2 * len(labels) > _MAX_UPRIGHT
     is_flat = is_long or any(any(one.reasons) for one in series)
     positions = list(range(len(labels)))
     data = []
@@ -259,7 +266,8 @@ def _bars(
         trace = {
             **_hover(labels, one, names),
             **along,
-            **{"offsetgroup": str(one.run), "orientation": "h" if is_flat else "v"},
+            "offsetgroup": str(one.run),
+            "orientation": "h" if is_flat else "v",
             "cliponaxis": False,
         }
         colour = f"--run-{one.run % 6}"
@@ -268,7 +276,8 @@ def _bars(
             trace |= {
                 "type": "bar",
                 "text": [label(why, 60) for why in reasons],
-                **{"textposition": "outside", "constraintext": "none"},
+                "textposition": "outside",
+                "constraintext": "none",
                 "textfont": {"size": 11, "color": "--faint"},
                 "marker": {
                     "color": colour,
@@ -302,7 +311,9 @@ def _strokes(series: Series) -> Json:
         "mode": "lines+markers",
         "line": {"color": colour, "width": 2 if official else 1.2, "dash": dash},
         "marker": {
-            **{"symbol": _MARKERS[run] + ("" if official else "-open"), "size": 7, "color": colour},
+            "symbol": _MARKERS[run] + ("" if official else "-open"),
+            "size": 7,
+            "color": colour,
             "line": {"color": "--ink", "width": 0.5},
         },
     }
@@ -314,7 +325,9 @@ def _lines(
     positions = list(range(len(labels)))
     data = [
         {
-            **{"type": "scatter", "x": positions, "y": one.numbers},
+            "type": "scatter",
+            "x": positions,
+            "y": one.numbers,
             **_hover(labels, one, names),
             **_strokes(one),
             "error_y": _error(one) if one.kind == "official" else {"visible": False},
@@ -344,7 +357,10 @@ def _radar(
         "angularaxis": {**line, "tickvals": angles, "ticktext": ticks, **turned},
         "radialaxis": {**line, **radial, "tickfont": {"color": "--faint", "size": 10}},
     }
-    return {"data": data, "layout": {"polar": polar, "margin": {"t": 40, "b": 40, "l": 90, "r": 90}}}, 380
+    return {
+        "data": data,
+        "layout": {"polar": polar, "margin": {"t": 40, "b": 40, "l": 90, "r": 90}},
+    }, 380
 
 
 def _histogram(scores: TaskScores) -> Chart:
@@ -414,18 +430,33 @@ def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) ->
     means = [[_mean_percent(cell, scale) for cell in row] for row in cells]
     counts = [[len(_points(cell)) for cell in row] for row in cells]
     rows: list[list[Value]] = [
-        [depth, *(Text(text=percent_cell(m), lines=(f"of {n:,}",)) for m, n in zip(*of, strict=True))]
+        [
+            depth,
+            *(Text(text=percent_cell(m), lines=(f"of {n:,}",)) for m, n in zip(*of, strict=True)),
+        ]
         for depth, *of in zip(depths, means, counts, strict=True)
     ]
     hover = [
-        [f"length {length}, depth {row[0]}<br>{cell.text} {cell.lines[0]}" for length, cell in zip(lengths, row[1:], strict=True)]  # type: ignore[union-attr]
+        [
+            f"length {length}, depth {row[0]}<br>{cell.text} {cell.lines[0]}"
+            for length, cell in zip(lengths, row[1:], strict=True)
+        ]  # type: ignore[union-attr]
         for row in rows
     ]
     trace = {
-        **{"type": "heatmap", "x": list(range(len(bins))), "y": list(range(_DEPTH_ROWS))},
-        **{"z": means, "zmin": 0, "zmax": 100, "colorscale": "Cividis", "xgap": 2, "ygap": 2},
+        "type": "heatmap",
+        "x": list(range(len(bins))),
+        "y": list(range(_DEPTH_ROWS)),
+        "z": means,
+        "zmin": 0,
+        "zmax": 100,
+        "colorscale": "Cividis",
+        "xgap": 2,
+        "ygap": 2,
         "text": [["" if mean is None else f"{mean:.0f}" for mean in row] for row in means],
-        **{"texttemplate": "%{text}", "hoverinfo": "text", "hovertext": hover},
+        "texttemplate": "%{text}",
+        "hoverinfo": "text",
+        "hovertext": hover,
         "colorbar": {"thickness": 10, "outlinewidth": 0, "title": {"text": "%"}},
     }
     below = _name_axis(lengths, _SHORT_LABEL, title={"text": "length", "standoff": 10})
@@ -449,7 +480,9 @@ def _length_chart(scores: TaskScores, retrievals: Sequence[_Retrieval]) -> Chart
         verdicts: list[list[Verdict]] = [[] for _ in bins]
         for one in retrievals:
             if one.run == run:
-                verdicts[bisect_left(list(bins), one.needle.length)].append(one.sample.verdict(kind))
+                verdicts[bisect_left(list(bins), one.needle.length)].append(
+                    one.sample.verdict(kind)
+                )
         cells = [_mean_cell(of_bin, scale) for of_bin in verdicts]
         series.append(Series(run=run, kind=kind, values=cells))
     title = "Needles retrieved, by length of the haystack"

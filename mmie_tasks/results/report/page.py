@@ -112,7 +112,7 @@ def report_page(
         "lines": [*lines, *judge_lines(judges)],
         "runs": html(run_table(runs)),
         "several_runs": len(runs) > 1,
-        "compares": len(runs) == 2,  # noqa: PLR2004 - a difference is of two
+        "compares": len(runs) == 2,
         "has_expected": any(scores.has_expected for scores in all_scores),
         "tasks": tasks,
         "pictures": list(map(Markup, pictures)),  # base64: not escaped
@@ -144,9 +144,7 @@ def _task(scores: TaskScores, pictures: list[str], share: int, budget: str) -> J
         **columns,
     }
     has_judge = any(signature.judges for signature in signatures)
-    marks = (
-        [cut(mark, MAX_MARK) for mark in paper_marks(run)] for _, run in task.present
-    )
+    marks = ([cut(mark, MAX_MARK) for mark in paper_marks(run)] for _, run in task.present)
     return {
         "name": task.task,
         "title": task.title,
@@ -154,9 +152,7 @@ def _task(scores: TaskScores, pictures: list[str], share: int, budget: str) -> J
         "count": len(task.rows),
         "marks": list(zip(scores.runs, marks, strict=True)),
         "notes": [*_warnings(scores), *_notes(scores, left_out, budget)],
-        "tables": [
-            (table.title, len(table.rows), html(table)) for table in metric_tables(scores)
-        ],
+        "tables": [(table.title, len(table.rows), html(table)) for table in metric_tables(scores)],
         "charts": [(chart, html(chart.table)) for chart in drawn],
         "replies": html(reply_table(scores)) if has_judge else "",
         "signatures_title": "Signature" if len(signatures) == 1 else "Signatures",
@@ -227,7 +223,8 @@ def _filters(task: JoinedTask, scores: TaskScores, columns: Json) -> Json:
     for number, (kind, groups) in enumerate(columns["groups"].items()):
         of_group = Counter(group for of_sample in groups["of"] for group in of_sample)
         names = [(n, f"{name} ({of_group[n]:,})") for n, name in enumerate(groups["names"])]
-        choices.append((f"group-{number}", kind.capitalize(), [("", "all"), *names]))
+        options: list[tuple[object, str]] = [("", "all"), *names]
+        choices.append((f"group-{number}", kind.capitalize(), options))
     reasons = _reason_counts(columns["reasons"])
     if reasons:
         named = [(f"={reason}", f"{reason} ({n:,})") for reason, n in reasons.most_common()]

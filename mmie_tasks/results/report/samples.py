@@ -181,16 +181,23 @@ def sample_html(
     """
     question, gold = question_and_gold(row)
     sample = next(filter(None, row))
-    return environment(ASSETS).get_template("sample.html.j2").render(
-        question=segments_json(question, "the question", find_image, MAX_IMAGES),
-        gold=segments_json(gold, "the gold answer", find_image, MAX_IMAGES),
-        groups=[(kind, name) for kind in sample.groups for name in sample.names(kind)],
-        link=f"#{task.task}/{quote(sample.id.encode(errors='replace'), safe='')}",
-        runs=[
-            (Text(text=names[index], run=index), of_run and _run_values(of_run, task, find_image))
-            for index, of_run in enumerate(row)
-            if task.runs[index] is not None
-        ],
+    return (
+        environment(ASSETS)
+        .get_template("sample.html.j2")
+        .render(
+            question=segments_json(question, "the question", find_image, MAX_IMAGES),
+            gold=segments_json(gold, "the gold answer", find_image, MAX_IMAGES),
+            groups=[(kind, name) for kind in sample.groups for name in sample.names(kind)],
+            link=f"#{task.task}/{quote(sample.id.encode(errors='replace'), safe='')}",
+            runs=[
+                (
+                    Text(text=names[index], run=index),
+                    of_run and _run_values(of_run, task, find_image),
+                )
+                for index, of_run in enumerate(row)
+                if task.runs[index] is not None
+            ],
+        )
     )
 
 

@@ -116,7 +116,7 @@ def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
     why_not = ""
     if len(runs) == 2:
         try:
-            compared = compare(*runs, labels=("first run", "second run")).metrics
+            compared = compare(runs[0], runs[1], labels=("first run", "second run")).metrics
             differences = {(c.metric.kind, c.metric.name): c for c in compared}
         except NotComparable as error:
             why_not = "the difference of the runs is not shown: they were not scored alike"
@@ -151,7 +151,8 @@ def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
 def metric_tables(scores: TaskScores) -> Iterator[Table]:
     """A table for each kind of metrics."""
     for kind, rows in scores.rows.items():
-        kinds: list[ScoreKind] = [*READER_KINDS, *(["expected"] if scores.has_expected else [])]
+        kinds: list[ScoreKind] = list(READER_KINDS)
+        kinds += ["expected"] if scores.has_expected else []
         compared = any(row.difference for row in rows)
         header = columns("" if kind == "headline" else kind.capitalize())
         for run in scores.runs:
@@ -172,10 +173,11 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
         for row in rows:
             values: list[Value] = [row.metric.title]
             for of_run in row.scores:
-                values += [of_run and of_run.cell(k) for k in kinds]
-                values += [of_run and of_run.differ, of_run and _scored(of_run, "/")]
+                values += [of_run.cell(k) if of_run else None for k in kinds]
+                values += [of_run.differ, _scored(of_run, "/")] if of_run else [None, None]
             if compared:
-                values += [_difference(row), row.difference and row.difference.pairs]
+                pairs = row.difference.pairs if row.difference else None
+                values += [_difference(row), pairs]
             content.append(values)
         title = _TABLE_TITLES.get(kind, f"By {kind}")
         yield Table(title=title, columns=header, rows=content)
@@ -183,7 +185,7 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
 
 def _scored(scores: RunScores, between: str) -> str | None:
     value = scores.values.get("official")
-    return value and f"{value.scored:,} {between} {value.total:,}"
+    return f"{value.scored:,} {between} {value.total:,}" if value else None
 
 
 def _difference(row: MetricRow, *, with_pairs: bool = False) -> Text | None:
@@ -195,9 +197,13 @@ def _difference(row: MetricRow, *, with_pairs: bool = False) -> Text | None:
         lines.append(" to ".join(map(signed_cell, difference.interval)))
     elif difference.why_no_interval and not difference.why_not:
         lines.append(f"no interval: {difference.why_no_interval}")
-    lines += ["may well be chance"] if difference.may_be_chance else []
     lines += [counted(difference.pairs, "pair")] if with_pairs else []
-    return Text(text=signed_cell(difference.difference), lines=tuple(lines))
+    return Text(
+        text=signed_cell(difference.difference),
+        lines=tuple(lines),
+        badges=("may well be chance",) if difference.may_be_chance else (),
+        style="b",
+    )
 
 
 def score_table(
@@ -262,9 +268,9 @@ def _score_rows(
         marks = tuple(cut(mark, MAX_MARK) for mark in paper_marks(task_run))
         values: list[Value] = [
             name,
-            *(shown and shown.cell(kind) for kind in kinds),
+            *(shown.cell(kind) if shown else None for kind in kinds),
             Text(text="", badges=marks) if marks else None,
-            shown and _scored(shown, "of"),
+            _scored(shown, "of") if shown else None,
             task_run.benchmark.published.get(task_run.task),
             Text(text=cut(task_run.judge_name, _MAX_MODEL) or "by rule", lines=grades),
         ]
@@ -282,7 +288,7 @@ def run_table(runs: Sequence[Run]) -> Table:
     rows: list[list[Value]] = [
         [
             *(Text(text=run.name, run=index), run.started_text),
-            Text(text=str(run.folder), is_code=True),
+            Text(text=str(run.folder), style="code"),
             Text(text="" if run.notes else "none", lines=tuple(run.notes)),
         ]
         for index, run in enumerate(runs)
@@ -307,9 +313,7 @@ def reply_table(scores: TaskScores) -> Table:
             )
             rows.append([name, *numbers, *tokens, dollars(_cost(replies)), of_models])
     cached = Column(title="From cache", help="Replies from the cache, without a new judge call")
-    run_title, replies_title, *titles = columns(
-        "Run", "Replies", "Tokens in", "Tokens out", "Cost"
-    )
+    run_title, replies_title, *titles = columns("Run", "Replies", "Tokens in", "Tokens out", "Cost")
     models_title = Column(title="Models that replied", kind="text")
     return Table(
         title="Tokens and cost of the judge's replies",
@@ -343,10 +347,8 @@ def signature_table(signatures: Iterable[Signature]) -> Table:
     for key in keys:
         values = [fields.get(key, "") for fields in by_signature]
         badges = ("differs",) if len(set(values)) > 1 else ()
-        codes = (Text(text=cut(value, _MAX_SIGNATURE), is_code=True) for value in values)
+        codes = (Text(text=cut(value, _MAX_SIGNATURE), style="code") for value in values)
         rows.append([Text(text=cut(key, _MAX_SIGNATURE), badges=badges), *codes])
     several = len(by_signature) > 1
     names = [f"Signature {n + 1}" if several else "Value" for n in range(len(by_signature))]
-    return Table(
-        title="Signatures", columns=columns("Key", *names, text=1 + len(names)), rows=rows
-    )
+    return Table(title="Signatures", columns=columns("Key", *names, text=1 + len(names)), rows=rows)

@@ -12,9 +12,9 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.signature import AnswerForm
+from mmie_tasks.results import render
 from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
 from mmie_tasks.results.commands import notes_of
-from mmie_tasks.results import render
 from mmie_tasks.results.render import Cell, Format, Table
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
@@ -104,7 +104,10 @@ class ScoreTable:
         scores = [render.Column(title=column.title, kind="score") for column in self.columns]
         if file_format == "csv":
             rows = [
-                (row.model, "yes" if row.is_published else "no", *row.cells, " ".join(judge_lines(row.judges)))
+                (
+                    *(row.model, "yes" if row.is_published else "no"),
+                    *(*row.cells, " ".join(judge_lines(row.judges))),
+                )
                 for row in self.rows
             ]
             model, published, judges = render.columns("model", "published", "judges", text=3)
