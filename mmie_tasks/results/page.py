@@ -13,7 +13,6 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -22,12 +21,10 @@ from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.results.page_data import Json, plain
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
-"""Templates, styles and scripts that all pages share."""
+"""Templates and styles that all pages share."""
 
 
-def rendered(
-    folder: Path, scripts: Sequence[str | Path], values: Json, *, library: str = ""
-) -> str:
+def rendered(folder: Path, scripts: Sequence[str], values: Json, *, library: str = "") -> str:
     """The page of a folder's template ``page.html.j2``, to be written as UTF-8.
 
     The scripts are joined in their order; they share one scope. A content security policy allows
@@ -62,9 +59,10 @@ def environment(folder: Path) -> Environment:
     return opened
 
 
-def shared_template(name: str) -> Any:
-    """The macros of a shared template."""
-    return environment(_ASSETS).get_template(name).module
+def shared_macro(template: str, name: str, *values: object) -> Markup:
+    """What a macro of a shared template makes of some values."""
+    macro = getattr(environment(_ASSETS).get_template(template).module, name)
+    return Markup(macro(*values))  # noqa: S704  # escaped by the template
 
 
 def _shown(value: object) -> object:

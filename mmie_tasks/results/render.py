@@ -24,7 +24,7 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.intervals import Interval
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.page import shared_template
+from mmie_tasks.results.page import shared_macro
 from mmie_tasks.runs.run import Run, TaskRun
 
 Format: TypeAlias = Literal["md", "csv", "latex"]
@@ -186,7 +186,7 @@ def html(content: Table, style: str = "") -> Markup:
     """The table in HTML with its title as a hidden caption; `style` is a class of the page's style
     sheet.
     """
-    return Markup(shared_template("table.html.j2").table(content, style))  # noqa: S704  # escaped
+    return shared_macro("table.html.j2", "table", content, style)
 
 
 def _latex(content: Table) -> str:

@@ -256,40 +256,7 @@ def _bars(
     lengths = [len(text) for text in labels]
     is_long = max(lengths) > _SHORT_LABEL or sum(lengths) + 2 * len(labels) > _MAX_UPRIGHT
     is_flat = is_long or any(any(one.reasons) for one in series)
-    positions = list(range(len(labels)))
-    data = []
-    for one in series:
-        numbers, reasons = one.numbers, one.reasons
-        if any(reasons) and one.kind == "official":
-            numbers = [0 if why else n for n, why in zip(numbers, reasons, strict=True)]
-        along = {"x": numbers, "y": positions} if is_flat else {"x": positions, "y": numbers}
-        trace = {
-            **_hover(labels, one, names),
-            **along,
-            "offsetgroup": str(one.run),
-            "orientation": "h" if is_flat else "v",
-            "cliponaxis": False,
-        }
-        colour = f"--run-{one.run % 6}"
-        if one.kind == "official":
-            pattern = {"shape": _PATTERNS[one.run % 6], "bgcolor": colour, "fgcolor": "--paper"}
-            trace |= {
-                "type": "bar",
-                "text": [label(why, 60) for why in reasons],
-                "textposition": "outside",
-                "constraintext": "none",
-                "textfont": {"size": 11, "color": "--faint"},
-                "marker": {
-                    "color": colour,
-                    "pattern": {**pattern, "size": 7, "solidity": 0.2},
-                    "line": {"color": "--ink", "width": 0.5},
-                },
-                "error_x" if is_flat else "error_y": _error(one),
-            }
-        else:
-            marker = {"symbol": "diamond-open", "size": 8, "color": "--ink", "line": {"width": 1.5}}
-            trace |= {"type": "scatter", "mode": "markers", "marker": marker}
-        data.append(trace)
+    data = [_bar_trace(labels, one, names, is_flat=is_flat) for one in series]
     if is_flat:
         axes = {"xaxis": _value_axis(series), "yaxis": _name_axis(labels, _LABEL)}
         axes["yaxis"]["autorange"] = "reversed"
@@ -301,6 +268,42 @@ def _bars(
         height_px = 270
     groups = {"barmode": "group", "scattermode": "group", "bargap": 0.25, "scattergap": 0.25}
     return {"data": data, "layout": {**axes, **groups}}, height_px
+
+
+def _bar_trace(
+    labels: Sequence[str], series: Series, names: Sequence[str], *, is_flat: bool
+) -> Json:
+    reasons, positions, colour = series.reasons, list(range(len(labels))), f"--run-{series.run % 6}"
+    is_official = series.kind == "official"
+    numbers = [
+        0 if why and is_official else number
+        for number, why in zip(series.numbers, reasons, strict=True)
+    ]
+    trace = {
+        **_hover(labels, series, names),
+        **({"x": numbers, "y": positions} if is_flat else {"x": positions, "y": numbers}),
+        "offsetgroup": str(series.run),
+        "orientation": "h" if is_flat else "v",
+        "cliponaxis": False,
+    }
+    if not is_official:
+        marker = {"symbol": "diamond-open", "size": 8, "color": "--ink", "line": {"width": 1.5}}
+        return {**trace, "type": "scatter", "mode": "markers", "marker": marker}
+    pattern = {"shape": _PATTERNS[series.run % 6], "bgcolor": colour, "fgcolor": "--paper"}
+    return {
+        **trace,
+        "type": "bar",
+        "text": [label(why, 60) for why in reasons],
+        "textposition": "outside",
+        "constraintext": "none",
+        "textfont": {"size": 11, "color": "--faint"},
+        "marker": {
+            "color": colour,
+            "pattern": {**pattern, "size": 7, "solidity": 0.2},
+            "line": {"color": "--ink", "width": 0.5},
+        },
+        "error_x" if is_flat else "error_y": _error(series),
+    }
 
 
 def _strokes(series: Series) -> Json:
@@ -429,19 +432,20 @@ def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) ->
     scale = scores.task.benchmark.scale
     means = [[_mean_percent(cell, scale) for cell in row] for row in cells]
     counts = [[len(_points(cell)) for cell in row] for row in cells]
+    texts = [
+        [(percent_cell(mean), f"of {n:,}") for mean, n in zip(*of_depth, strict=True)]
+        for of_depth in zip(means, counts, strict=True)
+    ]
     rows: list[list[Value]] = [
-        [
-            depth,
-            *(Text(text=percent_cell(m), lines=(f"of {n:,}",)) for m, n in zip(*of, strict=True)),
-        ]
-        for depth, *of in zip(depths, means, counts, strict=True)
+        [depth, *(Text(text=mean, lines=(of,)) for mean, of in of_depth)]
+        for depth, of_depth in zip(depths, texts, strict=True)
     ]
     hover = [
         [
-            f"length {length}, depth {row[0]}<br>{cell.text} {cell.lines[0]}"
-            for length, cell in zip(lengths, row[1:], strict=True)
-        ]  # type: ignore[union-attr]
-        for row in rows
+            f"length {length}, depth {depth}<br>{' '.join(cell)}"
+            for length, cell in zip(lengths, of_depth, strict=True)
+        ]
+        for depth, of_depth in zip(depths, texts, strict=True)
     ]
     trace = {
         "type": "heatmap",

@@ -1,4 +1,4 @@
-"""The tables of the report: scores, metrics of all runs and their differences, replies, signatures."""
+"""The tables of the report: scores, metrics and differences of runs, replies, signatures."""
 
 from __future__ import annotations
 
@@ -227,14 +227,14 @@ def score_table(
         Column(title="Judge", kind="text"),
     ]
     rows: list[list[Value]] = []
-    for scores, annotations in tasks:
+    for scores, of_runs in tasks:
         headline, *others = next(iter(scores.rows.values()), [None])
         shown = [headline, *(row for row in others if row and row.metric.in_table)]
-        corrected = any(annotation.corrected for annotation in annotations)
+        corrected = any(annotation.corrected for annotation in of_runs)
         if corrected_only:
             shown = [headline] if corrected else []
         for row in filter(None, shown):
-            of_task = _score_rows(scores, row, annotations, kinds, corrected_only=corrected_only)
+            of_task = _score_rows(scores, row, of_runs, kinds, corrected_only=corrected_only)
             for number, (values, correction) in enumerate(of_task):
                 link = Text(
                     text=scores.task.title, link=f"#{scores.task.task}", lines=(row.metric.title,)
