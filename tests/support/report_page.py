@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from support.report_runs import SCALE, SKETCH, run, sample
-
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.quality.annotator import open_annotator
 from mmie_tasks.record.metrics import Metric
@@ -17,6 +15,7 @@ from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.report.page import report_page
 from mmie_tasks.runs.run import Run
+from support.report_runs import SCALE, SKETCH, run, sample
 
 NO_GRADES = {"XDG_CACHE_HOME": "/nowhere"}
 ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>"
@@ -129,7 +128,8 @@ def large_runs(count: int) -> list[Run]:
             f"id-{index}",
             float(index % 7),
             signature="judge:a",
-            question=(Segment(f"word-{index}"),),
+            question=(Segment(f"Question {index}"),),
+            answer=(Segment(f"word-{index}"),),
             groups={"field": ("ab"[index % 2],)},
         )
         for index in range(count)

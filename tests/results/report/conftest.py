@@ -20,7 +20,6 @@ from support.report_browser import (
 )
 
 
-
 def written(folder: Path, page: str) -> Path:
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")

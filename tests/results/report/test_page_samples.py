@@ -179,7 +179,9 @@ def test_a_missing_picture_is_shown_with_the_reason(opened: Open, hostile: Path)
     expect(sample.locator(".absent")).to_have_text(
         f"no such file: {made.HOSTILE[2]} image 1 of the question"
     )
-    expect(sample.locator("img[src^='data:image/webp']")).to_have_count(2)  # the answers', whose addresses are data
+    expect(sample.locator("img[src^='data:image/webp']")).to_have_count(
+        2
+    )  # the answers', whose addresses are data
 
 
 def test_a_drawn_picture_has_its_prompt_below_it_as_text(opened: Open, hostile: Path) -> None:
