@@ -31,7 +31,7 @@ _CAPTION = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ScoreColumn:
     """One kind of score of one metric of a task, for the runs whose answers came about in one way.
 
     `is_corrected` is whether the score is corrected with people's scores.
@@ -92,7 +92,7 @@ class ScoreTable:
     runs and columns: what was ignored or is not available.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ScoreColumn, ...]
     rows: tuple[TableRow, ...]
     interval_note: str
     remarks: tuple[str, ...] = ()
@@ -184,7 +184,7 @@ def _columns(
     groups: Sequence[str],
     kinds: Sequence[ScoreKind],
     corrected: Collection[str],
-) -> tuple[Column, ...]:
+) -> tuple[ScoreColumn, ...]:
     """The columns; `corrected` names the benchmarks that people have scored answers of."""
     tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
     task_runs = {task: [run_.tasks[task] for run_ in runs if task in run_.tasks] for task in tasks}
@@ -198,7 +198,7 @@ def _columns(
             f"`--columns`: these runs have no columns `{unknown[0]}`.",
             hint=f"one of {', '.join(names)}",
         )
-    columns: list[Column] = []
+    columns: list[ScoreColumn] = []
     for task, metrics in metrics_by_task.items():
         of_task, benchmark = task_runs[task], task_runs[task][0].benchmark
         task_kinds = {kind for run_ in of_task for kind in run_.score_kinds}
@@ -209,14 +209,16 @@ def _columns(
         forms = [form for form in get_args(AnswerForm) if form in present]
         shown_kinds = [kind for kind in kinds if kind in task_kinds]
         for form, metric, kind in product(forms, shown, shown_kinds):
-            column = Column(task=task, benchmark=benchmark, metric=metric, kind=kind, form=form)
+            column = ScoreColumn(
+                task=task, benchmark=benchmark, metric=metric, kind=kind, form=form
+            )
             columns.append(column)
             if kind == "official" and metric is metrics[0] and benchmark.name in corrected:
                 columns.append(replace(column, is_corrected=True))
     return tuple(columns)
 
 
-def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
+def _has_cells(column: ScoreColumn, runs: Sequence[Run], *, published: bool) -> bool:
     """Whether a run or a published row may have a score in a column."""
     rows = column.benchmark.published_rows if published else ()
     return any(column.published_percent(row) is not None for row in rows) or any(
@@ -226,12 +228,12 @@ def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
     )
 
 
-def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> TableRow:
+def _run_row(run_: Run, columns: Sequence[ScoreColumn], annotator: Annotator) -> TableRow:
     tasks = [task for task in dict.fromkeys(c.task for c in columns) if task in run_.tasks]
     annotations = {task: annotator.annotation(run_.tasks[task]) for task in tasks}
     marks = {task: paper_marks(task_run) for task, task_run in run_.tasks.items()}
 
-    def cell(column: Column) -> Cell | None:
+    def cell(column: ScoreColumn) -> Cell | None:
         task_run = run_.tasks.get(column.task)
         if task_run is None or column.form != task_run.answer_form:
             return None
@@ -253,7 +255,7 @@ def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> Tabl
     return TableRow(model=run_.name, cells=tuple(map(cell, columns)), judges=tuple(judges))
 
 
-def _published_rows(columns: Sequence[Column]) -> list[TableRow]:
+def _published_rows(columns: Sequence[ScoreColumn]) -> list[TableRow]:
     """The published scores of whole benchmarks, one row per model, without those that have none of
     the columns.
     """
@@ -261,7 +263,7 @@ def _published_rows(columns: Sequence[Column]) -> list[TableRow]:
         c.benchmark.name: {row.model: row for row in c.benchmark.published_rows} for c in columns
     }
 
-    def cell(model: str, column: Column) -> Cell | None:
+    def cell(model: str, column: ScoreColumn) -> Cell | None:
         row = published[column.benchmark.name].get(model)
         percent = column.published_percent(row) if row else None
         if row is None or percent is None:
