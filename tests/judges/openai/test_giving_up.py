@@ -3,7 +3,7 @@
 import anyio
 import pytest
 from support.judge_asking import ask, judge_at
-from support.judge_server import error
+from support.loopback import error
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE
