@@ -141,7 +141,12 @@ HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 def test_any_content_of_a_log_can_be_packed_and_no_tag_begins_in_it(text: str, fact: Any) -> None:
     segments = (Segment(text, text), Segment(image=text, problem=text, prompt=text))
     reply = JudgeReply(text=text, model=text)
-    fields = {"question": segments, "answer": segments, "replies": (reply,), "facts": {text: fact}}
+    fields = {
+        "question": segments,
+        "answer": segments,
+        "judgements": replied(reply),
+        "facts": {text: fact},
+    }
     html, harmless = html_of(sample("1", **fields)), html_of(sample("1"))  # type: ignore[arg-type]
     _, (chunk,) = pack([html])
     assert json.loads(gzip.decompress(base64.b64decode(chunk))) == [html]

@@ -128,7 +128,7 @@ def test_only_two_runs_that_were_scored_alike_have_a_difference(runs: list[Run])
 
 def test_keys_in_which_signatures_differ_are_marked_also_where_values_are_cut() -> None:
     long = "m" * 3_000
-    table = signature_table(Signature(f"judge:a|model:{long}|t:{t}") for t in (0, 1))
+    table = signature_table(Signature.parse(f"judge:a|model:{long}|t:{t}") for t in (0, 1))
     assert table.header == ["Key", "Signature 1", "Signature 2"]
     marked = {row[0].text: row[0].badges for row in table.rows if isinstance(row[0], Text)}
     assert marked == {"judge": (), "model": (), "t": ("differs",)}
