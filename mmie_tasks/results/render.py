@@ -55,7 +55,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class RichText:
     """A text with what only HTML shows: small lines below it, badges, the colour of a run's number,
     a link, and whether it is code or bold.
     """
@@ -68,7 +68,7 @@ class Text:
     style: Literal["", "code", "b"] = ""
 
 
-Value: TypeAlias = str | int | Cell | Text | None
+Value: TypeAlias = str | int | Cell | RichText | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Column:
 
     title: str
     kind: Literal["text", "number", "score"] = "number"
-    group: Text | None = None
+    group: RichText | None = None
     help: str = ""
 
 
@@ -112,7 +112,7 @@ class Table:
         return next((n for n, c in enumerate(self.columns) if c.kind != "text"), len(self.columns))
 
     @property
-    def groups(self) -> list[tuple[Text | None, int]]:
+    def groups(self) -> list[tuple[RichText | None, int]]:
         """The runs above the columns, each with its number of columns; none without a run."""
         groups = [(run, len(list(of))) for run, of in groupby(self.columns, lambda c: c.group)]
         return groups if any(run for run, _ in groups) else []
@@ -135,7 +135,7 @@ class Table:
                 case Cell():
                     footnote = mark(numbers[value.footnote]) if value.notes else ""
                     return f"{percent_cell(value.percent, value.interval)}{footnote}"
-                case Text():
+                case RichText():
                     return value.text
                 case str():
                     return value

@@ -13,8 +13,8 @@ from mmie_tasks.record.intervals import Interval
 from mmie_tasks.results.render import (
     Cell,
     Column,
+    RichText,
     Table,
-    Text,
     columns,
     html,
     json_text,
@@ -70,8 +70,10 @@ def test_equal_footnotes_have_one_number_in_the_order_of_the_cells() -> None:
 def test_html_escapes_every_text_and_spans_the_columns_that_a_row_lacks() -> None:
     attack = "<img src=x onerror='x'>\x00"
     cell = Cell(percent=50, interval=Interval(40, 60), notes=(attack,))
-    whole = Text(text=attack, lines=(attack,), badges=(attack,), link="#a")
-    header = [Column(title=attack, group=Text(text=attack, run=1), help=attack) for _ in range(3)]
+    whole = RichText(text=attack, lines=(attack,), badges=(attack,), link="#a")
+    header = [
+        Column(title=attack, group=RichText(text=attack, run=1), help=attack) for _ in range(3)
+    ]
     content = Table(title=attack, columns=header, rows=[(whole, cell, 1_000), (None, attack)])
     shown = html(content, "style")
     assert "<img" not in shown

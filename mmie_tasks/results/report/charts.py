@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeAlias
 
 from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.core.verdict import Scored, Verdict
@@ -22,8 +23,8 @@ from mmie_tasks.record.intervals import Interval, stratified_mean
 from mmie_tasks.record.metrics import Scale, mean_of
 from mmie_tasks.record.sample import READER_KINDS, LoggedSample, Needle, ScoreKind
 from mmie_tasks.results.page_data import Json, page_data
-from mmie_tasks.results.render import Cell, Column, Table, Text, Value, columns
-from mmie_tasks.results.report.tables import MetricRow, TaskScores
+from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
+from mmie_tasks.results.report.tables import MetricScores, TaskScores
 
 NO_SCORE = "no score"
 """The last bar of a histogram."""
@@ -60,7 +61,7 @@ class Chart:
 
     title: str
     unit: str
-    legend: Sequence[Text]
+    legend: Sequence[RichText]
     key: str
     table: Table
     figure: Json
@@ -104,7 +105,7 @@ def charts(scores: TaskScores) -> list[Chart]:
     return [*drawn, *_needle_charts(scores)]
 
 
-def _metrics(scores: TaskScores, kind: str, rows: Sequence[MetricRow]) -> Iterator[Chart]:
+def _metrics(scores: TaskScores, kind: str, rows: Sequence[MetricScores]) -> Iterator[Chart]:
     if len(rows) < 2:
         return
     labels = [row.metric.title for row in rows]
@@ -137,7 +138,7 @@ _LAYOUT: Json = {
     "dragmode": False,
 }
 
-Shape = Callable[[Sequence[str], Sequence[Series], Sequence[str]], tuple[Json, float]]
+_Shape: TypeAlias = Callable[[Sequence[str], Sequence[Series], Sequence[str]], tuple[Json, float]]
 """Draws series over labels, for runs with these names: the figure and its height in pixels."""
 
 
@@ -146,7 +147,7 @@ def _chart(
     title: str,
     labels: Sequence[str],
     series: Sequence[Series],
-    shape: Shape,
+    shape: _Shape,
     unit: str = "percent of full marks",
 ) -> Chart:
     figure, height_px = shape(labels, series, scores.names)
@@ -155,7 +156,7 @@ def _chart(
         Column(
             title=f"{of_run.kind} score",
             kind="score",
-            group=Text(text=scores.names[of_run.run], run=of_run.run),
+            group=RichText(text=scores.names[of_run.run], run=of_run.run),
         )
         for of_run in series
     ]
@@ -167,7 +168,7 @@ def _chart(
         title=title,
         unit=unit,
         legend=[
-            Text(text=scores.names[run], run=run)
+            RichText(text=scores.names[run], run=run)
             for run in dict.fromkeys(of_run.run for of_run in series)
         ],
         key="bars: official score, ◇ robust score" if shape is _bars else filled,
@@ -437,7 +438,7 @@ def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) ->
         for of_depth in zip(means, counts, strict=True)
     ]
     rows: list[list[Value]] = [
-        [depth, *(Text(text=mean, lines=(of,)) for mean, of in of_depth)]
+        [depth, *(RichText(text=mean, lines=(of,)) for mean, of in of_depth)]
         for depth, of_depth in zip(depths, texts, strict=True)
     ]
     hover = [
@@ -470,7 +471,7 @@ def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) ->
     return Chart(
         title=title,
         unit="percent of full marks",
-        legend=[Text(text=scores.names[run], run=run)],
+        legend=[RichText(text=scores.names[run], run=run)],
         key="",
         table=Table(title=title, columns=columns("depth", *lengths), rows=rows),
         figure=_figure({"data": [trace], "layout": layout}),

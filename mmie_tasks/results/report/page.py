@@ -22,7 +22,7 @@ from mmie_tasks.results.comparability import mixed_keys
 from mmie_tasks.results.embedded_image import EmbeddedImage, embed_images
 from mmie_tasks.results.page import inert_json, rendered
 from mmie_tasks.results.page_data import Json, cut, page_data
-from mmie_tasks.results.render import Text, html
+from mmie_tasks.results.render import RichText, html
 from mmie_tasks.results.report.charts import charts
 from mmie_tasks.results.report.samples import (
     ASSETS,
@@ -174,7 +174,7 @@ def _stored(images: Mapping[str, EmbeddedImage], pictures: list[str]) -> dict[st
     return stored
 
 
-def _warnings(scores: TaskScores) -> Iterator[tuple[str, Text | None, str]]:
+def _warnings(scores: TaskScores) -> Iterator[tuple[str, RichText | None, str]]:
     """The class of a note, the run that it is about, and its text."""
     if keys := ", ".join(mixed_keys(scores.task.signatures)):
         note = f"their signatures differ in {keys}, which affects scores"
@@ -196,7 +196,7 @@ def _warnings(scores: TaskScores) -> Iterator[tuple[str, Text | None, str]]:
 
 def _notes(
     scores: TaskScores, left_out: int, budget: str
-) -> Iterator[tuple[str, Text | None, str]]:
+) -> Iterator[tuple[str, RichText | None, str]]:
     task = scores.task
     for name, (_, run) in zip(scores.runs, task.present, strict=True):
         yield from (("", name, note) for note in run.notes)

@@ -35,7 +35,7 @@ from mmie_tasks.results.page_data import (
     has_image,
     segments_json,
 )
-from mmie_tasks.results.render import Table, Text, Value, columns, html
+from mmie_tasks.results.render import RichText, Table, Value, columns, html
 from mmie_tasks.runs.panels import judge_facts
 from mmie_tasks.runs.run import Run, TaskRun
 
@@ -191,7 +191,7 @@ def sample_html(
             link=f"#{task.task}/{quote(sample.id.encode(errors='replace'), safe='')}",
             runs=[
                 (
-                    Text(text=names[index], run=index),
+                    RichText(text=names[index], run=index),
                     of_run and _run_values(of_run, task, find_image),
                 )
                 for index, of_run in enumerate(row)

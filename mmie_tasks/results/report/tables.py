@@ -19,7 +19,7 @@ from mmie_tasks.results.annotation import Annotation
 from mmie_tasks.results.comparability import NotComparable
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
 from mmie_tasks.results.page_data import cut
-from mmie_tasks.results.render import Cell, Column, Table, Text, Value, columns
+from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run, TaskRun
@@ -66,7 +66,7 @@ class RunScores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRow:
+class MetricScores:
     """One metric of the runs that have the task, None for a run without samples of it; and the
     difference of two runs that were scored alike.
     """
@@ -89,13 +89,13 @@ class TaskScores:
 
     task: JoinedTask
     names: Sequence[str]
-    rows: Mapping[str, Sequence[MetricRow]]
+    rows: Mapping[str, Sequence[MetricScores]]
     why_no_difference: str = field(default="")
 
     @cached_property
-    def runs(self) -> list[Text]:
+    def runs(self) -> list[RichText]:
         """The names of the runs that have the task, with their colours."""
-        return [Text(text=self.names[index], run=index) for index, _ in self.task.present]
+        return [RichText(text=self.names[index], run=index) for index, _ in self.task.present]
 
     @property
     def has_expected(self) -> bool:
@@ -103,10 +103,10 @@ class TaskScores:
         return any("expected" in run.score_kinds for _, run in self.task.present)
 
     @property
-    def difference_title(self) -> Text:
+    def difference_title(self) -> RichText:
         """Which run is subtracted from which."""
         first, second = self.runs
-        return Text(text="Difference", lines=(f"{second.text} − {first.text}",))
+        return RichText(text="Difference", lines=(f"{second.text} − {first.text}",))
 
 
 def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
@@ -121,12 +121,12 @@ def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
         except NotComparable as error:
             why_not = "the difference of the runs is not shown: they were not scored alike"
             why_not = f"{why_not}, they differ in {', '.join(error.keys)}"
-    rows: dict[str, list[MetricRow]] = {}
+    rows: dict[str, list[MetricScores]] = {}
     for metric in metrics_of(runs):
         scores = tuple(_run_scores(run, metric) for run in runs)
         if any(scores):
             difference = differences.get((metric.kind, metric.name))
-            row = MetricRow(metric=metric, scores=scores, difference=difference)
+            row = MetricScores(metric=metric, scores=scores, difference=difference)
             rows.setdefault(metric.kind, []).append(row)
     return TaskScores(task=task, names=names, rows=rows, why_no_difference=why_not)
 
@@ -188,7 +188,7 @@ def _scored(scores: RunScores, between: str) -> str | None:
     return f"{value.scored:,} {between} {value.total:,}" if value else None
 
 
-def _difference(row: MetricRow, *, with_pairs: bool = False) -> Text | None:
+def _difference(row: MetricScores, *, with_pairs: bool = False) -> RichText | None:
     difference = row.difference
     if difference is None:
         return None
@@ -198,7 +198,7 @@ def _difference(row: MetricRow, *, with_pairs: bool = False) -> Text | None:
     elif difference.why_no_interval and not difference.why_not:
         lines.append(f"no interval: {difference.why_no_interval}")
     lines += [counted(difference.pairs, "pair")] if with_pairs else []
-    return Text(
+    return RichText(
         text=signed_cell(difference.difference),
         lines=tuple(lines),
         badges=("may well be chance",) if difference.may_be_chance else (),
@@ -236,21 +236,21 @@ def score_table(
         for row in filter(None, shown):
             of_task = _score_rows(scores, row, of_runs, kinds, corrected_only=corrected_only)
             for number, (values, correction) in enumerate(of_task):
-                link = Text(
+                link = RichText(
                     text=scores.task.title, link=f"#{scores.task.task}", lines=(row.metric.title,)
                 )
-                rows.append([Text(text="") if number else link, *values])
+                rows.append([RichText(text="") if number else link, *values])
                 if correction and row is headline:
-                    rows.append([Text(text=""), *correction])
+                    rows.append([RichText(text=""), *correction])
             if row.difference and not corrected_only:
                 difference = _difference(row, with_pairs=True)
-                rows.append([Text(text=""), scores.difference_title, difference])
+                rows.append([RichText(text=""), scores.difference_title, difference])
     return Table(title="Scores of every task and run", columns=header, rows=rows)
 
 
 def _score_rows(
     scores: TaskScores,
-    row: MetricRow,
+    row: MetricScores,
     annotations: Sequence[Annotation],
     kinds: Sequence[ScoreKind],
     *,
@@ -269,10 +269,10 @@ def _score_rows(
         values: list[Value] = [
             name,
             *(shown.cell(kind) if shown else None for kind in kinds),
-            Text(text="", badges=marks) if marks else None,
+            RichText(text="", badges=marks) if marks else None,
             _scored(shown, "of") if shown else None,
             task_run.benchmark.published.get(task_run.task),
-            Text(text=cut(task_run.judge_name, _MAX_MODEL) or "by rule", lines=grades),
+            RichText(text=cut(task_run.judge_name, _MAX_MODEL) or "by rule", lines=grades),
         ]
         corrected = annotation.corrected
         if corrected is None:
@@ -280,16 +280,16 @@ def _score_rows(
             continue
         notes = cut("; ".join(corrected.notes), _MAX_REASON)
         cell = Cell(percent=corrected.percent, interval=corrected.interval, notes=(notes,))
-        yield values, [Text(text=name.text, run=name.run, lines=("corrected by people",)), cell]
+        yield values, [RichText(text=name.text, run=name.run, lines=("corrected by people",)), cell]
 
 
 def run_table(runs: Sequence[Run]) -> Table:
     """When and where the runs were made, and what is to be known of their logs."""
     rows: list[list[Value]] = [
         [
-            *(Text(text=run.name, run=index), run.started_text),
-            Text(text=str(run.folder), style="code"),
-            Text(text="" if run.notes else "none", lines=tuple(run.notes)),
+            *(RichText(text=run.name, run=index), run.started_text),
+            RichText(text=str(run.folder), style="code"),
+            RichText(text="" if run.notes else "none", lines=tuple(run.notes)),
         ]
         for index, run in enumerate(runs)
     ]
@@ -347,8 +347,8 @@ def signature_table(signatures: Iterable[Signature]) -> Table:
     for key in keys:
         values = [fields.get(key, "") for fields in by_signature]
         badges = ("differs",) if len(set(values)) > 1 else ()
-        codes = (Text(text=cut(value, _MAX_SIGNATURE), style="code") for value in values)
-        rows.append([Text(text=cut(key, _MAX_SIGNATURE), badges=badges), *codes])
+        codes = (RichText(text=cut(value, _MAX_SIGNATURE), style="code") for value in values)
+        rows.append([RichText(text=cut(key, _MAX_SIGNATURE), badges=badges), *codes])
     several = len(by_signature) > 1
     names = [f"Signature {n + 1}" if several else "Value" for n in range(len(by_signature))]
     return Table(title="Signatures", columns=columns("Key", *names, text=1 + len(names)), rows=rows)

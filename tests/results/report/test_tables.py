@@ -11,7 +11,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.compare.comparison import compare
-from mmie_tasks.results.render import Cell, Table, Text
+from mmie_tasks.results.render import Cell, Table
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import metric_tables, signature_table, task_scores
 from mmie_tasks.runs.run import Run
