@@ -187,7 +187,7 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
     As for lmms-eval, a command line that begins with an option is an evaluation.
     """
     from mmie_tasks.benchmarks.registry import require_judged
-    from mmie_tasks.judges.flags import judge_options_help, split_eval_arguments
+    from mmie_tasks.judges.choice import judge_parser, split_eval_arguments
     from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
     name = arguments[0]
@@ -205,7 +205,7 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
         status = run_lmms_eval(split.choices)
     finally:
         if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
-            print(f"\n{judge_options_help()}", end="")
+            print(f"\n{judge_parser().format_help()}", end="")
     raise SystemExit(status)
 
 

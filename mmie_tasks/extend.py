@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # `as` makes a name public for type checkers
     from mmie_tasks.judges.base import Judge as Judge
     from mmie_tasks.judges.base import JudgeError as JudgeError
     from mmie_tasks.judges.base import JudgeMisconfigured as JudgeMisconfigured
+    from mmie_tasks.judges.base import JudgeOptions as JudgeOptions
     from mmie_tasks.judges.base import JudgeRefused as JudgeRefused
     from mmie_tasks.judges.base import JudgeRequest as JudgeRequest
     from mmie_tasks.judges.base import JudgeUnavailable as JudgeUnavailable
@@ -99,6 +100,7 @@ _NAMES = {
         "Judge",
         "JudgeError",
         "JudgeMisconfigured",
+        "JudgeOptions",
         "JudgeRefused",
         "JudgeRequest",
         "JudgeUnavailable",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mmie_tasks.judges.panel_choice import ChosenJudges
+    from mmie_tasks.judges.choice import ChosenJudges
     from mmie_tasks.judging.served_model import ServedModel
 
 

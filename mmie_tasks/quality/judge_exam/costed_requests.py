@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mmie_tasks.judges.base import Judge
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import CheckedRequest
-from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.record.reply import JudgeResult
 
 
@@ -26,12 +26,10 @@ class CostedResults:
     seconds_per_1000: float | None
 
 
-def judge_with_cost(
-    shared: SharedJudge, requests: Sequence[CheckedRequest], title: str
-) -> CostedResults:
+def judge_with_cost(judge: Judge, requests: Sequence[CheckedRequest], title: str) -> CostedResults:
     """The results of `judge_together`, with their cost."""
     began_s = time.monotonic()
-    results = judge_together(shared, requests, title)
+    results = judge_together(judge, requests, title)
     elapsed_s = time.monotonic() - began_s
     replies = [reply for result in results for reply in result.replies]
     sent = sum(not reply.cached for reply in replies)

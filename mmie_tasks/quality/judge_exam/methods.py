@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import Scored, Unscored, differ
+from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
-from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.comparison_prompt import (
     comparison_request,
     prompt_version,
@@ -60,7 +60,7 @@ class ExamMethod:
 
     name: str
     signature: str
-    ask: Callable[[SharedJudge, Sequence[Pair], str], Comparisons]
+    ask: Callable[[Judge, Sequence[Pair], str], Comparisons]
 
 
 def comparing() -> ExamMethod:
@@ -95,13 +95,13 @@ def giving_points(benchmark: str, judge_request: RequestMaker) -> ExamMethod:
     )
 
 
-def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Comparisons:
+def _compare_pairs(judge: Judge, pairs: Sequence[Pair], title: str) -> Comparisons:
     orders = [(pair, is_reversed) for pair in pairs for is_reversed in (False, True)]
     requests = [
         CheckedRequest(request=comparison_request(pair, is_reversed=is_reversed))
         for pair, is_reversed in orders
     ]
-    outcome = judge_with_cost(shared, requests, title)
+    outcome = judge_with_cost(judge, requests, title)
     judgements = []
     for (pair, order), result in zip(orders, outcome.results, strict=True):
         verdict = result.verdict(read_verdict)
@@ -115,14 +115,14 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
 
 
 def _score_answers(
-    judge_request: RequestMaker, shared: SharedJudge, pairs: Sequence[Pair], title: str
+    judge_request: RequestMaker, judge: Judge, pairs: Sequence[Pair], title: str
 ) -> Comparisons:
     """Compare the points of each pair's answers; an answer of several pairs is judged once."""
     answers = dict.fromkeys((pair.question, answer) for pair in pairs for answer in pair.answers)
     request_or_reason = {answer: _request_or_reason(judge_request, *answer) for answer in answers}
     requests = [r for r in request_or_reason.values() if isinstance(r, GradedRequest)]
     by_content = {request.request: request for request in requests}
-    outcome = judge_with_cost(shared, list(by_content.values()), title)
+    outcome = judge_with_cost(judge, list(by_content.values()), title)
     results = dict(zip(by_content, outcome.results, strict=True))
     points: dict[tuple[PartsInOrder, PartsInOrder], float | NoVerdict] = {}
     for answer, request in request_or_reason.items():
