@@ -221,7 +221,7 @@ class Judge(ABC):
         """The file in which replies are cached; None without a cache."""
         return None
 
-    def check(self, max_images: int) -> None:
+    def check(self, max_images: int = 0) -> None:
         """Return if the judge can be used: in seconds, at almost no cost.
 
         Args:

@@ -64,7 +64,7 @@ class CachedJudge(Judge):
         """Path of the cache file."""
         return self._file.path
 
-    def check(self, max_images: int) -> None:
+    def check(self, max_images: int = 0) -> None:
         """Return if the file can be written, and the wrapped judge can be used.
 
         Raises:

@@ -24,6 +24,7 @@ from mmie_tasks.core.choice import (
     split_options,
 )
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache import CachedJudge
@@ -114,9 +115,11 @@ def join_judges(judges: Sequence[Choice], panel_options: str = "") -> ChosenJudg
     _refuse_equal_judges(judges)
     pairs = parse_pairs(panel_options, "`--judge_args` for a panel is")
     if unknown := [key for key in pairs if key not in PanelOptions.model_fields]:
+        own = valid_names_text(PanelOptions.model_fields, unknown[0])
+        hint = f"options of a judge follow it: `--judge openai:MODEL,{unknown[0]}=...`"
         raise SettingWrong(
-            f"`--judge_args`: a panel has no option `{unknown[0]}`, only `rule`.",
-            hint=f"options of a judge follow it: `--judge openai:MODEL,{unknown[0]}=...`",
+            f"`--judge_args`: a panel has no option `{unknown[0]}`.",
+            hint=f"{hint}; those of a panel: {own}",
         )
     options = read_options(pairs, PanelOptions, "panel")
     return ChosenJudges(

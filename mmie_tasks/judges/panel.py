@@ -104,7 +104,7 @@ class PanelJudge(Judge):
         name = f"{member.name}:{member.model}" if member.model else member.name
         return f"judge {position + 1} of {len(self.members)} ({name})"
 
-    def check(self, max_images: int) -> None:
+    def check(self, max_images: int = 0) -> None:
         """Check every judge."""
         for member in self.members:
             member.check(max_images)

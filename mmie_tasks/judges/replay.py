@@ -103,7 +103,7 @@ class ReplayJudge(Judge):
         recorded = str(Signature(recording.signature).without_servers)
         return signature_text(recorded, replayed=digest.hexdigest()[:12])
 
-    def check(self, max_images: int) -> None:  # noqa: ARG002 - as `Judge.check`
+    def check(self, max_images: int = 0) -> None:  # noqa: ARG002 - as `Judge.check`
         """Read the recording.
 
         Raises:

@@ -102,6 +102,10 @@ class BenchmarkJudge:
             judges_itself=next(filter(None, ones), None),
         )
 
+    def machine(self) -> str | None:
+        """What computed the replies of judges in this process; None if nothing did."""
+        return self.judge().machine()
+
     def check(self) -> None:
         """Check that every judge can be used, before anything is generated.
 

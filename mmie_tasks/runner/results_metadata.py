@@ -44,4 +44,4 @@ def add_signatures(
         metadata["signature"] = benchmark.signature(task.eval_docs_no_media[0])
         if benchmark.judge is not None:
             texts = [choice.text for choice in benchmark.judge.choices().judges]
-            metadata |= judge_metadata(texts, benchmark.judge.judge().machine())
+            metadata |= judge_metadata(texts, benchmark.judge.machine())

@@ -13,6 +13,7 @@ from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.judges.base import (
+    Judge,
     JudgeError,
     JudgeMisconfigured,
     JudgeRefused,
@@ -107,7 +108,7 @@ def test_a_second_request_that_fails_leaves_the_first_reply() -> None:
     assert result.verdict(read) == Unscored("unparsed")
 
 
-class CarelessJudge:
+class CarelessJudge(Judge):
     """Omits the first request, answers the last twice, and one that does not exist."""
 
     signature = "judge:careless"

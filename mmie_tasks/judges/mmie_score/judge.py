@@ -216,7 +216,7 @@ class MmieScoreJudge(Judge):
         engines = f"{gpus} engines, on the GPUs of Ray" if gpus else "one engine, in this process"
         return f"{self.local.capacity(checkpoint)}; {engines}"
 
-    def check(self, max_images: int) -> None:  # noqa: ARG002 - as `Judge.check`
+    def check(self, max_images: int = 0) -> None:  # noqa: ARG002 - as `Judge.check`
         """Check the checkpoint's files and the device, without reading weights.
 
         CUDA is not started, nor made unusable for processes that are forked: the tested model may

@@ -89,7 +89,7 @@ class BatchJudge(Judge):
         """Its server."""
         return self.settings.access
 
-    def check(self, max_images: int) -> None:
+    def check(self, max_images: int = 0) -> None:
         """Return if key, server and model can be used: see `check.check`. Creates no batch.
 
         Raises:

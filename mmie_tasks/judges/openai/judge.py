@@ -88,7 +88,7 @@ class OpenAIJudge(Judge):
         """Requests in flight, and those sent again by this object."""
         return RequestCounts(in_flight=self._sender.in_flight, retries=self._sender.retries)
 
-    def check(self, max_images: int) -> None:
+    def check(self, max_images: int = 0) -> None:
         """Return if the key, the server and the model can be used: see `check.check`.
 
         Raises:

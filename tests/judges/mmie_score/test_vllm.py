@@ -28,6 +28,7 @@ from support.judge_engines import (
     results,
     started,
 )
+from support.judges import create
 from support.tiny_checkpoint import TinyCheckpoint
 from support.unmerged import split
 
@@ -35,7 +36,6 @@ from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.generation import FailedPrompt
 from mmie_tasks.judges.mmie_score.vllm_engine import installed
-from mmie_tasks.judges.registry import create
 
 pytestmark = [
     pytest.mark.skipif(not installed(), reason="vLLM is not installed: make test-vllm"),

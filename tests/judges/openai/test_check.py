@@ -59,8 +59,7 @@ def pictures(body) -> list[str]:
 @pytest.mark.parametrize(("max_images", "sent"), [(0, 0), (1, 1), (12, 2)])
 def test_the_check_sends_as_many_pictures_as_the_run_at_most_two(server, max_images, sent):
     judge = judge_at(server.url)
-    judge.max_images = max_images
-    judge.check()
+    judge.check(max_images)
     (body,) = server.asked
     urls = pictures(body)
     assert len(set(urls)) == len(urls) == sent
@@ -113,8 +112,7 @@ def warnings_of_check(server, warnings, reply, **more):
 
     server.says(says)
     judge = judge_at(server.url)
-    judge.max_images = 12
-    judge.check()
+    judge.check(12)
     return list(warnings)
 
 
@@ -165,9 +163,8 @@ def test_another_model_that_answers_is_named_before_the_run(server, warnings):
 
 def test_a_judge_cannot_know_the_colours_beforehand(server):
     judge = judge_at(server.url)
-    judge.max_images = 2
     for _ in range(12):
-        judge.check()
+        judge.check(2)
     assert len({tuple(map(colour, pictures(body))) for body in server.asked}) > 1
 
 

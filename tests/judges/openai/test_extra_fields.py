@@ -9,7 +9,7 @@ from support.judge_server import error, judge_server
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.flags import parse_flags
+from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judging.judge import judge
 from mmie_tasks.runner.launchers import parse_launcher_args
 
