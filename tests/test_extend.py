@@ -22,7 +22,8 @@ OWN_SCRIPT = "Script of this repository, no example of use: "
 PUBLIC = """
 NOT_TEXT AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
 Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError
-JudgeMisconfigured JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Line
+JudgeMisconfigured JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable
+Judged Line
 LoggedSample MemberResult Metric MmieTasksError Needle NoJudgeRequest OutOfBudget Outcome Panel
 PendingSample PublishedRow
 Record ReplySchema ReplyStore RequestBroken RequestCounts RequestUnfit Row RunnerTable Scale

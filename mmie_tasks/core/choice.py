@@ -1,6 +1,6 @@
 """Judges and drawers are chosen by name: ``NAME:MODEL,key=value``, and their options read.
 
-The options of each are one pydantic model, a subclass of `Options`.
+The options of each are one pydantic model, a subclass of `ChoiceOptions`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _JSON_VALUE = re.compile(r"=\s*['\"]?\{")
 _BRACES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 _MAY_HOLD_SECRET = re.compile(r"\?|://[^/\s]*@")  # in an address
 
-OptionsT = TypeVar("OptionsT", bound="Options")
+OptionsT = TypeVar("OptionsT", bound="ChoiceOptions")
 
 
-class Options(BaseModel):
+class ChoiceOptions(BaseModel):
     """The options that users may type: the fields, with their types and defaults.
 
     The text ``none`` is None where the type allows it.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from loguru import logger
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from mmie_tasks.core.choice import Options
+from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.interleaved.drawer import (
@@ -49,7 +49,7 @@ class _OutOfMemory(DrawerUnavailable):
     """The device has too little memory, and draws nothing more."""
 
 
-class PipelineOptions(Options):
+class PipelineOptions(ChoiceOptions):
     """The options of the drawer `diffusers`; the page of this folder describes them."""
 
     model: str

@@ -18,7 +18,7 @@ import openai
 from loguru import logger
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from mmie_tasks.core.choice import Options
+from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.http import access as http_access
@@ -53,7 +53,7 @@ _OPTIONAL = ("response_format", "seed")  # left out where a server does not know
 _CHOSEN = re.compile(r"\b(?:size|quality|num_inference_steps|guidance_scale|negative_prompt)\b")
 
 
-class ImageOptions(Options):
+class ImageOptions(ChoiceOptions):
     """The options of the drawer `images`; the page of this folder describes them."""
 
     model: Annotated[str, Field(min_length=1)]

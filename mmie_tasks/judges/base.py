@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.core.choice import Options
+from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import traceback_text
 from mmie_tasks.record.panel import Panel
@@ -115,7 +115,7 @@ class RequestCounts:
     retries: int
 
 
-class JudgeOptions(Options):
+class JudgeOptions(ChoiceOptions):
     """The options of a judge; a subclass adds its own.
 
     Attributes:

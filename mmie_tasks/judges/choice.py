@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from mmie_tasks.core.choice import (
     Choice,
-    Options,
+    ChoiceOptions,
     parse_choice,
     parse_pairs,
     read_options,
@@ -64,7 +64,7 @@ JudgeChoices: TypeAlias = Mapping[str, ChosenJudges]
 """Benchmark to its judges; `ALL_OTHERS` to the judges of those that are not named."""
 
 
-class PanelOptions(Options):
+class PanelOptions(ChoiceOptions):
     """The options of a panel: the value of ``--judge_args`` with several judges."""
 
     rule: Literal["median", "mean"] = "median"

@@ -20,7 +20,7 @@ from lmms_eval.utils import simple_parse_args_string
 
 from mmie_tasks.core.choice import (
     Choice,
-    Options,
+    ChoiceOptions,
     option_text,
     parse_choice,
     read_options,
@@ -253,7 +253,7 @@ def _added(writer: _Component) -> dict[str, str]:
     return added
 
 
-class _OwnDrawing(Options):
+class _OwnDrawing(ChoiceOptions):
     """The options of ``t2i=self``: how a writer that draws itself is asked.
 
     Attributes:

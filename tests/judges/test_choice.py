@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mmie_tasks.judges.flags import parse_flags, split_eval_arguments
 
 from mmie_tasks.core.choice import Choice, parse_choice
 from mmie_tasks.core.errors import SettingWrong
@@ -16,6 +15,8 @@ from mmie_tasks.judges.choice import (
     environment_choices,
     is_paper_judge,
     open_judge,
+    parse_flags,
+    split_eval_arguments,
 )
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import panel_text
@@ -174,9 +175,11 @@ def test_several_judges_for_one_benchmark_are_a_panel_that_needs_more_than_half(
     assert chosen.panel == Panel(rule="median", min_valid=2)
 
 
-def test_the_variable_names_no_panel() -> None:
-    with pytest.raises(SettingWrong, match=r"2 judges for `mmie`[\s\S]*--judge a --judge b"):
-        environment_choices({"MMIE_TASKS_JUDGE": "mmie_score mmie=openai:a mmie=replay:path=/a b"})
+def test_the_variable_may_name_a_panel_too() -> None:
+    text = "mmie_score mmie=openai:a mmie=replay:path=/a b"
+    choices = environment_choices({"MMIE_TASKS_JUDGE": text})
+    assert {name: len(chosen.judges) for name, chosen in choices.items()} == {"": 1, "mmie": 2}
+    assert choices["mmie"].panel == Panel(rule="median", min_valid=2)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +200,7 @@ def test_every_judge_is_cached_unless_the_cache_is_off(
     judge = open_judge(Choice(name="openai", options=options), environment)
     assert isinstance(judge, CachedJudge) == (file is not None)
     if isinstance(judge, CachedJudge):
-        assert judge.path == tmp_path / str(file)
+        assert judge.cache_file == tmp_path / str(file)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -259,7 +262,7 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
         ("--judge openai:x --judge_args timeout=soon", "`timeout=soon`"),
         ("--judge openai:x --judge_args api_key=sk-1234567", "takes no `api_key=`"),
         ("--judge openai:x --judge_args oops", "invalid form"),
-        ("--judge openai --judge openai", "the judges 1 and 2 of the panel are the same"),
+        ("--judge openai --judge openai", "The judges 1 and 2 of the panel are the same"),
         (
             "--judge openai:a --judge openai:b --judge_args timeout=60",
             "`--judge openai:MODEL,timeout=...`",

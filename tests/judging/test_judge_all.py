@@ -113,6 +113,8 @@ class CarelessJudge(Judge):
 
     signature = "judge:careless"
 
+    def __init__(self) -> None: ...
+
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         for index in (len(requests) - 1, len(requests) - 1, 77, *range(1, len(requests) - 1)):
             yield index, reply(str(index))
@@ -129,7 +131,7 @@ def test_a_request_that_a_judge_omits_is_unavailable_and_surplus_replies_are_dro
 def test_every_outcome_is_reported_those_of_second_requests_too() -> None:
     outcomes: list[Outcome] = []
     judge = FunctionJudge(lambda request: reply("4" if request.attempt else "impossible"))
-    list(judge_all(judge, [checked("a")], outcomes.append))
+    list(judge_all(judge, [checked("a")], lambda _, outcome: outcomes.append(outcome)))
     assert outcomes == [reply("impossible"), reply("4")]
 
 

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
@@ -106,6 +107,12 @@ def judge(
         benchmark.submit(pending(str(n), [] if judged is None else judged)) for n in range(count)
     ]
     return [dict(row["points"]) for row in rows]  # type: ignore[call-overload]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 def number_in(body: Body) -> int:
@@ -307,7 +314,7 @@ def test_a_judge_in_this_process_is_refused_twice_without_starting_its_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     register(monkeypatch, c=JudgeOnADevice())
-    with pytest.raises(SettingWrong, match="the judges 1 and 2 of the panel are the same"):
+    with pytest.raises(SettingWrong, match="The judges 1 and 2 of the panel are the same"):
         choose([], "c", "c").check()
 
 
@@ -339,14 +346,15 @@ def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
     class StepJudge(FunctionJudge):
         def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
             for index, outcome in super().ask(requests):
-                filled.append(len(judged))
                 yield index, outcome
+                wait_until(lambda: len(judged) > len(filled))
+                filled.append(len(judged))
 
     first, second = InProcessJudge("a", []), StepJudge(echo)
     second.in_process = True
     register(monkeypatch, a=first, b=second)
     judge(choose([], "a", "b"), 3, judged)
-    assert filled == [0, 1, 2]
+    assert filled == [1, 2, 3]
 
 
 # The rules

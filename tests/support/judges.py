@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.core.choice import Choice
 from mmie_tasks.extend import Judge, JudgeOptions, JudgeReply, JudgeRequest, Outcome, Usage
-from mmie_tasks.judges import registry
 
 SIGNATURE = "judge:scripted|model:drawn-1"
 
@@ -37,11 +35,6 @@ class FunctionJudge(Judge):
 
 def echo(request: JudgeRequest) -> Outcome:
     return reply(text_of(request))
-
-
-def create(name: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Judge:
-    """The judge of the registry, without its cache."""
-    return registry.create(Choice(name=name, options=options), environment)
 
 
 def class_of(judge: Judge) -> type[Judge]:
@@ -89,6 +82,8 @@ class ScriptedJudge(Judge):
         calls: The first text of each request, call by call.
         closed: How many calls have ended.
     """
+
+    signature = SIGNATURE
 
     def __init__(
         self, signature: str = SIGNATURE, script: Mapping[str, Outcome] | None = None
