@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.judges.base import Judge
-from mmie_tasks.judges.choice import ChosenJudges, choose_judges, is_paper_judge
+from mmie_tasks.judges.choice import ChosenJudges, is_paper_judge
 from mmie_tasks.judging.batch import JudgedBatch, PendingSample, WaitingSamples
 from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainScore
 from mmie_tasks.judging.served_model import judges_itself
@@ -77,8 +77,7 @@ class BenchmarkJudge:
         Args:
             session: By default the current one.
         """
-        session = session or self._session
-        return choose_judges(self.benchmark, self.default, session.environment, session.choices)
+        return (session or self._session).choose(self.benchmark, self.default)
 
     def judge(self, session: JudgingSession | None = None) -> Judge:
         """The judge or panel itself; raises as `choose_judges` and `JudgingSession.open`.

@@ -18,7 +18,7 @@ from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.log import warn
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, Outcome, close_judge
-from mmie_tasks.judges.choice import ChosenJudges, JudgeChoices, open_judge
+from mmie_tasks.judges.choice import ChosenJudges, JudgeChoices, choose_judges, open_judge
 from mmie_tasks.judges.openai.settings import OWN_ADDRESS_HINT
 from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.judges.panel import PanelJudge
@@ -67,11 +67,19 @@ class JudgingSession:
         self.batches: list[JudgedBatch] = []
         self.judging = threading.Lock()
         self._before_loading = before_loading
+        self._chosen: dict[object, ChosenJudges] = {}
         self._judges: dict[object, Judge] = {}
         self._checks: dict[int, tuple[float, int]] = {}  # by judge: valid until, pictures
         self._warned: set[tuple[int, str]] = set()  # of these models that reply for a judge
         self._waiting: dict[str, list[tuple[PendingSample, Mapping[str, DeferredRow]]]] = {}
         self._lock = threading.RLock()
+
+    def choose(self, benchmark: str, default: str) -> ChosenJudges:
+        """The judges of a benchmark, as `choose_judges`; looked up for each sample, so kept."""
+        key = (benchmark, default, self._environment_key())
+        if key not in self._chosen:
+            self._chosen[key] = choose_judges(benchmark, default, self.environment, self.choices)
+        return self._chosen[key]
 
     def open(self, choice: Choice) -> Judge:
         """The judge of a choice: one object for all benchmarks, with one budget. Sends no request.

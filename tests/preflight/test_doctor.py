@@ -251,10 +251,12 @@ def test_whatever_a_judge_of_another_package_raises_is_a_finding_like_others(
 
 
 def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody mmei=openai")
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody")
     status, findings = report("--tasks", "mmie")
     assert status == 1
     assert "no judge `nobody`" in findings["mmie: judge"][0].message
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "replay mmei=openai")
+    _, findings = report("--tasks", "mmie")
     assert "`mmei`, which is no benchmark" in findings["MMIE_TASKS_JUDGE"][0].message
 
 
