@@ -26,9 +26,9 @@ def server():
         yield server
 
 
-def problem(judge):
+def problem(judge, max_images=0):
     with pytest.raises(JudgeMisconfigured) as raised:
-        judge.check()
+        judge.check(max_images)
     return str(raised.value)
 
 
@@ -81,8 +81,7 @@ def test_a_server_that_refuses_the_pictures_of_the_run_stops_it_with_a_hint(
     server.says(lambda body: refusal if len(pictures(body)) >= max_images else "5")
     judge = judge_at(server.url)
     judge.check()
-    judge.max_images = 12
-    text = problem(judge)
+    text = problem(judge, 12)
     assert "image" in text.partition("hint:")[0]
     assert """--limit-mm-per-prompt '{"image": 12}'""" in text
     assert "--mmproj" in text
@@ -91,8 +90,7 @@ def test_a_server_that_refuses_the_pictures_of_the_run_stops_it_with_a_hint(
 def test_a_wrong_key_is_not_taken_for_a_refusal_of_pictures(server):
     server.says(error(401))
     judge = judge_at(server.url)
-    judge.max_images = 12
-    assert "--mmproj" not in problem(judge)
+    assert "--mmproj" not in problem(judge, 12)
     assert len(server) == 1
 
 
