@@ -22,9 +22,9 @@ answer = [asdict(finding) for finding in check_assets(assets((), os.environ))]
 LOOK_AT_THE_JUDGE = """
 import os
 from dataclasses import asdict
-from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
 from mmie_tasks.preflight.assets import check_assets
-assets = MmieScoreJudge(environment=os.environ).assets()
+assets = MmieScoreJudge(MmieScoreOptions(), os.environ).assets()
 answer = [asdict(finding) for finding in check_assets(assets)]
 """
 DOWNLOAD = f"""
