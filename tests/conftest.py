@@ -36,6 +36,7 @@ SLOW = (  # starts the runner, a cluster or other processes, or computes for lon
     "hub/test_download.py",
     "judges/mmie_score/checkpoint/test_source.py",
     "judges/mmie_score/test_fork.py",
+    "judges/mmie_score/test_ray_engines.py",
     "judges/mmie_score/test_real_width.py",
     "judges/mmie_score/test_transformers_engine.py",
     "judges/openai/test_shared_cache.py",

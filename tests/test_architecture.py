@@ -51,17 +51,15 @@ PURE_IMPORTS = (
     "mmie_tasks.core.wording",
     "mmie_tasks.core.verdict",
     "mmie_tasks.record.answer_facts",
-    "mmie_tasks.record.fields",
-    "mmie_tasks.record.log_line",
     "mmie_tasks.record.metrics",
-    "mmie_tasks.record.judged_sample",
-    "mmie_tasks.record.picture_sample",
+    "mmie_tasks.record.record",
     "mmie_tasks.record.reply",
     "mmie_tasks.record.rows",
     "mmie_tasks.record.sample",  # types
     "mmie_tasks.record.segment",
     "mmie_tasks.record.text_facts",
-    "mmie_tasks.record.verdict_row",
+    "pydantic",
+    "typing_extensions",
 )
 
 IMPORTS_BY_STRING = (

@@ -5,14 +5,15 @@ other forms.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES
 from mmie_tasks.record.signature import Signature
 
-_Object = Mapping[str, object]
+_OldRecord: TypeAlias = Mapping[str, object]
 
 
-def migrated(record: _Object) -> _Object:
+def migrated(record: _OldRecord) -> _OldRecord:
     """A record in today's form; one that has an object as its signature is in it already."""
     if isinstance(record.get("signature"), Mapping):
         return record
@@ -33,7 +34,7 @@ def migrated(record: _Object) -> _Object:
     return {**known, **_verdicts(record), "judgements": judgements, "signature": signature}
 
 
-def _judgement(judge: _Object, signature: str) -> dict[str, object]:
+def _judgement(judge: _OldRecord, signature: str) -> dict[str, object]:
     replies = judge.get("replies")
     first, second = (*(replies if isinstance(replies, Sequence) else ()), None, None)[:2]
     official = _verdicts(judge).get("official")
@@ -58,7 +59,7 @@ def _reply(reply: object) -> object:
     return {**reply, "digits": None} if is_older else reply
 
 
-def _verdicts(row: _Object) -> dict[str, object]:
+def _verdicts(row: _OldRecord) -> dict[str, object]:
     expected = row.get("expected")
     entropy_bits = expected.get("entropy_bits") if isinstance(expected, Mapping) else None
     verdicts: dict[str, object] = {"expected": NO_PROBABILITIES, "entropy_bits": entropy_bits}

@@ -39,7 +39,8 @@ def signature_differences(
     A run that is a mixture of two judges cannot be compared: that counts as a difference, also
     where the other run is the same mixture.
 
-    >>> signature_differences([Signature("t:0|pkg:0.1.0")], [Signature("t:1|pkg:0.2.0")])
+    >>> one, other = map(Signature.parse, ("t:0|pkg:0.1.0", "t:1|pkg:0.2.0"))
+    >>> signature_differences([one], [other])
     (SignatureDifference(key='t', a=('0',), b=('1',)),)
     """
     runs = [[signature.scoring_fields for signature in signatures] for signatures in (a, b)]
@@ -55,7 +56,7 @@ def signature_differences(
 def mixed_keys(signatures: Iterable[Signature]) -> tuple[str, ...]:
     """The keys that move a score and are not the same in all of these signatures.
 
-    >>> mixed_keys([Signature("judge:a|t:0|pkg:1"), Signature("judge:b|t:0|pkg:2")])
+    >>> mixed_keys([Signature.parse("judge:a|t:0|pkg:1"), Signature.parse("judge:b|t:0|pkg:2")])
     ('judge',)
     """
     values = list(signatures)

@@ -1,8 +1,8 @@
-"""HTML pages of results: a template and scripts, in a page that runs no other script.
+"""HTML pages of results: templates and a script, in a page that runs no other script.
 
-The texts of models, datasets and people are untrusted. They reach a page as JSON in which no tag
-can begin, or through the template's escaping; the scripts put them into text nodes only. A policy
-in the page's head allows these scripts by their hash, and no other script, request or form.
+The texts of models, datasets and people are untrusted. They reach a page through the templates'
+escaping, or as JSON in which no tag can begin. A policy in the page's head allows our scripts by
+their hash, and no other script, request or form.
 """
 
 from __future__ import annotations
@@ -10,37 +10,28 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from mmie_tasks.results.page_data import Json
+from mmie_tasks.core.tables import percent_cell
+from mmie_tasks.results.page_data import Json, plain
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
-"""Styles and scripts that all pages share."""
+"""Templates and styles that all pages share."""
 
 
-def rendered(
-    folder: Path,
-    scripts: Sequence[str],
-    values: Json,
-    *,
-    library: str = "",
-    filters: Mapping[str, Callable[..., object]] | None = None,
-) -> str:
+def rendered(folder: Path, scripts: Sequence[str], values: Json, *, library: str = "") -> str:
     """The page of a folder's template ``page.html.j2``, to be written as UTF-8.
 
-    The scripts are joined in their order, after the shared one; they share one scope. A content
-    security policy allows them, the library and embedded images only. Style attributes are allowed,
-    which the charts need; they cannot load anything. Values are escaped, and a missing one is an
-    error.
+    The scripts are joined in their order; they share one scope. A content security policy allows
+    them, the library and embedded images only. Style attributes are allowed, which the charts need;
+    they cannot load anything. Values are escaped, and a missing one is an error.
     """
-    environment = _environment(folder)
-    environment.filters.update(filters or {})
-    parts = _joined(_ASSETS / "elements.js", *(folder / script for script in scripts))
+    parts = _joined(*(folder / script for script in scripts))
     script = Markup(f'"use strict";\n(() => {{\n{parts}}})();\n')  # noqa: S704  # ours
     style = Markup(_joined(_ASSETS / "base.css", folder / "page.css"))  # noqa: S704  # ours
     digests = [hashlib.sha256(text.encode()).digest() for text in (script, library) if text]
@@ -49,21 +40,33 @@ def rendered(
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "connect-src 'none'; base-uri 'none'; form-action 'none'"
     )
-    return environment.get_template("page.html.j2").render(
-        values, policy=policy, style=style, script=script
-    )
+    template = environment(folder).get_template("page.html.j2")
+    return template.render(values, policy=policy, style=style, script=script)
 
 
 @cache
-def _environment(folder: Path) -> Environment:
-    """Reads a folder's template once."""
-    return Environment(
-        loader=FileSystemLoader(folder),
+def environment(folder: Path) -> Environment:
+    """Reads the templates of a folder, and the shared ones, once."""
+    opened = Environment(
+        loader=FileSystemLoader([folder, _ASSETS]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
+    opened.filters |= {"percent": percent_cell, "count": "{:,}".format}
+    return opened
+
+
+def shared_macro(template: str, name: str, *values: object) -> Markup:
+    """What a macro of a shared template makes of some values."""
+    macro = getattr(environment(_ASSETS).get_template(template).module, name)
+    return Markup(macro(*values))  # noqa: S704  # escaped by the template
+
+
+def _shown(value: object) -> object:
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _joined(*files: Path) -> str:

@@ -1,8 +1,7 @@
-"""Renders results: a table of scores as Markdown, CSV or LaTeX, a result with several tables as
-Markdown, and any result as JSON.
+"""Renders tables as Markdown, CSV, LaTeX and HTML, and any result as JSON.
 
-A command computes one object and never formats it twice: tables are made of typed cells, and JSON
-has the fields of the object itself.
+A command computes tables of values, and prints none of them itself; JSON has the fields of what it
+computed.
 """
 
 from __future__ import annotations
@@ -10,11 +9,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from markupsafe import Markup
 from pydantic import BaseModel
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
@@ -23,11 +24,12 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.intervals import Interval
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.page import shared_macro
 from mmie_tasks.runs.run import Run, TaskRun
 
 Format: TypeAlias = Literal["md", "csv", "latex"]
 
-_NOT_RUN = "-"
+_EMPTY = "-"  # the cell of None
 _MARK_BEGIN, _MARK_END = "\ue000", "\ue001"  # around LaTeX superscripts: tabulate escapes commands
 _CSV_PARTS = ("", " low", " high", " scored", " total", " notes")
 
@@ -53,69 +55,152 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
-    """A table of scores, with footnotes.
-
-    Attributes:
-        caption: What the scores are.
-        titles: Of the columns.
-        rows: The title of each row, and its cells in order; None where nothing was run.
-        names: For CSV, in place of the rows' titles: title of a column to its texts.
-        facts: For CSV, further columns at the end.
-        lines: Below the footnotes.
+class Text:
+    """A text with what only HTML shows: small lines below it, badges, the colour of a run's number,
+    a link, and whether it is code or bold.
     """
 
-    caption: str
-    titles: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[Cell | None]]]
-    names: Mapping[str, Sequence[str]]
-    facts: Mapping[str, Sequence[str]]
-    lines: Sequence[str]
+    text: str
+    lines: tuple[str, ...] = ()
+    badges: tuple[str, ...] = ()
+    run: int | None = None
+    link: str = ""
+    style: Literal["", "code", "b"] = ""
+
+
+Value: TypeAlias = str | int | Cell | Text | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its title, whether it holds texts, numbers or scores, and what only HTML shows: the
+    run that it belongs to, and an explanation.
+    """
+
+    title: str
+    kind: Literal["text", "number", "score"] = "number"
+    group: Text | None = None
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table, ready to be rendered.
+
+    Attributes:
+        title: A heading.
+        text: A paragraph above the table.
+        columns: The columns.
+        rows: The values of each row; in HTML the last one spans the columns that a row lacks.
+        notes: Lines below the table.
+    """
+
+    title: str = ""
+    text: str = ""
+    columns: Sequence[Column] = ()
+    rows: Sequence[Sequence[Value]] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def header(self) -> list[str]:
+        """The titles of the columns."""
+        return [column.title for column in self.columns]
+
+    @property
+    def text_columns(self) -> int:
+        """How many columns, from the first, hold texts."""
+        return next((n for n, c in enumerate(self.columns) if c.kind != "text"), len(self.columns))
+
+    @property
+    def groups(self) -> list[tuple[Text | None, int]]:
+        """The runs above the columns, each with its number of columns; none without a run."""
+        groups = [(run, len(list(of))) for run, of in groupby(self.columns, lambda c: c.group)]
+        return groups if any(run for run, _ in groups) else []
 
     @property
     def footnotes(self) -> dict[str, int]:
         """The footnotes of all cells in their order, each with its number from 1."""
-        texts = [cell.footnote for _, cells in self.rows for cell in cells if cell and cell.notes]
-        return {text: number for number, text in enumerate(dict.fromkeys(texts), 1)}
+        cells = [value for row in self.rows for value in row if isinstance(value, Cell)]
+        texts = dict.fromkeys(cell.footnote for cell in cells if cell.notes)
+        return {text: number for number, text in enumerate(texts, 1)}
 
     def texts(self, mark: Callable[[int], str]) -> list[list[str]]:
         """The rows as texts; `mark` makes the mark of a footnote from its number."""
         numbers = self.footnotes
 
-        def text(cell: Cell | None) -> str:
-            if cell is None:
-                return _NOT_RUN
-            footnote = mark(numbers[cell.footnote]) if cell.notes else ""
-            return f"{percent_cell(cell.percent, cell.interval)}{footnote}"
+        def text(value: Value) -> str:
+            match value:
+                case None:
+                    return _EMPTY
+                case Cell():
+                    footnote = mark(numbers[value.footnote]) if value.notes else ""
+                    return f"{percent_cell(value.percent, value.interval)}{footnote}"
+                case Text():
+                    return value.text
+                case str():
+                    return value
+            return f"{value:,}"
 
-        return [[name, *map(text, cells)] for name, cells in self.rows]
+        return [list(map(text, row)) for row in self.rows]
 
 
-def sheet_text(sheet: Sheet, file_format: Format) -> str:
+def columns(*titles: str, text: int = 1) -> list[Column]:
+    """Columns with these titles, of which the first `text` hold texts."""
+    kinds = ("text" if index < text else "number" for index in range(len(titles)))
+    return [Column(title=title, kind=kind) for title, kind in zip(titles, kinds, strict=True)]  # type: ignore[arg-type]
+
+
+def rendered_table(content: Table, file_format: Format) -> str:
     """The table in a format, without the line break at its end."""
-    writers = {"md": _markdown, "csv": _csv, "latex": _latex}
-    return writers[file_format](sheet)
+    writers = {"md": markdown, "csv": _csv, "latex": _latex}
+    return writers[file_format](content)
 
 
-def _markdown(sheet: Sheet) -> str:
-    notes = [f"[^{number}]: {text}" for text, number in sheet.footnotes.items()]
-    rows = sheet.texts(lambda number: f" [^{number}]")
-    lines = table(["model", *sheet.titles], rows, notes=notes)
-    return "\n\n".join(filter(None, [sheet.caption, lines, "\n".join(sheet.lines)]))
+def markdown(content: Table, *, bullet: str = "", wrap: bool = False) -> str:
+    """The table in Markdown; `bullet` precedes each note, `wrap` is that of `core.tables.table`."""
+    blocks = [f"## {content.title}"] if content.title else []
+    blocks += [content.text] if content.text else []
+    if content.columns:
+        footnotes = [f"[^{number}]: {text}" for text, number in content.footnotes.items()]
+        rows = content.texts(lambda number: f" [^{number}]")
+        blocks.append(table(content.header, rows, content.text_columns, footnotes, wrap=wrap))
+    blocks += ["\n".join(f"{bullet}{note}" for note in content.notes)] if content.notes else []
+    return "\n\n".join(blocks)
 
 
-def _latex(sheet: Sheet) -> str:
+def markdown_page(title: str, text: str, tables: Iterable[Table]) -> str:
+    """Several tables in Markdown, without the line break at its end; long names in them are cut."""
+    blocks = (markdown(_with_short_names(content), bullet="- ") for content in tables)
+    return "\n\n".join([f"# {title}", text, *blocks])
+
+
+def _with_short_names(content: Table) -> Table:
+    return replace(
+        content,
+        columns=[replace(column, title=short_name(column.title)) for column in content.columns],
+        rows=[[short_name(v) if isinstance(v, str) else v for v in row] for row in content.rows],
+    )
+
+
+def html(content: Table, style: str = "") -> Markup:
+    """The table in HTML with its title as a hidden caption; `style` is a class of the page's style
+    sheet.
+    """
+    return shared_macro("table.html.j2", "table", content, style)
+
+
+def _latex(content: Table) -> str:
     """With rules of the package ``booktabs``, and the footnotes below the table."""
-    header, alignment = ["model", *sheet.titles], ["left", *("right" for _ in sheet.titles)]
-    cells = sheet.texts(lambda number: f"{_MARK_BEGIN}{number}{_MARK_END}")
+    alignment = ["left" if column.kind == "text" else "right" for column in content.columns]
+    cells = content.texts(lambda number: f"{_MARK_BEGIN}{number}{_MARK_END}")
     rows: str = tabulate(
-        cells, header, tablefmt="latex_booktabs", colalign=alignment, disable_numparse=True
+        cells, content.header, tablefmt="latex_booktabs", colalign=alignment, disable_numparse=True
     )
     footnotes = [
         f"{_MARK_BEGIN}{number}{_MARK_END} {_escaped(text)}."
-        for text, number in sheet.footnotes.items()
+        for text, number in content.footnotes.items()
     ]
-    below = [_escaped(sheet.caption), *footnotes, *map(_escaped, sheet.lines)]
+    below = [_escaped(content.text), *footnotes, *map(_escaped, content.notes)]
     lines = [rows, "", "{\\footnotesize", *below, "\\par}"]
     return "\n".join(lines).replace(_MARK_BEGIN, "\\textsuperscript{").replace(_MARK_END, "}")
 
@@ -126,64 +211,27 @@ def _escaped(text: str) -> str:
     return escaped.replace("--", "-{}-")
 
 
-def _csv(sheet: Sheet) -> str:
-    """A column for each number of a score, and for its notes; empty for none."""
+def _csv(content: Table) -> str:
+    """With a column for each number of a score, and for its notes; empty for none."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    parts = [f"{title}{part}" for title in sheet.titles for part in _CSV_PARTS]
-    writer.writerow([*sheet.names, *parts, *sheet.facts])
-    for index, (_, cells) in enumerate(sheet.rows):
-        values: list[object] = []
-        for cell in cells:
-            shown = cell or Cell(percent=None)
-            numbers = (shown.percent, *(shown.interval or (None, None)))
-            values += ["" if number is None else percent_cell(number) for number in numbers]
-            values += [shown.scored, shown.total, shown.footnote]
-        names, facts = (
-            [texts[index] for texts in columns.values()] for columns in (sheet.names, sheet.facts)
-        )
-        writer.writerow([*names, *values, *facts])
+    parts = [_CSV_PARTS if column.kind == "score" else ("",) for column in content.columns]
+    titles = zip(content.header, parts, strict=True)
+    writer.writerow(f"{title}{part}" for title, of_title in titles for part in of_title)
+    for row in content.rows:
+        cells = zip(row, content.columns, strict=True)
+        writer.writerow(part for value, column in cells for part in _csv_parts(value, column))
     return file.getvalue().rstrip("\n")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TitledTable:
-    """A part of a result with several tables: a heading, then text, table and notes where it has
-    them.
-
-    Attributes:
-        heading: Of the part.
-        text: Above the table.
-        titles: Of the columns.
-        rows: Names and values, ready to print, and counts.
-        text_columns: How many columns, from the first, hold text.
-        notes: A list below the table.
-    """
-
-    heading: str
-    text: str = ""
-    titles: Sequence[str] = ()
-    rows: Sequence[Sequence[str | int]] = ()
-    text_columns: int = 1
-    notes: Sequence[str] = ()
-
-
-def markdown_text(title: str, text: str, tables: Iterable[TitledTable]) -> str:
-    """A result with several tables in Markdown, without the line break at its end."""
-    blocks = [f"# {title}", text]
-    for part in tables:
-        blocks.append(f"## {part.heading}")
-        blocks += [part.text] if part.text else []
-        if part.titles:
-            titles = list(map(short_name, part.titles))
-            rows = [
-                [short_name(cell) if isinstance(cell, str) else f"{cell:,}" for cell in row]
-                for row in part.rows
-            ]
-            blocks.append(table(titles, rows, part.text_columns))
-        if part.notes:
-            blocks.append("\n".join(f"- {note}" for note in part.notes))
-    return "\n\n".join(blocks)
+def _csv_parts(value: Value, column: Column) -> Iterator[object]:
+    if column.kind != "score":
+        yield value
+        return
+    cell = value if isinstance(value, Cell) else Cell(percent=None)
+    for number in (cell.percent, *(cell.interval or (None, None))):
+        yield "" if number is None else percent_cell(number)
+    yield from (cell.scored, cell.total, cell.footnote)
 
 
 def json_text(result: object) -> str:

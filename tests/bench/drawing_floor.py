@@ -30,7 +30,7 @@ AT_MOST = 20
 @contextmanager
 def server() -> Iterator[str]:
     """A server in another process; gives its base URL."""
-    command = [sys.executable, "-m", "support.image_server", "--port", "0", "--noise"]
+    command = [sys.executable, "-m", "support.judge_server", "--port", "0", "--noise"]
     command += ["--delay_s", "1", "--at_most", str(AT_MOST)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:

@@ -21,7 +21,8 @@ from loguru import logger
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.judge_asking import open_openai
-from support.judge_server import error, judge_server
+from support.judge_server import JudgeServer
+from support.loopback import error
 from support.virtual_time import simulate
 
 from mmie_tasks.http.attempt import Failure
@@ -78,7 +79,7 @@ def loopback_ratio(storm: Storm) -> float:
     def reply(_: object) -> object:
         return error(500) if dice.random() < storm.failing else "5"
 
-    with judge_server(reply, delay_s=storm.reply_s) as server:
+    with JudgeServer(reply, delay_s=storm.reply_s) as server:
         judge = open_openai(
             {"OPENAI_API_KEY": "none"},
             model="judge-model",

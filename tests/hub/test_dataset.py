@@ -1,3 +1,4 @@
+import math
 import shutil
 import subprocess
 import sys
@@ -5,21 +6,36 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from support.hub_server import COMMIT, PROGRAM, SIGNATURE, ask, ask_and_kill, environment, watch
-from support.one_file_hub import (
-    CONTENT,
-    FETCH,
-    INTO_THE_HUBS_CACHE,
-    REPO,
-    assets,
-    fetch,
-    one_file_hub,
+from support.hub_files import CONTENT, one_file
+from support.hub_files import ONE as REPO
+from support.hub_process import PROGRAM, ask, ask_and_kill, assets, environment, watch
+from support.hub_server import COMMIT, SIGNATURE, HubServer
+
+FETCH = """
+import os, shutil
+from mmie_tasks.hub.dataset import HubDataset
+def fill(snapshot, folder):
+    shutil.copyfile(snapshot / "a/one.bin", folder / "one.bin")
+dataset = HubDataset(
+    repo="owner/images", variable="REVISION", files=("a/one.bin",), fill=fill,
+    alternative="set `IMAGES=DIR`",
 )
+made = dataset.fetch(os.environ)
+answer = {"content": (made.folder / "one.bin").read_bytes().hex(), "commit": made.source.commit}
+"""
+INTO_THE_HUBS_CACHE = """
+from huggingface_hub import hf_hub_download
+answer = hf_hub_download("owner/images", "a/one.bin", repo_type="dataset")
+"""
+
+
+def fetch(hub, home):
+    return ask(hub.url, home, FETCH)
 
 
 @pytest.fixture
 def hub():
-    with one_file_hub() as server:
+    with HubServer(one_file()) as server:
         yield server
 
 
@@ -39,7 +55,7 @@ def hub():
     ],
 )
 def test_a_refusal_names_the_file_and_a_remedy(hub, tmp_path, status, code, text):
-    hub.answers(status, code)
+    hub.refuses(status, code)
     answer = fetch(hub, tmp_path)
     assert answer["error"] == "DataMissing"
     assert text in answer["message"]
@@ -48,12 +64,12 @@ def test_a_refusal_names_the_file_and_a_remedy(hub, tmp_path, status, code, text
 
 
 def test_an_error_status_at_the_start_of_a_download_is_reported(hub, tmp_path):
-    hub.answers(500, methods=("GET",))
+    hub.refuses(500, methods=("GET",))
     assert "the Hub answered HTTP 500" in fetch(hub, tmp_path)["message"]
 
 
 def test_a_refused_connection_is_reported(tmp_path):
-    with one_file_hub() as closed:
+    with HubServer(one_file()) as closed:
         pass
     answer = fetch(closed, tmp_path)
     assert answer["error"] == "DataMissing"
@@ -63,13 +79,13 @@ def test_a_refused_connection_is_reported(tmp_path):
 def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub, tmp_path):
     hub.forwards = True
     assert bytes.fromhex(fetch(hub, tmp_path / "one")["content"]) == CONTENT
-    hub.answers(403)
+    hub.refuses(403)
     refused = fetch(hub, tmp_path / "two")["message"]
     hub.faults.clear()
-    hub.cuts_off(after=0, times=float("inf"))
+    hub.cuts_off(0, math.inf)
     broken = fetch(hub, tmp_path / "three")["message"]
     assert {request.token for request in hub.requests} == {None}
-    assert all(SIGNATURE in request.path for request in hub.requests)
+    assert all(SIGNATURE in request.query for request in hub.requests)
     assert "HTTP 403" in refused
     assert "download failed" in broken
     assert SIGNATURE not in refused + broken
@@ -104,7 +120,7 @@ def test_offline_a_cached_file_is_used_and_any_other_is_missing(hub, tmp_path):
 def test_a_file_is_downloaded_once_with_its_commit(hub, tmp_path):
     first = fetch(hub, tmp_path)
     assert fetch(hub, tmp_path) == first == {"content": CONTENT.hex(), "commit": COMMIT}
-    assert hub.requested_files("GET") == ["one.bin"]
+    assert hub.downloads("GET") == ["one.bin"]
     names = sorted(path.name for path in (assets(tmp_path, REPO) / COMMIT).iterdir())
     assert names == ["data", "data.lock"]
 
@@ -127,13 +143,13 @@ def test_the_folder_is_used_when_the_downloaded_file_was_deleted(hub, tmp_path):
 
 @pytest.mark.skipif(version("huggingface_hub") < "1", reason="0.x ends such a download")
 def test_a_broken_download_resumes_within_one_process(hub, tmp_path):
-    hub.cuts_off(after=20_000, times=2)
+    hub.cuts_off(20_000, 2)
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
     assert hub.ranges() == [None, "bytes=19456-", "bytes=38912-"]
 
 
 def test_a_download_that_always_breaks_ends_with_a_hint(hub, tmp_path):
-    hub.cuts_off(after=0, times=float("inf"))
+    hub.cuts_off(0, math.inf)
     answer = fetch(hub, tmp_path)
     assert answer["error"] == "DataMissing"
     assert "download failed" in answer["message"]
@@ -141,7 +157,7 @@ def test_a_download_that_always_breaks_ends_with_a_hint(hub, tmp_path):
 
 
 def test_a_killed_download_is_not_taken_for_the_whole(hub, tmp_path):
-    hub.hangs(after=30_000)
+    hub.hangs_after(30_000)
 
     def has_begun():
         files = (tmp_path / "hf/hub").rglob("*.incomplete")
@@ -159,13 +175,13 @@ def test_a_complete_download_of_a_killed_process_is_not_downloaded_again(hub, tm
     )
     ask_and_kill(hub.url, tmp_path, killed, when=(tmp_path / "downloaded").exists)
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
-    assert hub.requested_files("GET") == ["one.bin"]
+    assert hub.downloads("GET") == ["one.bin"]
 
 
 def test_processes_that_start_at_once_download_once_and_make_one_folder(hub, tmp_path):
-    hub.hangs(after=30_000)
+    hub.hangs_after(30_000)
     processes = [start(hub, tmp_path)]
-    watch(processes[0], until=lambda: hub.requested_files("GET") != [])
+    watch(processes[0], until=lambda: hub.downloads("GET") != [])
     processes += [start(hub, tmp_path) for _ in range(2)]
     watch(processes[2], until=lambda: len(list(tmp_path.glob("began-*"))) == 3)
     hub.hangs_up()
@@ -202,5 +218,5 @@ def test_a_full_disk_names_the_setting_that_helps(hub, tmp_path):
 def test_a_file_in_the_hubs_cache_is_used_and_stays(hub, tmp_path):
     path = ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
     assert fetch(hub, tmp_path) == {"content": CONTENT.hex(), "commit": COMMIT}
-    assert hub.requested_files("GET") == ["one.bin"]
+    assert hub.downloads("GET") == ["one.bin"]
     assert Path(path).is_file()

@@ -21,9 +21,8 @@ from lmms_eval.caching.response_cache import ResponseCache
 from lmms_eval.models import get_model
 from openai import OpenAI
 from PIL import Image
-from support.chat_server import ChatServer, chat_server
-from support.image_server import header_only
-from support.judge_server import Sent
+from support.judge_server import Body, JudgeServer
+from support.pictures import header_only
 
 from mmie_tasks.answers.images import ImageFile, ImageResolver
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
@@ -73,12 +72,12 @@ REPLIES: dict[str, Message] = {
 
 
 @pytest.fixture
-def chat() -> Iterator[ChatServer]:
-    with chat_server(lambda _: PARTS) as server:
+def chat() -> Iterator[JudgeServer]:
+    with JudgeServer(body_of([PARTS]), check=None, closes=True) as server:
         yield server
 
 
-def model_for(chat: ChatServer, name: str, simple: bool, **options: object) -> Any:
+def model_for(chat: JudgeServer, name: str, simple: bool, **options: object) -> Any:
     model = get_model(name, force_simple=simple)(
         model="m", base_url=chat.url, api_key="none", max_retries=1, retry_backoff_s=0, **options
     )
@@ -141,12 +140,16 @@ def contents(answer: ParsedAnswer) -> list[str | bytes]:
     ids=lambda value: str(value)[:16],
 )
 def test_alone_only_the_chat_model_openai_passes_pictures_on_and_only_of_a_reply_in_parts(
-    chat: ChatServer, name: str, simple: bool, reply: str, with_usage: object, without_usage: object
+    chat: JudgeServer,
+    name: str,
+    simple: bool,
+    reply: str,
+    with_usage: object,
+    without_usage: object,
 ) -> None:
-    chat.answer = lambda _: REPLIES[reply]
     model = model_for(chat, name, simple)
     for usage, expected in ((USAGE, with_usage), (None, without_usage)):
-        chat.usage = usage
+        chat.says(body_of([REPLIES[reply]], usage))
         (output,) = ask(model)
         assert arriving(output) == expected
 
@@ -156,13 +159,13 @@ def test_alone_only_the_chat_model_openai_passes_pictures_on_and_only_of_a_reply
 
 @pytest.mark.parametrize(("name", "simple"), MODELS)
 def test_pictures_arrive_byte_for_byte_in_files_and_in_order(
-    chat: ChatServer, tmp_path: Path, name: str, simple: bool
+    chat: JudgeServer, tmp_path: Path, name: str, simple: bool
 ) -> None:
     model = model_for(chat, name, simple)
     assert keep_chat_pictures(model, tmp_path / "pictures")
     fewer = {"only texts in parts": ["one", "two"], "null and images": [png(1), png(2)]}
     for reply, usage in itertools.product(REPLIES, (USAGE, None)):
-        chat.answer, chat.usage = lambda _, reply=reply: REPLIES[reply], usage
+        chat.says(body_of([REPLIES[reply]], usage))
         (output,) = ask(model)
         text = arriving(output)
         assert isinstance(text, str)
@@ -176,15 +179,14 @@ def test_pictures_arrive_byte_for_byte_in_files_and_in_order(
         assert ResponseCache._is_valid_response(output, "generate_until")
 
 
-def body_of(messages: Sequence[Message]) -> Mapping[str, object]:
+def body_of(messages: Sequence[Message], usage: object = None) -> Body:
     """The body of a reply with a choice for each message."""
     choices = [
         {"index": i, "finish_reason": "stop", "message": {"role": "assistant", **message}}
         for i, message in enumerate(messages)
     ]
-    return {"id": "1", "object": "chat.completion", "created": 1, "model": "m"} | {
-        "choices": choices
-    }
+    more = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
+    return {**more, "choices": choices}
 
 
 GEMINI = {"inlineData": {"mimeType": "image/png", "data": A.partition(",")[2]}}
@@ -229,13 +231,13 @@ RESPONSES = {"type": "image_generation_call", "result": A.partition(",")[2]}
     ],
 )
 def test_pictures_are_read_wherever_servers_put_them(
-    chat: ChatServer,
+    chat: JudgeServer,
     tmp_path: Path,
     messages: Sequence[Message],
     expected: object,
     unread: Mapping[str, int],
 ) -> None:
-    chat.says(Sent(content=json.dumps(body_of(messages)).encode(), headers={"connection": "close"}))
+    chat.says(body_of(messages))
     answer = parse_answer([completion(client_of(chat, tmp_path)).choices[0].message.content])
     assert contents(answer) == expected
     assert answer.unread == unread
@@ -274,7 +276,7 @@ def test_pictures_are_read_wherever_servers_put_them(
     ],
 )
 def test_pictures_beside_a_message_are_read_as_if_they_were_in_it(
-    chat: ChatServer,
+    chat: JudgeServer,
     tmp_path: Path,
     message: Message,
     choice: Message,
@@ -284,7 +286,7 @@ def test_pictures_beside_a_message_are_read_as_if_they_were_in_it(
 ) -> None:
     body: dict[str, Any] = {**body_of([message]), **reply}
     body["choices"][0] |= choice
-    chat.says(Sent(content=json.dumps(body).encode(), headers={"connection": "close"}))
+    chat.says(body)
     answer = parse_answer([completion(client_of(chat, tmp_path)).choices[0].message.content])
     assert contents(answer) == expected
     assert answer.unread == unread
@@ -292,7 +294,7 @@ def test_pictures_beside_a_message_are_read_as_if_they_were_in_it(
 
 @pytest.mark.parametrize(("name", "simple"), MODELS)
 def test_many_requests_at_once_get_their_own_pictures_and_a_second_run_writes_no_file(
-    chat: ChatServer, tmp_path: Path, name: str, simple: bool
+    chat: JudgeServer, tmp_path: Path, name: str, simple: bool
 ) -> None:
     def reply(request: Mapping[str, Any]) -> Message:
         number = number_in(request)
@@ -301,7 +303,7 @@ def test_many_requests_at_once_get_their_own_pictures_and_a_second_run_writes_no
             "images": [image_part(data_uri(png(number))), image_part(A)],
         }
 
-    chat.answer = reply
+    chat.says(lambda request: body_of([reply(request)]))
     concurrency = {"num_cpus": 8} if name == "async_openai" else {"num_concurrent": 8}
     files: list[dict[str, int]] = []
     for _ in range(2):
@@ -315,7 +317,7 @@ def test_many_requests_at_once_get_their_own_pictures_and_a_second_run_writes_no
     assert len(files[0]) == 60
 
 
-def test_a_reply_without_pictures_is_not_changed(chat: ChatServer, tmp_path: Path) -> None:
+def test_a_reply_without_pictures_is_not_changed(chat: JudgeServer, tmp_path: Path) -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     messages: list[Message] = [
         {"content": "A fox."},
@@ -328,12 +330,12 @@ def test_a_reply_without_pictures_is_not_changed(chat: ChatServer, tmp_path: Pat
     ]
     plain, wrapped = client_of(chat), client_of(chat, tmp_path)
     for message in messages:
-        chat.answer = lambda _, message=message: message
+        chat.says(body_of([message]))
         assert completion(wrapped).model_dump_json() == completion(plain).model_dump_json()
     assert not list(tmp_path.iterdir())
 
 
-def client_of(chat: ChatServer, folder: Path | None = None) -> OpenAI:
+def client_of(chat: JudgeServer, folder: Path | None = None) -> OpenAI:
     """A client of the SDK, wrapped if there is a folder for pictures."""
     client = OpenAI(api_key="none", base_url=chat.url, max_retries=0)
     assert folder is None or keep_chat_pictures(SimpleNamespace(client=client), folder)
@@ -345,10 +347,10 @@ def completion(client: OpenAI) -> Any:
 
 
 def test_everything_else_in_a_reply_stays_and_a_second_wrapper_changes_nothing(
-    chat: ChatServer, tmp_path: Path
+    chat: JudgeServer, tmp_path: Path
 ) -> None:
-    chat.usage = USAGE
-    chat.answer = lambda _: {**REPLIES["text and images"], "reasoning": "hm", "refusal": None}
+    message = {**REPLIES["text and images"], "reasoning": "hm", "refusal": None}
+    chat.says(body_of([message], USAGE))
     client = client_of(chat, tmp_path)
     assert keep_chat_pictures(SimpleNamespace(client=client), tmp_path)
     wrapped = completion(client).model_dump(warnings=False)
@@ -365,7 +367,7 @@ def test_everything_else_in_a_reply_stays_and_a_second_wrapper_changes_nothing(
 
 @pytest.mark.parametrize(("name", "simple"), MODELS)
 def test_the_extra_body_is_in_every_request_and_the_models_own_keys_stay(
-    chat: ChatServer, tmp_path: Path, name: str, simple: bool
+    chat: JudgeServer, tmp_path: Path, name: str, simple: bool
 ) -> None:
     own = {"enable_thinking_kwarg": False} if (name, simple) == ("openai", False) else {}
     model = model_for(chat, name, simple, **own)
@@ -385,7 +387,9 @@ def test_a_model_without_a_chat_client_is_left_alone(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_created_is_a_clear_error(chat: ChatServer, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_a_clear_error(
+    chat: JudgeServer, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SettingWrong, match="file/pictures"):
         client_of(chat, tmp_path / "file" / "pictures")
@@ -402,10 +406,10 @@ def test_a_folder_that_cannot_be_created_is_a_clear_error(chat: ChatServer, tmp_
     ],
 )
 def test_a_picture_that_cannot_be_used_is_counted_and_fills_neither_disk_nor_log(
-    chat: ChatServer, tmp_path: Path, reference: Callable[[], str], problem: str
+    chat: JudgeServer, tmp_path: Path, reference: Callable[[], str], problem: str
 ) -> None:
     url = reference()
-    chat.answer = lambda _: {"content": [text_part("one"), image_part(url), image_part(B)]}
+    chat.says(body_of([{"content": [text_part("one"), image_part(url), image_part(B)]}]))
     text = completion(client_of(chat, tmp_path)).choices[0].message.content
     assert len(text) < 2000
     segments = parse_answer([text]).segments
@@ -429,9 +433,9 @@ def resolved(reference: str, folder: Path) -> ImageFile:
     ],
 )
 def test_content_that_is_not_an_answer_is_a_failure_with_its_reason(
-    content: object, reason: str, chat: ChatServer, tmp_path: Path
+    content: object, reason: str, chat: JudgeServer, tmp_path: Path
 ) -> None:
-    chat.answer = lambda _: {"content": content}
+    chat.says(body_of([{"content": content}]))
     text = completion(client_of(chat, tmp_path)).choices[0].message.content
     assert parse_answer([text]).failure == f"the server's reply is not an answer: {reason}"
 
@@ -480,16 +484,16 @@ MESSAGES = st.fixed_dictionaries(
 
 
 @pytest.fixture
-def client(chat: ChatServer, tmp_path: Path) -> OpenAI:
+def client(chat: JudgeServer, tmp_path: Path) -> OpenAI:
     return client_of(chat, tmp_path)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(message=MESSAGES)
 def test_the_text_is_read_as_the_message_with_the_same_counts(
-    chat: ChatServer, client: OpenAI, tmp_path: Path, message: Message
+    chat: JudgeServer, client: OpenAI, tmp_path: Path, message: Message
 ) -> None:
-    chat.answer = lambda _: message
+    chat.says(body_of([message]))
     reply = completion(client).choices[0].message
     has_text = isinstance(message["content"], (str, type(None))) and not message.get("images")
     # In the order in which the SDK has the fields of a message.

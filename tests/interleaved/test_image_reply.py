@@ -8,7 +8,7 @@ import traceback
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.image_server import header_only, images, picture
+from support.pictures import header_only, images, picture
 
 from mmie_tasks.interleaved.drawer import DrawerRefused, Picture, PictureUnusable
 from mmie_tasks.interleaved.server import read_reply

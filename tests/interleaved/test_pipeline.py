@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from huggingface_hub.errors import OfflineModeIsEnabled
 from PIL import Image
-from support.hub_server import COMMIT, ask
-from support.model_hub import ModelHub
+from support.hub_process import ask
+from support.hub_server import COMMIT, HubServer
 from support.tiny_pipeline import MAX_TOKENS, quietly, write_tiny_pipeline, write_tiny_sd3
 
 from mmie_tasks.core.choice import Choice
@@ -512,7 +512,7 @@ for model in {models!r}:
 
 
 def test_a_model_of_the_hub_is_downloaded_by_the_check(tiny, tmp_path):
-    with ModelHub() as hub:
+    with HubServer() as hub:
         for path in tiny.rglob("*.*"):
             name, content = path.relative_to(tiny).as_posix(), path.read_bytes()
             hub.holds("owner/tiny", name, content)
@@ -523,7 +523,7 @@ def test_a_model_of_the_hub_is_downloaded_by_the_check(tiny, tmp_path):
         models = ["owner/tiny", "owner/none", "owner/tiny,revision=v9", "owner/text"]
         models += ["owner/pickles"]
         (signature, *outcomes), *refused = ask(hub.url, tmp_path, HUB.format(models=models))
-        files = hub.requested_files()
+        files = hub.downloads()
     assert signature.startswith(f"diffusers,model=owner/tiny@{COMMIT[:12]},")
     assert outcomes == ["Picture"]
     assert not [name for name in files if name.endswith(".bin")]

@@ -18,21 +18,10 @@ from typing import Any
 import pytest
 from loguru import logger
 from PIL import Image
-from support.image_server import (
-    MODERATION,
-    NO_PICTURE,
-    NOT_JSON,
-    drawn,
-    header_only,
-    image_server,
-    images,
-    noise,
-    picture,
-    png,
-    without,
-)
 from support.judge_faults import in_list
-from support.judge_server import HANG, HANG_UP, JudgeServer, Says, Sent, error
+from support.judge_server import JudgeServer, Says
+from support.loopback import HANG, HANG_UP, Sent, error
+from support.pictures import MODERATION, drawn, header_only, images, noise, picture, png, without
 
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.interleaved.drawer import (
@@ -54,7 +43,7 @@ FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    with image_server() as running:
+    with JudgeServer(models=("image-model",)) as running:
         yield running
 
 
@@ -115,7 +104,7 @@ def draw(drawer: Drawer, sent: int | Sequence[PictureRequest] = 1) -> list[Pictu
 def test_a_parameter_that_a_server_does_not_know_is_left_out_at_once_and_from_then_on(
     server: JudgeServer, log: list[str], says: Says
 ) -> None:
-    server.says(says)
+    server.draws(says)
     drawer = drawer_at(server.url)
     assert isinstance(draw(drawer)[0], Picture)
     before = len(server)
@@ -152,8 +141,8 @@ FAULTS = {
         1,
     ),
     "filtered": (images(None, finish_reason="content_filter"), DrawerRefused, "filter", 1),
-    "text": (NOT_JSON, PictureUnusable, "no JSON", 3),
-    "no picture": (NO_PICTURE, PictureUnusable, "without a picture", 3),
+    "text": (Sent(content=b"<html>Sign in</html>"), PictureUnusable, "no JSON", 3),
+    "no picture": ({"created": 0, "data": []}, PictureUnusable, "without a picture", 3),
     "error, 200": ({"error": {"message": "out of memory"}}, PictureUnusable, "out of memory", 3),
     "base64": (images("iVBOR!"), PictureUnusable, "base64", 3),
     "no image": (images(b"a red square"), PictureUnusable, "not an image", 3),
@@ -188,7 +177,7 @@ FAULTS = {
 def test_every_fault_is_an_outcome_with_its_reason(
     server: JudgeServer, says: Says, kind: type[DrawingError], words: str, times: int | None
 ) -> None:
-    server.says(says)
+    server.draws(says)
     quickly = {} if times else {"patience": 0.3, "timeout": 0.1}
     (outcome,) = draw(drawer_at(server.url, **quickly))
     assert isinstance(outcome, kind)
@@ -219,7 +208,7 @@ def test_pictures_arrive_byte_for_byte_and_requests_hold_every_option(server: Ju
 
 def test_a_large_picture_is_scaled_down_unless_it_is_stored_as_drawn(server: JudgeServer) -> None:
     content = noise(1200, 900)
-    server.says(images(None, url=f"data:image/png;base64,{base64.b64encode(content).decode()}"))
+    server.draws(images(None, url=f"data:image/png;base64,{base64.b64encode(content).decode()}"))
     (small,) = draw(drawer_at(server.url))
     assert isinstance(small, Picture)
     assert Image.open(BytesIO(small.content)).size == (512, 384)
@@ -270,7 +259,7 @@ def test_nothing_is_sent_beyond_the_cost_limit(server: JudgeServer) -> None:
 
 
 def test_an_unusable_reply_costs_its_price_too(server: JudgeServer) -> None:
-    server.says(NO_PICTURE)
+    server.draws({"created": 0, "data": []})
     outcomes = draw(drawer_at(server.url, price=1.0, max_cost=4.0), 2)
     assert len(server) == 4
     assert {type(outcome) for outcome in outcomes} == {PictureUnusable}
@@ -292,7 +281,7 @@ ODD_KEY = "4f9a-oddly/shaped+key"
 def test_no_message_or_log_or_repr_holds_a_key(
     server: JudgeServer, log: list[str], caplog: pytest.LogCaptureFixture, says: Says
 ) -> None:
-    server.says(says)
+    server.draws(says)
     server.models = error(401, message=f"wrong {ODD_KEY}")
     drawer = drawer_at(server.url.replace("http://", "http://u:hush@"), key=ODD_KEY, patience=0.1)
     with caplog.at_level(logging.DEBUG):

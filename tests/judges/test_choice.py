@@ -373,9 +373,10 @@ def test_the_papers_judge_is_known_by_name_model_and_server(
     default: str, paper: str, chosen: str, signature: str, is_papers: bool
 ) -> None:
     choice = parse_choice(chosen, "here")
-    assert is_paper_judge(only(choice), signature, default, paper) is is_papers
+    of_judge = Signature.of_judges([signature])
+    assert is_paper_judge(only(choice), of_judge, default, paper) is is_papers
 
 
 def test_a_panel_is_not_the_papers_judge() -> None:
     panel = parse_flags([DEFAULT, "openai:gpt-4o"], ())[ALL_OTHERS]
-    assert not is_paper_judge(panel, OURS, DEFAULT)
+    assert not is_paper_judge(panel, Signature.of_judges([OURS]), DEFAULT)

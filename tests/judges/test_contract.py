@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 from support.internvl_golden import CHECKPOINT
 from support.judge_asking import judge_at
-from support.judge_server import JudgeServer, judge_server
+from support.judge_server import JudgeServer
 from support.judges import FunctionJudge, ScriptedJudge, echo
 from support.transformers_5 import needs_transformers_5
 
@@ -43,7 +43,7 @@ def panel(url: str, folder: Path) -> Judge:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[JudgeServer]:
-    with judge_server("5") as running:
+    with JudgeServer("5") as running:
         yield running
 
 

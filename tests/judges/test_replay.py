@@ -167,12 +167,12 @@ def test_a_signature_that_is_part_of_another_can_be_selected(tmp_path):
 
 def test_only_the_selected_models_replies_are_replayed(tmp_path):
     path = jsonl(
-        tmp_path / "r.jsonl", cached_reply("1"), cached_reply("2", model="m-2", signature="s")
+        tmp_path / "r.jsonl", cached_reply("1"), cached_reply("2", model="m-2", signature="judge:s")
     )
     recording = jsonl(
-        tmp_path / "b.jsonl", *(cached_reply(m, model=m, signature="s") for m in ("a", "b"))
+        tmp_path / "b.jsonl", *(cached_reply(m, model=m, signature="judge:s") for m in ("a", "b"))
     )
-    assert ReplayJudge(path, model="m-2").signature.startswith("s|replayed:")
+    assert ReplayJudge(path, model="m-2").signature.startswith("judge:s|replayed:")
     assert ReplayJudge(recording, model="a").signature != ReplayJudge(recording).signature
 
 

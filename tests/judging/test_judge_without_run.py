@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.judge_server import JudgeServer, judge_server
+from support.judge_server import JudgeServer
 from support.judges import FunctionJudge, class_of, echo
 
 import mmie_tasks
@@ -25,7 +25,7 @@ PIXEL = b"\x89PNG\r\n\x1a\n, or what stands for an image here"
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    with judge_server(lambda body: f"re: {texts(body)[0]}") as running:
+    with JudgeServer(lambda body: f"re: {texts(body)[0]}") as running:
         yield running
 
 
@@ -105,7 +105,7 @@ def test_a_wrong_set_up_is_an_error_with_a_hint(
 
 def test_a_server_that_denies_access_is_an_error_before_any_request() -> None:
     with (
-        judge_server(key="sk-another", check=None) as server,
+        JudgeServer(key="sk-another", check=None) as server,
         pytest.raises(MmieTasksError, match="hint: "),
     ):
         ask(server, ["a", "b"])

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
-from support.judge_server import Body, JudgeServer, Says, error, judge_server
+from support.judge_server import Body, JudgeServer, Says
 from support.judges import FunctionJudge, class_of, echo, reply, text_of
+from support.loopback import error
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
@@ -42,7 +43,7 @@ def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def serve() -> Iterator[Callable[..., list[JudgeServer]]]:
     """Starts a server for each script."""
     with ExitStack() as stack:
-        yield lambda *scripts: [stack.enter_context(judge_server(says)) for says in scripts]
+        yield lambda *scripts: [stack.enter_context(JudgeServer(says)) for says in scripts]
 
 
 def choose(servers: Sequence[JudgeServer], *more_judges: str, panel: str = "") -> BenchmarkJudge:

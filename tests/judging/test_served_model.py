@@ -2,7 +2,8 @@
 
 import pytest
 from support.judge_asking import open_openai
-from support.judge_server import error, judge_server
+from support.judge_server import JudgeServer
+from support.loopback import error
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -113,7 +114,7 @@ def check_at(server, tested_url=None):
 
 
 def test_a_server_that_takes_any_name_is_no_judge_if_its_list_lacks_the_model(logs):
-    with judge_server("5", models=("qwen", "llama")) as server:
+    with JudgeServer("5", models=("qwen", "llama")) as server:
         with pytest.raises(JudgeMisconfigured) as raised:
             check_at(server)
         address = f"http://127.0.0.1:{server.port}/v1"
@@ -135,18 +136,18 @@ def test_a_server_that_takes_any_name_is_no_judge_if_its_list_lacks_the_model(lo
     ],
 )
 def test_a_judge_that_works_is_refused_by_nothing_but_a_list_without_it(models):
-    with judge_server("5", models=models) as server:
+    with JudgeServer("5", models=models) as server:
         check_at(server)
 
 
 def test_the_list_does_not_count_where_the_tested_model_is_elsewhere():
-    with judge_server("5", models=("qwen",)) as server:
+    with JudgeServer("5", models=("qwen",)) as server:
         check_at(server, tested_url="http://127.0.0.1:9/v1")
 
 
 def test_a_server_that_denies_the_model_is_named_with_its_variable_and_the_way_out():
     unknown = error(404, code="model_not_found", message="The model `gpt-4o` does not exist.")
-    with judge_server("5", models=("qwen",), check=unknown) as server:
+    with JudgeServer("5", models=("qwen",), check=unknown) as server:
         with pytest.raises(MmieTasksError) as raised:
             check_at(server)
         text = str(raised.value)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 
 import pytest
-from support.judge_server import HANG, Body, JudgeServer, Sent, judge_server
+from support.judge_server import Body, JudgeServer
 from support.judges import FunctionJudge, echo
+from support.loopback import HANG, Sent
 
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.verdict import Scored, Verdicts
@@ -29,7 +30,7 @@ SILENT_S = 60.0  # a judge's timeout; each test ends long before
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    with judge_server("3") as server:
+    with JudgeServer("3") as server:
         yield server
 
 

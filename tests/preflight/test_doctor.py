@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.golden import GOLDEN
-from support.judge_server import judge_server
+from support.judge_server import JudgeServer
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.cli import main
@@ -122,7 +122,7 @@ def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
-    with judge_server(key="another") as server:
+    with JudgeServer(key="another") as server:
         args = f"base_url={server.url},cache=off"
         result = run(
             ["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ, check_pair
@@ -137,7 +137,7 @@ def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.Mo
 def test_a_judge_at_the_tested_models_server_is_named_and_must_be_in_its_list(
     monkeypatch: pytest.MonkeyPatch, models: tuple[str, ...]
 ) -> None:
-    with judge_server(models=models) as server:
+    with JudgeServer(models=models) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
         _, findings = report("--model", "openai", "--tasks", "mmie", "--judge", "openai:m")
     shared = f"judge m at {server.url}, from `OPENAI_API_BASE`, which the tested model uses too"
@@ -152,7 +152,7 @@ def test_a_judge_at_the_tested_models_server_is_named_and_must_be_in_its_list(
 @needs_transformers_5
 def test_every_judge_of_a_panel_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
-    with judge_server() as server, judge_server(key="another") as closed:
+    with JudgeServer() as server, JudgeServer(key="another") as closed:
         judges = [f"openai:m,base_url={url}" for url in (server.url, closed.url)]
         judges.append(f"mmie_score:{TINY}")
         status, findings = report(

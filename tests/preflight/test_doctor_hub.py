@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.hub_server import COMMIT, HubServer, ask
-from support.mmie_hub import mmie_hub
-from support.model_hub import REPO as SCORE
-from support.model_hub import model_hub
+from support.hub_files import SCORE, checkpoint_files, mmie_files
+from support.hub_process import ask
+from support.hub_server import COMMIT, HubServer
 
 LOOK = """
 import os
 from dataclasses import asdict
-from mmie_tasks.benchmarks.mmie.benchmark import assets
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.preflight.assets import check_assets
-answer = [asdict(finding) for finding in check_assets(assets((), os.environ))]
+answer = [asdict(finding) for finding in check_assets(BENCHMARK.assets((), os.environ))]
 """
 LOOK_AT_THE_JUDGE = """
 import os
@@ -35,14 +34,14 @@ answer = snapshot_download("{SCORE}")
 
 @pytest.fixture
 def hub() -> Iterator[HubServer]:
-    with mmie_hub() as server:
+    with HubServer(mmie_files()) as server:
         yield server
 
 
 @pytest.fixture
 def models() -> Iterator[HubServer]:
     """A Hub that has the tiny checkpoint, as a model."""
-    with model_hub() as server:
+    with HubServer(checkpoint_files()) as server:
         yield server
 
 
@@ -62,12 +61,12 @@ def test_missing_data_is_reported_with_its_size(hub: HubServer, tmp_path: Path) 
         f"MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz: not downloaded yet"
         in finding["message"]
     )
-    assert "images.tar.gz" not in hub.requested_files("GET")
-    assert "data.json" not in hub.requested_files("GET")
+    assert "images.tar.gz" not in hub.downloads("GET")
+    assert "data.json" not in hub.downloads("GET")
 
 
 def test_gated_data_is_a_problem_with_a_hint(hub: HubServer, tmp_path: Path) -> None:
-    hub.answers(403, "GatedRepo")
+    hub.refuses(403, "GatedRepo")
     finding = data(hub, tmp_path)
     assert finding["status"] == "problem"
     assert "gated" in finding["message"]
@@ -79,7 +78,7 @@ def test_a_missing_checkpoint_is_not_downloaded(models: HubServer, tmp_path: Pat
     (finding,) = judge(models.url, tmp_path)
     assert finding["status"] == "ok"
     assert f"{SCORE}@{COMMIT[:12]}: not downloaded yet" in finding["message"]
-    assert models.requested_files("GET") == []
+    assert models.downloads("GET") == []
 
 
 def test_a_checkpoint_in_the_cache_is_opened(models: HubServer, tmp_path: Path) -> None:

@@ -7,12 +7,61 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.file_server import CONTENT, sends, serving
-from support.full_hub import OTHER_PROMPTS, full_hub, prefetch
-from support.hub_server import COMMIT, TOKEN, HubServer, ask
-from support.mmie_hub import REPO
+from support.example import archive
+from support.hub_files import MMIE as REPO
+from support.hub_files import checkpoint_files, mia_bench_files, mmie_files
+from support.hub_process import TOKEN, ask
+from support.hub_server import COMMIT, HubServer
+from support.loopback import LoopbackServer
+from support.mmie_replies import JUDGE_PROMPTS
+
+from mmie_tasks.benchmarks.milebench.download import PARTS
+from mmie_tasks.benchmarks.milebench.download import REPO as MILEBENCH
 
 EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
+
+OTHER_PROMPTS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / "prompts.json")
+
+PREFETCH = """
+import io, os, sys
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.preflight.prefetch import plain_logs, run
+sys.stderr = log = io.StringIO()
+plain_logs()
+{before}
+try:
+    answer = {{"output": run({arguments}, os.environ), "error": ""}}
+except MmieTasksError as error:
+    answer = {{"output": "", "error": f"{{type(error).__name__}}: {{error}}"}}
+answer["log"] = log.getvalue()
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The output of a prefetch or its error, and its log."""
+
+    output: str
+    error: str
+    log: str
+
+
+def everything() -> HubServer:
+    """The three benchmarks and the checkpoint; of MileBench the archives 1 and 4."""
+    milebench = {(MILEBENCH, f"MileBench_part{n}.tar.gz"): archive(PARTS[n]) for n in (1, 4)}
+    return HubServer({**checkpoint_files(), **mmie_files(), **mia_bench_files(), **milebench})
+
+
+def prefetch(
+    hub: HubServer, home: Path, *arguments: str, before: str = "", **environment: str
+) -> Done:
+    """Run the command in a process of its own, whose every cache is below `home`.
+
+    MMIE's official prompts are not ours to serve: others replace them.
+    """
+    code = PREFETCH.format(arguments=list(arguments), before=before)
+    return Done(**ask(hub.url, home, code, **{"MMIE_OTHER_PROMPTS": OTHER_PROMPTS, **environment}))
+
 
 DOCTOR = """
 import os
@@ -38,7 +87,7 @@ file.cached_file.__defaults__ = (pin,)
 
 @pytest.fixture
 def hub() -> Iterator[HubServer]:
-    with full_hub() as server:
+    with everything() as server:
         yield server
 
 
@@ -50,7 +99,7 @@ def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path
     assert f"MMIE/MMIE-Score@{COMMIT[:12]}" in done.output
     assert "To fetch: 0.7 MiB" in done.output
     assert "judge `openai`: nothing is to be fetched" in done.output
-    assert hub.requested_files("GET") == []
+    assert hub.downloads("GET") == []
     assert not (tmp_path / "cache").exists()
     assert not (tmp_path / "hf/assets").exists()
 
@@ -60,7 +109,7 @@ def test_a_second_run_sends_no_request(hub: HubServer, tmp_path: Path) -> None:
     assert first.log.index("| mmie: data ") < first.log.index("\n1 of 4: mmie: data, from MMIE/")
     assert "Fetched: 4. Here before: 1." in first.output
     requests = len(hub.requests)
-    hub.answers(500)
+    hub.refuses(500)
     again = prefetch(hub, tmp_path, *EVERYTHING)
     assert "Fetched: 0. Here before: 5." in again.output
     assert "Everything is here." in again.log
@@ -90,7 +139,7 @@ def test_without_judge_the_checkpoint_is_left_out_with_a_note(
 
 def test_only_the_archive_of_the_dataset_is_fetched(hub: HubServer, tmp_path: Path) -> None:
     prefetch(hub, tmp_path, "milebench_OCR-VQA_adv", "milebench_SlideVQA")
-    assert hub.requested_files("GET") == ["MileBench_part4.tar.gz"]
+    assert hub.downloads("GET") == ["MileBench_part4.tar.gz"]
 
 
 @dataclass(frozen=True)
@@ -106,9 +155,9 @@ class Filled:
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     home = tmp_path_factory.mktemp("filled")
-    with serving() as server, full_hub() as hub:
-        server.gives(sends(CONTENT))
-        setup = OWN_PIN.format(content=CONTENT, url=f"{server.url}/prompts.py")
+    content = JUDGE_PROMPTS.encode()
+    with LoopbackServer({"/prompts.py": content}) as server, everything() as hub:
+        setup = OWN_PIN.format(content=content, url=f"{server.url}/prompts.py")
         done = prefetch(hub, home, *EVERYTHING, before=setup, MMIE_OTHER_PROMPTS="")
         return Filled(hub_url=hub.url, home=home, setup=setup, output=done.output)
 
@@ -143,7 +192,7 @@ def test_after_a_failed_asset_the_others_are_fetched(hub: HubServer, tmp_path: P
 def test_a_refusal_of_the_hub_ends_in_its_hint(
     hub: HubServer, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    hub.answers(401, "GatedRepo")
+    hub.refuses(401, "GatedRepo")
     done = prefetch(hub, tmp_path, "mmie", "--judge", *arguments)
     assert "2 of 3 could not be fetched" in done.error
     assert done.error.count("accept the terms on https://hugg") == 2
@@ -161,7 +210,7 @@ shutil.disk_usage = lambda path: namedtuple("Usage", "total used free")(2**20, 2
     assert done.error.startswith("DataMissing: ")
     assert "are needed for" in done.error
     assert "set `HF_HOME`" in done.error
-    assert hub.requested_files("GET") == []
+    assert hub.downloads("GET") == []
 
 
 def test_data_named_by_a_variable_needs_no_request(hub: HubServer, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.judge_server import judge_server
+from support.judge_server import JudgeServer
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 from support.report_runs import run, sample
 
@@ -154,7 +154,7 @@ def test_the_example_reads_a_run_and_asks_a_judge(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
-    with judge_server("a kite") as server:
+    with JudgeServer("a kite") as server:
         words = [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"]
         monkeypatch.setattr(sys, "argv", words)
         runpy.run_path(str(EXAMPLE), run_name="__main__")

@@ -10,7 +10,16 @@ from support.report_runs import METRICS, SIGNATURE, run, sample
 
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.intervals import Interval
-from mmie_tasks.results.render import Cell, Sheet, json_text, sheet_text
+from mmie_tasks.results.render import (
+    Cell,
+    Column,
+    Table,
+    Text,
+    columns,
+    html,
+    json_text,
+    rendered_table,
+)
 
 ONE = run("one", [sample("1")])
 
@@ -50,8 +59,22 @@ def test_what_belongs_in_no_result_is_an_error(value: object) -> None:
 
 def test_equal_footnotes_have_one_number_in_the_order_of_the_cells() -> None:
     first, second = Cell(percent=1, notes=("b",)), Cell(percent=None, notes=("a", "c"))
-    rows = [("one", [first, second]), ("two", [None, first])]
-    sheet = Sheet(caption="", titles=["x", "y"], rows=rows, names={}, facts={}, lines=())
-    assert sheet.footnotes == {"b": 1, "a; c": 2}
-    assert sheet.texts("({})".format) == [["one", "1.00(1)", "n/a(2)"], ["two", "-", "1.00(1)"]]
-    assert sheet_text(sheet, "csv").splitlines()[1] == "1.00,,,,,b,,,,,,a; c"
+    scores = [Column(title=title, kind="score") for title in "xy"]
+    rows = [("one", first, second), ("two", None, first)]
+    table = Table(columns=[*columns("model"), *scores], rows=rows)
+    assert table.footnotes == {"b": 1, "a; c": 2}
+    assert table.texts("({})".format) == [["one", "1.00(1)", "n/a(2)"], ["two", "-", "1.00(1)"]]
+    assert rendered_table(table, "csv").splitlines()[1] == "one,1.00,,,,,b,,,,,,a; c"
+
+
+def test_html_escapes_every_text_and_spans_the_columns_that_a_row_lacks() -> None:
+    attack = "<img src=x onerror='x'>\x00"
+    cell = Cell(percent=50, interval=Interval(40, 60), notes=(attack,))
+    whole = Text(text=attack, lines=(attack,), badges=(attack,), link="#a")
+    header = [Column(title=attack, group=Text(text=attack, run=1), help=attack) for _ in range(3)]
+    content = Table(title=attack, columns=header, rows=[(whole, cell, 1_000), (None, attack)])
+    shown = html(content, "style")
+    assert "<img" not in shown
+    assert shown.count("&lt;img src=x onerror=&#39;x&#39;&gt;␀") == 15
+    for words in ('<table class="style">', "<b>50.00</b>", "40.00 – 60.00", "1,000", 'colspan="2"'):
+        assert words in shown

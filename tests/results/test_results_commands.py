@@ -253,7 +253,7 @@ def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
     tmp_path: Path, task: str, sound: Sequence[Line], score: float
 ) -> None:
     broken = json.loads(json.dumps(sound))
-    broken[3]["coverage"]["official"]["score"] = score
+    broken[3]["coverage"]["official"]["points"] = score
     write_run(tmp_path / "run", task, broken)
     assert non_numbers(run_command("table", [str(tmp_path / "run")])) == []
 

@@ -29,7 +29,7 @@ from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.labels import read_label_files
-from mmie_tasks.results.render import Format, sheet_text
+from mmie_tasks.results.render import Format, rendered_table
 from mmie_tasks.results.table.command import as_json
 from mmie_tasks.results.table.score_table import ScoreTable, score_table
 from mmie_tasks.runs.marks import paper_marks
@@ -56,7 +56,7 @@ def table_of(runs: list[Run], *groups: Any, **options: Any) -> ScoreTable:
 
 
 def written(scores: ScoreTable, file_format: Format = "md") -> str:
-    return sheet_text(scores.sheet, file_format)
+    return rendered_table(scores.table(file_format), file_format)
 
 
 def of_benchmark(opened: Run, **fields: Any) -> Run:

@@ -12,9 +12,8 @@ from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 from lmms_eval.models import get_model
 from lmms_eval.models.model_utils.gen_metrics import reset_logged_metrics
 from lmms_eval.tasks import TaskManager, get_task_dict
-from support.chat_server import chat_server
-from support.image_server import image_server
-from support.judge_server import Sent
+from support.judge_server import JudgeServer
+from support.loopback import Sent
 from support.mmie_data import conversations_folder
 
 from mmie_tasks.answers.drawn import read_drawn_answer
@@ -30,7 +29,7 @@ WRITER = "dummy:response=A cat. [picture] It sleeps."
 
 @pytest.fixture
 def server():
-    with image_server() as server:
+    with JudgeServer(models=("image-model",)) as server:
         yield server
 
 
@@ -380,7 +379,7 @@ def test_requests_of_other_tasks_reach_the_writer_as_they_are_and_one_task_at_a_
 def test_what_a_writers_requests_get_is_in_each_and_in_the_signature_and_the_key_of_its_texts(
     drawer, mmie_requests
 ):
-    with chat_server("A cat.\n[picture]") as writer:
+    with JudgeServer("A cat.\n[picture]", check=None, closes=True) as writer:
         at = f"openai:model=m;base_url={writer.url};api_key=x"
         for effort in ("", ";reasoning_effort=low", ";reasoning_effort=none"):
             model = Interleaved(lvlm=f'{at}{effort};extra_body={{"top_k": 1}}', t2i=drawer)
@@ -396,7 +395,7 @@ def test_what_a_writers_requests_get_is_in_each_and_in_the_signature_and_the_key
 
 
 def test_a_writer_that_leaves_is_announced_before_the_run_and_a_list_is_not_needed(drawer, logs):
-    with chat_server("A cat.") as writer:
+    with JudgeServer("A cat.", check=None, closes=True) as writer:
         writer.models = Sent(b'{"data": [{"id": "m", "shutdown_date": "2020-02-02"}]}')
         Interleaved(lvlm=f"openai:model=m;base_url={writer.url};api_key=x", t2i=drawer)
         assert [line for line in logs if "The writer `m` was shut down on 2020-02-02" in line]

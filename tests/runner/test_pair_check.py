@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.chat_server import chat_server
-from support.image_server import image_server
+from support.judge_server import JudgeServer
 from support.mmie_data import conversations_folder
 
 from mmie_tasks.core.errors import SettingWrong
@@ -31,7 +30,10 @@ def findings(model_args, *tasks):
 
 
 def test_a_pair_that_works_is_shown_with_its_words_and_numbers():
-    with chat_server("A.") as writer, image_server() as drawer:
+    with (
+        JudgeServer("A.", check=None, closes=True) as writer,
+        JudgeServer(models=("image-model",)) as drawer,
+    ):
         address = writer.url.replace("://", "://me:secret@")
         found = findings(
             f"lvlm=openai:model=judge-model;base_url={address},"

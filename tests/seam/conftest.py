@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.judge_server import JudgeServer, judge_server
+from support.judge_server import JudgeServer
 from support.mmie_judge import by_category
 from support.mmie_seam import KEY, create_workplace
 from support.runner import Workplace
@@ -19,5 +19,5 @@ def workplace(tmp_path: Path) -> Workplace:
 
 @pytest.fixture
 def judge() -> Iterator[JudgeServer]:
-    with judge_server(by_category, key=KEY) as server:
+    with JudgeServer(by_category, key=KEY) as server:
         yield server

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.judge_server import HANG, Body, JudgeServer, Sent, judge_server
+from support.judge_server import Body, JudgeServer
+from support.loopback import HANG, Sent
 from support.mmie_judge import by_category
 from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
 from support.runner import CommandResult, Workplace, write
@@ -24,7 +25,7 @@ ONE_AT_A_TIME = ",max_concurrency=1"
 @pytest.fixture
 def writer() -> Iterator[JudgeServer]:
     """The tested model's server."""
-    with judge_server("It ends well.") as server:
+    with JudgeServer("It ends well.") as server:
         yield server
 
 

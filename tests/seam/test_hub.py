@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 from support.example import ANSWERS, archive
-from support.hub_server import COMMIT, Request
-from support.judge_server import judge_server
-from support.mmie_hub import ARCHIVE, mmie_hub
-from support.mmie_hub import REPO as MMIE_REPO
+from support.hub_files import ARCHIVE, mmie_files
+from support.hub_files import MMIE as MMIE_REPO
+from support.hub_server import COMMIT, HubServer
+from support.judge_server import JudgeServer
+from support.loopback import Request
 from support.mmie_judge import by_category
 from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed
 from support.runner import CommandResult
@@ -37,7 +38,10 @@ def hub_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubRun]:
     workplace = create_workplace(tmp_path_factory.mktemp("hub_run"))
     online = {"HF_HUB_OFFLINE": "0", "HF_DATASETS_OFFLINE": "0", "MMIE_DATA": ""}
     answers = ("--model", "predictions", "--model_args", f"path=answers.json;{ANSWERS}")
-    with mmie_hub(N, prefix="MMIE/images/") as hub, judge_server(by_category, key=KEY) as judge:
+    with (
+        HubServer(mmie_files(N, "MMIE/images/")) as hub,
+        JudgeServer(by_category, key=KEY) as judge,
+    ):
         for part, datasets in enumerate(PARTS):
             hub.holds(REPO, f"MileBench_part{part}.tar.gz", archive(datasets))
         tasks = "mmie,milebench_SlideVQA"

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
-from support.image_server import MODERATION, drawn, image_server
 from support.interleaved_runs import FIRST, SECOND, arguments, facts, last_text, pictures, writes
-from support.judge_server import Body, JudgeServer, Sent, judge_server
+from support.judge_server import Body, JudgeServer
 from support.logged_records import signature_of
+from support.loopback import Sent
 from support.mmie_data import conversations_folder
 from support.mmie_judge import by_category, content_of, text_of
 from support.mmie_seam import N, evaluate, results, samples
+from support.pictures import MODERATION, drawn
 from support.runner import Workplace, write
 from support.tiny_pipeline import write_tiny_pipeline
 from support.tiny_writer import write_tiny_writer
@@ -29,13 +30,13 @@ N_DRAWN = 4  # of the samples: two tales and two series of steps
 
 @pytest.fixture
 def writer() -> Iterator[JudgeServer]:
-    with judge_server(writes, check=None) as server:
+    with JudgeServer(writes, check=None) as server:
         yield server
 
 
 @pytest.fixture
 def drawer() -> Iterator[JudgeServer]:
-    with image_server() as server:
+    with JudgeServer(models=("image-model",)) as server:
         yield server
 
 
@@ -50,7 +51,7 @@ def images(drawer: JudgeServer, more: str = "") -> str:
 def test_the_judge_sees_what_a_writer_wrote_and_a_drawer_drew(
     workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
 ) -> None:
-    drawer.says(lambda body: MODERATION if body["prompt"] == SECOND else drawn(body))
+    drawer.draws(lambda body: MODERATION if body["prompt"] == SECOND else drawn(body))
     result = evaluate(workplace, *arguments(chat(writer), images(drawer)), url=judge.url)
     assert result.status == 0, result.output
     # Samples with pictures in their answers are asked with the words and the limit, and no others.
@@ -116,14 +117,14 @@ def test_a_killed_run_repeats_nothing_but_what_was_in_flight(
             os.kill(pid, signal.SIGKILL)
         return drawn(body)
 
-    drawer.says(draw_or_kill)
+    drawer.draws(draw_or_kill)
     options = arguments(chat(writer), images(drawer, ",max_concurrency=2"))
     result = evaluate(workplace, *options, url=judge.url)
     assert result.status == -signal.SIGKILL
     stored, sent = pictures(cache), len(drawer)
     assert sent - len(stored) in (1, 2, 3)  # two in flight, and one that has just arrived
     assert (len(writer), len(judge)) == (N, 0)
-    drawer.says(drawn)
+    drawer.draws(drawn)
     result = evaluate(workplace, *options, url=judge.url)
     assert result.status == 0, result.output
     assert "are used" in result.output
@@ -238,7 +239,7 @@ def test_pictures_of_a_chat_server_that_draws_itself_are_kept(
             "model": "m",
         }
 
-    with judge_server(draws, check=None) as server:
+    with JudgeServer(draws, check=None) as server:
         result = evaluate(
             workplace, *arguments(chat(server), "self:modalities=image+text"), url=judge.url
         )
@@ -319,7 +320,7 @@ def test_a_drawer_that_fails_altogether_stops_the_run_and_keeps_the_texts(
     denied = Sent(
         content=b'{"error": {"message": "no such model", "code": "model_not_found"}}', status=404
     )
-    drawer.says(denied)
+    drawer.draws(denied)
     options = arguments(chat(writer), images(drawer, ",patience=2"))
     result = evaluate(workplace, *options, url=judge.url)
     assert result.status == 1, result.output

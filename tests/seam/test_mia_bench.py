@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.judge_server import JudgeServer, completion, judge_server
+from support.judge_server import JudgeServer, completion
 from support.mia_judge import failing_every_other, full_marks, image_of, stormy
 from support.runner import TORCHRUN, CommandResult, Workplace
 
@@ -27,7 +27,7 @@ def workplace(tmp_path: Path) -> Workplace:
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    with judge_server(full_marks, key=KEY) as server:
+    with JudgeServer(full_marks, key=KEY) as server:
         yield server
 
 

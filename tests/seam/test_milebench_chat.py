@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from support.chat_server import ChatServer, chat_server
 from support.example import DATA
+from support.judge_server import JudgeServer
 from support.runner import CommandResult, Workplace
 
 
 @pytest.fixture
-def chat() -> Iterator[ChatServer]:
-    with chat_server(answer="B") as server:
+def chat() -> Iterator[JudgeServer]:
+    with JudgeServer("B", check=None, closes=True) as server:
         yield server
 
 
-def run(chat: ChatServer, folder: Path, dataset: str) -> CommandResult:
+def run(chat: JudgeServer, folder: Path, dataset: str) -> CommandResult:
     settings = "model=m,api_key=none,max_retries=1,retry_backoff_s=0"
     return Workplace(folder=folder).run(
         *("lmms-eval", "--model", "openai", "--tasks", f"milebench_{dataset}"),
@@ -36,7 +36,7 @@ def pixels(part: dict[str, dict[str, str]]) -> bytes:
 
 
 def test_the_server_gets_the_official_prompt_with_every_image_in_position(
-    chat: ChatServer, tmp_path: Path
+    chat: JudgeServer, tmp_path: Path
 ) -> None:
     result = run(chat, tmp_path, "GPR1200")
     whole = json.loads((DATA / "GPR1200" / "GPR1200.json").read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def test_the_server_gets_the_official_prompt_with_every_image_in_position(
 
 
 def test_a_model_whose_server_fails_has_no_answers_and_no_number(
-    chat: ChatServer, tmp_path: Path
+    chat: JudgeServer, tmp_path: Path
 ) -> None:
     chat.fails(400, times=10**6)
     result = run(chat, tmp_path, "TQA")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from support.judge_server import JudgeServer, judge_server
+from support.judge_server import JudgeServer
 from support.mmie_judge import by_category, content_of, gives, text_of
 from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace, write
@@ -27,7 +27,7 @@ class JudgedRun:
 def judged_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JudgedRun]:
     """A run with default settings, shared by tests that only read it."""
     workplace = create_workplace(tmp_path_factory.mktemp("mmie"))
-    with judge_server(by_category, key=KEY) as judge:
+    with JudgeServer(by_category, key=KEY) as judge:
         result = evaluate(workplace, url=judge.url)
         yield JudgedRun(workplace=workplace, judge=judge, result=result)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from support.judge_server import Body, JudgeServer, judge_server
+from support.judge_server import Body, JudgeServer
 from support.mia_judge import full_marks
 from support.mmie_judge import by_category
 from support.mmie_seam import KEY
@@ -43,7 +43,7 @@ def judges() -> Iterator[dict[str, JudgeServer]]:
     replies = {"mmie": by_category, "opening": lambda _: called(7), "mia_bench": full_marks}
     with ExitStack() as stack:
         yield {
-            name: stack.enter_context(judge_server(says, key=KEY)) for name, says in replies.items()
+            name: stack.enter_context(JudgeServer(says, key=KEY)) for name, says in replies.items()
         }
 
 

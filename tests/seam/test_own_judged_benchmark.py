@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.judge_server import JudgeServer, judge_server
+from support.judge_server import JudgeServer
 from support.runner import CommandResult, Workplace
 
 from mmie_tasks import __version__
@@ -40,7 +40,7 @@ def reply(body: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[JudgeServer]:
-    with judge_server(reply) as running:
+    with JudgeServer(reply) as running:
         yield running
 
 

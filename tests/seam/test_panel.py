@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.judge_server import JudgeServer, Sent, error, judge_server
+from support.judge_server import JudgeServer
 from support.logged_records import judgements_of, replies_of, signature_of
+from support.loopback import Sent, error
 from support.mmie_judge import Body, by_category, gives, text_of
 from support.mmie_seam import KEY, N, create_workplace, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
@@ -70,7 +71,7 @@ def evaluate_panel(
 @pytest.fixture(scope="module")
 def panel_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PanelRun]:
     workplace = create_workplace(tmp_path_factory.mktemp("panel"))
-    with judge_server(reply, key=KEY, models=MODELS) as server:
+    with JudgeServer(reply, key=KEY, models=MODELS) as server:
         result = evaluate_panel(workplace, server, "mean", "out")
         yield PanelRun(workplace=workplace, server=server, result=result, requests=len(server))
 

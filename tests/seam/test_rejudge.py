@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.judge_server import Body, JudgeServer, Sent, error
+from support.judge_server import Body, JudgeServer
 from support.logged_records import signature_of
+from support.loopback import Sent, error
 from support.mmie_judge import by_category, text_of
 from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
 from support.runner import CommandResult, Workplace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.judge_server import Body, JudgeServer, judge_server
+from support.judge_server import Body, JudgeServer
 from support.logged_records import signature_of
 from support.mmie_judge import gives, text_of
 from support.mmie_seam import KEY, evaluate, samples
@@ -17,7 +17,7 @@ def server() -> Iterator[JudgeServer]:
     def replies(body: Body) -> str:
         return gives(3) if text_of(body).startswith("Rate the") else "A cat."
 
-    with judge_server(replies, key=KEY) as server:
+    with JudgeServer(replies, key=KEY) as server:
         yield server
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support.judge_server import JudgeServer, judge_server
+from support.judge_server import JudgeServer
 from support.mmie_judge import by_category
 from support.mmie_seam import KEY, N, create_workplace
 from support.runner import CommandResult, write
@@ -62,7 +62,7 @@ def run(folder: Path, script: str, judge: JudgeServer) -> CommandResult:
 
 
 def test_an_image_that_was_repaired_is_seen_in_the_second(tmp_path: Path) -> None:
-    with judge_server(by_category) as judge:
+    with JudgeServer(by_category) as judge:
         result = run(tmp_path, REPAIRED, judge)
     lines = [line for line in result.output.splitlines() if line.startswith("unscored:")]
     assert lines == [f"unscored: bad_image of {N}", f"unscored: of {N}"], result.output
@@ -70,7 +70,7 @@ def test_an_image_that_was_repaired_is_seen_in_the_second(tmp_path: Path) -> Non
 
 
 def test_samples_of_an_evaluation_that_died_are_not_judged_in_the_second(tmp_path: Path) -> None:
-    with judge_server(by_category) as judge:
+    with JudgeServer(by_category) as judge:
         result = run(tmp_path, DIES.replace("LAST", str(N)), judge)
     assert "ended: " in result.output
     assert ["blue" in json.dumps(body) for body in judge.asked] == [True] * N

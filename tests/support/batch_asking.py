@@ -22,7 +22,7 @@ from mmie_tasks.judges.openai.batch import BatchJudge
 from mmie_tasks.judges.openai.batch_files import Limits
 from mmie_tasks.judges.openai.batch_provider import BatchPace
 from mmie_tasks.judges.openai.settings import Settings
-from support.hub_server import FORKS
+from support.hub_process import FORKS
 from support.judge_asking import settings_of
 
 KEY = "thisisnotarealkey"  # not in the form of a key, so that only its value can be redacted

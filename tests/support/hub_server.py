@@ -1,401 +1,183 @@
 """A Hugging Face Hub on the loopback interface, limited to the routes that downloads need.
 
-`huggingface_hub` reads its settings when it is imported, so what talks to this server runs in a
-process of its own: `ask`. That is a fork of a process that has imported `huggingface_hub` with the
-settings of most tests. Servers use one port where they can, so that the address is one of them.
+    with HubServer(mmie_files()) as hub:          # contents: see `support.hub_files`
+        hub.holds("owner/data", "a.json", b"{}")  # another file
+        hub.refuses(403, "GatedRepo")             # a status, and the Hub's code
+        hub.hangs_after(1000)                     # a download stalls until `hangs_up`
+        hub.cuts_off(1000, 1)                     # a download ends before its end
+        ...                                       # `support.hub_process.ask` at hub.url
+    hub.requests      # the requests for files
+    hub.downloads()   # the names of downloaded files, in order
+
+Repositories of models and of data sets are one. Servers of a process use one port where they can,
+so that the processes that have read it can be used again.
 """
 
 from __future__ import annotations
 
-import gc
 import hashlib
-import json
-import multiprocessing
-import os
+import math
 import re
-import signal
 import socket
-import subprocess
-import sys
-import tempfile
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, unquote
 
-import mmie_tasks
-from support import hub_api
-from support.fork_server import LINK, ForkServer, Script
+from support.loopback import LoopbackServer, Request, Sent, sends
 
-PACKAGE = Path(mmie_tasks.__file__).parents[1]
 COMMIT = "c0ffee" * 6 + "c0ff"
-TOKEN = "hf_thisisnotarealtoken"
 SIGNATURE = "thisopensthefile"
 
-# Sleeps are cut short; downloads come in small chunks, so that half a file is something to resume.
-PROGRAM = """
-import json, sys, time
-sleep = time.sleep
-time.sleep = lambda seconds: sleep(min(seconds, 0.01))
-from huggingface_hub import constants
-constants.DOWNLOAD_CHUNK_SIZE = 1024
-from mmie_tasks.core.errors import MmieTasksError
-try:
-    scope = {}
-    exec(sys.argv[1], scope)
-    answer = scope["answer"]
-except MmieTasksError as error:
-    answer = {"error": type(error).__name__, "message": str(error)}
-print(json.dumps(answer))
-"""
-
-
-# The libraries know their home as a symbolic link; the settings get the name that the test knows.
-OWN_HOME = """
-import os
-from huggingface_hub import constants
-os.dup2(os.open("{stdout}", os.O_WRONLY | os.O_CREAT), 1)
-for name, value in vars(constants).items():
-    if isinstance(value, str) and "/{link}" in value:
-        real = os.path.realpath(value.partition("/{link}")[0] + "/{link}")
-        setattr(constants, name, real + value.partition("/{link}")[2])
-"""
-
-LIBRARIES = (  # nothing that imports `huggingface_hub`
-    *("httpx", "httpx2", "pydantic", "yaml", "loguru", "tqdm.auto", "filelock", "fsspec.asyn"),
-    *("PIL.Image", "numpy", "pandas", "pyarrow.parquet", "pyarrow.dataset", "torch", "safetensors"),
-    *("psutil", "pytest", "anyio.streams.tls", "multiprocess", "packaging.version", "xxhash"),
-    *("fsspec.implementations.http", "scipy.sparse", "wcwidth", "tabulate", "PIL.WebPImagePlugin"),
-    *("openai", "openai.types.chat", "openai.resources"),  # of `batch_asking`
+_FILE = re.compile(r"/(?P<signed>signed/)?(datasets/)?(?P<repo>[^/]+/[^/]+)/resolve/([^/]+)/(.+)")
+_API = re.compile(
+    r"/api/(?:datasets|models)/([^/]+/[^/]+)(?:/(tree|paths-info|revision)/([^/]+)(?:/(.*))?)?"
 )
-HUB_LIBRARIES = (
-    "huggingface_hub.hf_api",
-    "huggingface_hub.file_download",
-    "huggingface_hub._snapshot_download",
-    "datasets",
-)
-ONE_HUB_FORK = threading.Lock()  # at a time; a test may run two programs at once
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([*LIBRARIES, __name__])
+
+Files = Mapping[tuple[str, str], bytes]  # by repository and name
 
 
-@dataclass(frozen=True)
-class Request:
-    method: str
-    path: str
-    range: str | None
-    token: str | None
+class HubServer(LoopbackServer):
+    """See the module's docstring. All settings may be changed while it runs."""
 
-    @property
-    def filename(self) -> str:
-        return self.path.split("?")[0].rsplit("/", 1)[-1]
+    faulty = ("GET file",)
 
-
-@dataclass
-class Fault:
-    """A fault, and the number of requests that it still affects."""
-
-    times: float
-    methods: tuple[str, ...]
-    status: int = 0
-    error_code: str = ""
-    cut_after: int | None = None
-    hang: bool = False
-
-
-class HubServer:
-    """Files by (repository, name), a script of faults, and the list of requests."""
-
-    def __init__(self) -> None:
-        self.files: dict[tuple[str, str], bytes] = {}
-        self.hashes: dict[tuple[str, str], str] = {}
-        self.requests: list[Request] = []
+    def __init__(self, files: Files | None = None) -> None:
+        super().__init__(port=usual_port())
+        self.files: dict[tuple[str, str], bytes] = dict(files or {})
         self.commit = COMMIT
-        self.faults: list[Fault] = []
         self.forwards = False
         self.patience_ends = threading.Event()
-        handler = type("Handler", (_Handler,), {"hub": self})
+
+    def start(self) -> None:
         try:
-            self._server = ThreadingHTTPServer(("127.0.0.1", _port()), handler)
-        except OSError:  # another server of this process has it, or another process
-            self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> HubServer:
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
-        )
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.hangs_up()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+            super().start()
+        except OSError:  # another server of this process has the port, or another process
+            self.port = 0
+            super().start()
 
     def holds(self, repo: str, filename: str, content: bytes) -> None:
         self.files[repo, filename] = content
-        self.hashes[repo, filename] = hashlib.sha256(content).hexdigest()
 
-    def cuts_off(self, after: int, times: float = 1) -> None:
-        """Hang up in the middle of a download, `after` bytes into it."""
-        self.faults.append(Fault(times=times, methods=("GET",), cut_after=after))
+    # The script.
 
-    def hangs(self, after: int) -> None:
-        """Send nothing more, once, `after` bytes into a download, until it `hangs_up`."""
-        self.faults.append(Fault(times=1, methods=("GET",), cut_after=after, hang=True))
+    def refuses(
+        self,
+        status: int,
+        code: str = "",
+        times: float = math.inf,
+        methods: tuple[str, ...] = ("HEAD", "GET"),
+    ) -> None:
+        """Refuse files and information."""
+        routes = [f"{method} {kind}" for method in methods for kind in ("file", "api")]
+        self.then(refusal(status, code), times, *routes)
+
+    def hangs_after(self, count: int) -> None:
+        """Send nothing more, once, `count` bytes into a download, until it `hangs_up`."""
+        self.cuts_off(count, until=self.patience_ends)
 
     def hangs_up(self) -> None:
         self.patience_ends.set()
 
-    def answers(
-        self,
-        status: int,
-        error_code: str = "",
-        times: float = float("inf"),
-        methods: tuple[str, ...] = ("HEAD", "GET"),
-    ) -> None:
-        """Refuse, as the Hub does: a status, and a code in a header."""
-        fault = Fault(times=times, methods=methods, status=status, error_code=error_code)
-        self.faults.append(fault)
+    # The requests.
+
+    @property
+    def requests(self) -> list[Request]:
+        return [request for request in self.log if request.route.endswith("file")]
 
     def ranges(self) -> list[str | None]:
         """The requested range of each download, in order."""
-        return [request.range for request in self.requests if request.method == "GET"]
+        return [request.headers.get("range") for request in self.calls("GET file")]
 
-    def requested_files(self, method: str = "GET") -> list[str]:
+    def downloads(self, method: str = "GET") -> list[str]:
         """The names of the requested files, in order."""
-        return [request.filename for request in self.requests if request.method == method]
+        return [request.filename for request in self.calls(f"{method} file")]
 
-    def next_fault(self, method: str, *, of_file: bool) -> Fault | None:
-        """The fault for a request; broken transfers are those of files."""
-        for fault in self.faults:
-            if fault.times > 0 and method in fault.methods and (of_file or fault.status):
-                fault.times -= 1
-                return fault
-        return None
+    # The responses.
 
+    def route(self, method: str, path: str, body: bytes) -> str:
+        if file := _FILE.fullmatch(path):
+            return "forward" if self.forwards and not file["signed"] else f"{method} file"
+        return f"{method} api" if _API.fullmatch(path) else ""
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    hub: HubServer
+    def answer(self, request: Request) -> Sent:
+        if api := _API.fullmatch(unquote(request.path)):
+            return self._information(request, *api.groups())
+        if file := _FILE.fullmatch(request.path):
+            *_, repo, revision, name = file.groups()
+            missing = self._missing(repo, revision, name)
+            return refusal(404, missing) if missing else self._file(request, repo, revision, name)
+        return refusal(404, "")  # such as the list of programs that huggingface_hub may ask for
 
-    def do_HEAD(self) -> None:
-        self._answer()
-
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
-
-    def _answer(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-        kind = self.headers["Content-Type"] or ""
-        if (question := hub_api.question(self.path, body, kind)) is not None:
-            self._answer_api(question)
-            return
-        if route := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
-            signed = ""
-        elif route := re.fullmatch(r"/signed/([^/]+/[^/]+)/([^/]+)/([^?]+)\?(.+)", self.path):
-            signed = SIGNATURE
-        else:  # such as the list of programs that huggingface_hub may ask for
-            self._refuse(404, "")
-            return
-        repo, revision, filename, *_ = route.groups()
-        if self.hub.forwards and not signed:
-            self._forward(repo, revision, filename)
-            return
-        byte_range, token = self.headers["Range"], self.headers["Authorization"]
-        self.hub.requests.append(Request(self.command, self.path, byte_range, token))
-        fault = self.hub.next_fault(self.command, of_file=True)
-        if fault is not None and fault.status:
-            self._refuse(fault.status, fault.error_code)
-        elif missing := self._missing(repo, revision, filename):
-            self._refuse(404, missing)
-        else:
-            self._send((repo, filename), byte_range, fault)
-
-    def _answer_api(self, request: hub_api.Question) -> None:
-        """Answer a request for repository information; the same refusals apply."""
-        fault = self.hub.next_fault(self.command, of_file=False)
-        if fault is not None and fault.status:
-            self._refuse(fault.status, fault.error_code)
-            return
-        files = {
-            name: data for (repo, name), data in self.hub.files.items() if repo == request.repo
+    def _file(self, request: Request, repo: str, revision: str, name: str) -> Sent:
+        content = self.files[repo, name]
+        described = {
+            "ETag": f'"{sha256(content)}"',
+            "X-Linked-Etag": f'"{sha256(content)}"',
+            "X-Linked-Size": str(len(content)),
+            "X-Repo-Commit": self.commit,
         }
-        hashes = {name: self.hub.hashes[request.repo, name] for name in files}
-        if not files or request.revision not in {"main", self.hub.commit}:
-            self._refuse(404, "RevisionNotFound" if files else "RepoNotFound")
-            return
-        content = json.dumps(hub_api.reply(request, files, hashes, self.hub.commit)).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        if request.route == "forward":  # to another host, as the Hub does with large files
+            path = f"signed/{repo}/resolve/{revision}/{name}?Signature={SIGNATURE}"
+            location = f"http://localhost:{self.port}/{path}"
+            return Sent(status=302, headers={**described, "Location": location})
+        headers = {**described, "Accept-Ranges": "bytes"}
+        if (wanted := request.headers.get("range")) is None:
+            return Sent(content, headers=headers)
+        start = int(wanted.removeprefix("bytes=").split("-")[0])
+        headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        return Sent(content[start:], 206, headers)
 
-    def _forward(self, repo: str, revision: str, filename: str) -> None:
-        """Redirect to another host, as the Hub does for large files."""
-        port = self.server.server_address[1]
-        self.send_response(302)
-        self._describe((repo, filename))
-        path = f"signed/{repo}/{revision}/{filename}"
-        self.send_header("Location", f"http://localhost:{port}/{path}?Signature={SIGNATURE}")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+    def _information(
+        self, request: Request, repo: str, kind: str | None, revision: str | None, path: str | None
+    ) -> Sent:
+        """What `huggingface_hub` and `datasets` ask for about a repository."""
+        if missing := self._missing(repo, revision or "main"):
+            return refusal(404, missing)
+        files = {
+            name: data for (holder, name), data in sorted(self.files.items()) if holder == repo
+        }
+        if kind in (None, "revision"):
+            siblings = [{"rfilename": name, "size": len(data)} for name, data in files.items()]
+            more = {"siblings": siblings, "private": False, "tags": []}
+            return sends({"id": repo, "sha": self.commit, **more})
+        folders = sorted({name.rpartition("/")[0] for name in files} - {""})
+        entries = [
+            *({"type": "directory", "path": one, "size": 0, "oid": "0" * 40} for one in folders),
+            *(_entry(name, data) for name, data in files.items()),
+        ]
+        if kind == "paths-info":
+            paths = parse_qs(request.body.decode()).get("paths", [])
+            return sends([entry for entry in entries if entry["path"] in paths])
+        below = f"{path}/" if path else ""
+        return sends([entry for entry in entries if str(entry["path"]).startswith(below)])
 
-    def _missing(self, repo: str, revision: str, filename: str) -> str:
-        if repo not in {name for name, _ in self.hub.files}:
+    def _missing(self, repo: str, revision: str, name: str | None = None) -> str:
+        if repo not in {holder for holder, _ in self.files}:
             return "RepoNotFound"
-        if revision not in {"main", self.hub.commit}:
+        if revision not in {"main", self.commit}:
             return "RevisionNotFound"
-        return "" if (repo, filename) in self.hub.files else "EntryNotFound"
-
-    def _refuse(self, status: int, error_code: str) -> None:
-        self.send_response(status)
-        if error_code:
-            self.send_header("X-Error-Code", error_code)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def _send(self, key: tuple[str, str], byte_range: str | None, fault: Fault | None) -> None:
-        content = self.hub.files[key]
-        start = int(byte_range.removeprefix("bytes=").split("-")[0]) if byte_range else 0
-        body = content[start:]
-        self.send_response(206 if byte_range else 200)
-        if byte_range:
-            end = f"{len(content) - 1}/{len(content)}"
-            self.send_header("Content-Range", f"bytes {start}-{end}")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Accept-Ranges", "bytes")
-        self._describe(key)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body[: fault.cut_after] if fault else body)
-        if fault is not None and fault.hang:
-            self.hub.patience_ends.wait()
-        self.close_connection = fault is not None
-
-    def _describe(self, key: tuple[str, str]) -> None:
-        self.send_header("ETag", f'"{self.hub.hashes[key]}"')
-        self.send_header("X-Linked-Etag", f'"{self.hub.hashes[key]}"')
-        self.send_header("X-Linked-Size", str(len(self.hub.files[key])))
-        self.send_header("X-Repo-Commit", self.hub.commit)
+        return "" if name is None or (repo, name) in self.files else "EntryNotFound"
 
 
-def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
-    """The environment of a process that uses this hub only, with all caches below `home`."""
-    return {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(PACKAGE),
-        "HOME": str(home),
-        "HF_HOME": str(home / "hf"),
-        "HF_ENDPOINT": hub_url,
-        "HF_TOKEN": TOKEN,
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        "HF_HUB_DOWNLOAD_TIMEOUT": "300",  # what hangs, hangs until the test goes on
-        "HF_HUB_ETAG_TIMEOUT": "300",
-        "MMIE_TASKS_CACHE": str(home / "cache"),
-        "NO_PROXY": "*",
-        **more,
-    }
+def refusal(status: int, code: str) -> Sent:
+    return Sent(status=status, headers={"X-Error-Code": code} if code else {})
 
 
-def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
-    """Run `code` in a new process and return its variable `answer`.
-
-    An error of ours comes back as ``{"error": class name, "message": text}``.
-    """
-    variables = environment(hub_url, home, **more)
-    with tempfile.TemporaryDirectory() as folder:
-        if _hub_forks().can_run(variables) and ONE_HUB_FORK.acquire(blocking=False):
-            try:
-                status = _run_in_hub_fork(code, variables, Path(folder))
-            finally:
-                ONE_HUB_FORK.release()
-        else:
-            process = FORKS.Process(target=_run_program, args=(code, variables, folder))
-            process.start()
-            process.join(timeout=300)
-            process.kill()
-            status = process.exitcode
-        stdout, stderr = (Path(folder, name).read_text() for name in ("stdout", "stderr"))
-    assert status == 0, stderr
-    assert TOKEN not in stdout + stderr
-    return json.loads(stdout.splitlines()[-1])
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
-def _run_in_hub_fork(code: str, variables: dict[str, str], folder: Path) -> int:
-    """Run `PROGRAM` in a fork of a process that has imported `huggingface_hub` with these
-    settings.
-    """
-    program = folder / "program.py"
-    program.write_text(
-        f"{OWN_HOME.format(stdout=str(folder / 'stdout'), link=LINK)}{PROGRAM}", encoding="utf-8"
-    )
-    script = Script(
-        target=str(program), arguments=(code,), folder=str(Path.cwd()), environment=variables
-    )
-    with (folder / "stderr").open("wb") as output:
-        return _hub_forks().run(script, output, 300)
+def _entry(name: str, content: bytes) -> dict[str, Any]:
+    size, digest = len(content), sha256(content)
+    lfs = {"oid": digest, "size": size, "pointerSize": 130}
+    return {"type": "file", "path": name, "size": size, "oid": digest[:40], "lfs": lfs}
 
 
 @cache
-def _hub_forks() -> ForkServer:
-    return ForkServer(
-        environment(f"http://127.0.0.1:{_port()}", Path("/nowhere")), (*LIBRARIES, *HUB_LIBRARIES)
-    )
-
-
-@cache
-def _port() -> int:
+def usual_port() -> int:
     """The port of the servers of this process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
         return port
-
-
-def _run_program(code: str, variables: dict[str, str], folder: str) -> None:
-    """Run `PROGRAM` in this process, with these variables only; its output goes to two files."""
-    gc.freeze()  # a collection here need not look at the libraries
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        with Path(folder, name).open("wb") as file:
-            os.dup2(file.fileno(), number)
-    os.environ.clear()
-    os.environ.update(variables)
-    sys.argv[1:] = [code]
-    exec(PROGRAM, {"__name__": "__main__"})  # noqa: S102 - as `python -c` does
-
-
-def watch(process: subprocess.Popen[Any], until: Callable[[], bool]) -> None:
-    """Return as soon as a condition holds, while the process runs."""
-    deadline = time.monotonic() + 300
-    while not until():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def ask_and_kill(
-    hub_url: str, home: Path, code: str, when: Callable[[], bool], **more: str
-) -> None:
-    """Run `code` in a new process, and kill it without warning as soon as `when` holds."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, code],
-        env=environment(hub_url, home, **more),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    watch(process, until=when)
-    process.kill()
-    assert process.wait(timeout=300) == -signal.SIGKILL

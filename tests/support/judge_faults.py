@@ -16,7 +16,8 @@ from typing import Any
 from mmie_tasks.http.client import MAX_BODY_BYTES
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE
 from mmie_tasks.judges.base import JudgeRequest
-from support.judge_server import HANG, HANG_UP, Body, Says, Sent, completion, error
+from support.judge_server import Body, Says, completion
+from support.loopback import HANG, HANG_UP, Sent, error
 
 UNTIL_ANSWERED = None
 REQUEST = JudgeRequest(parts=("question 0",), max_tokens=50)

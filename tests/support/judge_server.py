@@ -1,20 +1,22 @@
-"""A judge on an OpenAI-compatible loopback server, with a script of faults.
+"""An OpenAI-compatible server: a judge, a drawer, a model that writes; batches of requests, too.
 
-    with judge_server("Score: 5", delay_s=0.1, at_most=20) as server:
+    with JudgeServer("Score: 5", delay_s=0.1, at_most=20) as server:
         server.fails(503, times=2)          # the next two requests; then "Score: 5" again
         server.hangs()                      # the next one gets no response
         server.says(lambda body: "seen")    # from now on, by the request's body
+        server.draws(without("seed"))       # the same for pictures (`support.pictures`)
+        server.loses(1, "create")           # a fault of another route: see `ROUTES`
+        server.batch.ends("expired")        # see `support.batch_api`
         ...                                 # ask at server.url
-    server.asked      # bodies of all chat requests, as dicts, in order of arrival
+    server.asked      # bodies of all requests for a reply or a picture, as dicts
     server.headers    # their headers, names in lower case; also server.paths and server.times
     server.checks     # the number of checks before a run, which are not in `asked`
-    server.statuses   # the number of responses by status; 0 counts missing responses
+    server.statuses   # the number of responses by status; 0 counts missing and broken ones
 
-The faults of the script are used up in order, one per request, without a delay. Without a fault,
-and with the right key and free capacity, a request gets the reply of `says` after `delay_s`. A
-check before a run gets `server.check` and uses up no fault; with None it is like any request.
-The server runs in one thread and handles some hundred requests per second. As a program:
-``python -m support.judge_server``.
+Faults that name no route are those of requests for a reply or a picture, and need no time. Without
+a fault, and with the right key and free capacity, a request gets its reply after `delay_s`. A check
+before a run gets `server.check` and uses up no fault; with None it is like any request.
+As a program, which prints its address: ``python -m support.judge_server``.
 """
 
 from __future__ import annotations
@@ -26,73 +28,62 @@ import math
 import re
 import sys
 import threading
-import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+from support.batch_api import BatchApi
+from support.loopback import LoopbackServer, Request, Sent, error, sends
+from support.pictures import drawn, images, noise
+
 Body = dict[str, Any]
+Says = str | Body | Sent | Callable[[Body], "str | Body | Sent"]
+
+ROUTES = {
+    "chat": r"POST .*/chat/completions",
+    "images": r"POST .*/images/generations",
+    "models": r"GET .*/models",
+    "upload": r"POST .*/files",
+    "create": r"POST .*/batches",
+    "retrieve": r"GET .*/batches/[^/]+",
+    "list": r"GET .*/batches",
+    "content": r"GET .*/files/[^/]+/content",
+}
+"""The routes; a check before a run is the route ``check``."""
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A response.
-
-    After `cut_after` bytes the server hangs up; with `drip_s` it sends one byte per interval.
-    """
-
-    content: bytes = b""
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    cut_after: int | None = None
-    hang: bool = False
-    drip_s: float = 0.0
-
-
-HANG = Sent(hang=True)
-HANG_UP = Sent(cut_after=0)
-
-
-def error(status: int, *, code: str | None = None, message: str = "no", **more: Any) -> Sent:
-    """An error as OpenAI words it; optional: `param=` and `headers=`."""
-    headers = more.pop("headers", {})
-    said = {"message": message, "type": "some_error", "param": None, "code": code, **more}
-    return Sent(content=json.dumps({"error": said}).encode(), status=status, headers=headers)
-
-
-def completion(text: str | None, **more: Any) -> Body:
+def completion(message: str | Body | None, **more: Any) -> Body:
     """A chat completion; `finish_reason=`, `refusal=`, `model=` and `usage=` are optional."""
-    message = {"role": "assistant", "content": text, "refusal": more.pop("refusal", None)}
+    message = message if isinstance(message, dict) else {"content": message}
+    message = {"role": "assistant", "refusal": more.pop("refusal", None), **message}
     finish = more.pop("finish_reason", "stop")
-    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
-    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 0,
         "model": "judge-model",
-        "choices": [choice],
-        "usage": usage,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
         **more,
     }
 
 
 CHECK = b'"Which colours do the pictures have'
 ALL_COLOURS = "Yes: red, green, blue, yellow, black, white."
-PASSED = Sent(content=json.dumps(completion(ALL_COLOURS)).encode())
-
-Says = str | Body | Sent | Callable[[Body], "str | Body | Sent"]
+PASSED = sends(completion(ALL_COLOURS))
 
 
-class JudgeServer:
+class JudgeServer(LoopbackServer):
     """See the module's docstring. All settings may be changed while it runs."""
+
+    faulty = ("chat", "images")
 
     def __init__(
         self,
         says: Says = "5",
         *,
+        draws: Says = drawn,
         port: int = 0,
         delay_s: float = 0.0,
         at_most: float = math.inf,
@@ -100,149 +91,84 @@ class JudgeServer:
         key: str | None = None,
         models: Sequence[str] | Sent | None = ("judge-model",),
         check: Sent | None = PASSED,
-        route: str = "/chat/completions",
+        closes: bool = False,
     ) -> None:
-        self.port = port
+        super().__init__(port=port)
         self.delay_s = delay_s
         self.at_most = at_most
         self.retry_after = retry_after
         self.key = key
         self.models = models
         self.check = check
-        self.route = route
+        self.closes = closes  # the connection after a reply: the runner's models never do
         self.ready: Callable[[], bool] = lambda: True  # nothing is answered while it is not
-        self.headers: list[dict[str, str]] = []
-        self.paths: list[str] = []
-        self.queries: list[str] = []
-        self.checks = 0
-        self.times: list[float] = []
-        self.statuses: Counter[int] = Counter()
         self.at_once = 0
         self.most_at_once = 0
-        self._says: Says = says
-        self._raw: list[bytes] = []
-        self._faults: deque[list[Any]] = deque()
-        self._thread: threading.Thread | None = None
-
-    # The script.
+        self.batch = BatchApi(lambda body: self._said(self._says, json.dumps(body).encode()))
+        self._says, self._draws = says, draws
 
     def says(self, says: Says) -> None:
         """From now on: a text, a whole body, a response, or a function of the request's body."""
         self._says = says
 
-    def then(self, sent: Sent, times: float = 1) -> None:
-        """Add a fault: the next `times` chat requests get this response."""
-        self._faults.append([sent, times])
-
-    def fails(self, status: int, times: float = 1, **more: Any) -> None:
-        """Respond with this status; `code=`, `message=`, `param=` and `headers=` as for `error`."""
-        self.then(error(status, **more), times)
-
-    def hangs(self, times: float = 1) -> None:
-        """Accept the request and never respond."""
-        self.then(HANG, times)
+    def draws(self, draws: Says) -> None:
+        """The same for pictures."""
+        self._draws = draws
 
     # The requests.
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{super().url}/v1"
 
     @property
     def asked(self) -> list[Body]:
-        return [json.loads(raw) for raw in self._raw]
+        return [json.loads(request.body) for request in self._requests]
+
+    @property
+    def headers(self) -> list[dict[str, str]]:
+        return [dict(request.headers) for request in self._requests]
+
+    @property
+    def paths(self) -> list[str]:
+        return [request.path for request in self._requests]
+
+    @property
+    def queries(self) -> list[str]:
+        return [request.query for request in self._requests]
+
+    @property
+    def times(self) -> list[float]:
+        return [request.time for request in self._requests]
+
+    @property
+    def checks(self) -> int:
+        return self.count("check")
 
     def __len__(self) -> int:
-        return len(self._raw)
+        return len(self._requests)
 
-    # Start and stop, repeatedly; the port stays the same.
+    @property
+    def _requests(self) -> list[Request]:
+        return [request for request in self.log if request.route in self.faulty]
 
-    def start(self) -> None:
-        started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)))
-        self._thread.start()
-        assert started.wait(60)
+    # The responses.
 
-    def stop(self) -> None:
-        if self._thread is not None:
-            self._loop.call_soon_threadsafe(self._ended.set)
-            self._thread.join()
-            self._thread = None
+    def route(self, method: str, path: str, body: bytes) -> str:
+        if self.check is not None and CHECK in body and path.endswith("/chat/completions"):
+            return "check"
+        call = f"{method} {path}"
+        return next((name for name, rule in ROUTES.items() if re.fullmatch(rule, call)), "")
 
-    async def _serve(self, started: threading.Event) -> None:
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        talks: set[asyncio.Task[None]] = set()
-
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            talks.add(task)
-            try:
-                with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                    await self._talk(reader, writer)
-            finally:
-                talks.discard(task)
-                writer.transport.abort()
-
-        server = await asyncio.start_server(talk, "127.0.0.1", self.port, backlog=1000, limit=2**20)
-        self.port = server.sockets[0].getsockname()[1]
-        started.set()
-        await self._ended.wait()
-        for listening in server.sockets:
-            self._loop.remove_reader(listening.fileno())
-        for _ in range(
-            10
-        ):  # connections accepted just now start their task, which can then be cancelled
-            await asyncio.sleep(0)
-        server.close()
-        for task in list(talks):
-            task.cancel()
-        await asyncio.gather(*talks, return_exceptions=True)
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-            method, path, _ = lines[0].split(" ", 2)
-            pairs = (line.partition(":") for line in lines[1:] if line)
-            headers = {name.lower(): value.strip() for name, _, value in pairs}
-            content = await reader.readexactly(int(headers.get("content-length", 0)))
-            sent = await self._answer(method, path, headers, content)
-            self.statuses[0 if sent.hang or sent.cut_after is not None else sent.status] += 1
-            if sent.hang:
-                await self._ended.wait()
-            for piece in _pieces(sent):
-                writer.write(piece)
-                await writer.drain()
-                if sent.drip_s:
-                    await asyncio.sleep(sent.drip_s)
-            if sent.cut_after is not None:
-                return
-
-    async def _answer(
-        self, method: str, path: str, headers: dict[str, str], content: bytes
-    ) -> Sent:
-        given = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("api-key")
-        allowed = self.key is None or given == self.key
-        route, _, query = path.partition("?")
-        if method == "GET" and route.endswith("/models") and self.models is not None:
-            if isinstance(self.models, Sent):
-                return self.models
-            listed = [{"id": model, "object": "model"} for model in self.models]
-            page = json.dumps({"object": "list", "data": listed}).encode()
-            return Sent(content=page) if allowed else _wrong(given)
-        if method != "POST" or not route.endswith(self.route):
-            return error(404, message=f"no route {method} {path}")
-        if self.check is not None and CHECK in content:
-            self.checks += 1
-            return self.check if allowed else _wrong(given)
-        self.headers.append(headers)
-        self.paths.append(route)
-        self.queries.append(query)
-        self.times.append(time.monotonic())
-        self._raw.append(content)
-        return await self._judge(content) if allowed else _wrong(given)
-
-    async def _judge(self, content: bytes) -> Sent:
+    async def respond(self, request: Request) -> Sent:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        given = given or request.headers.get("api-key", "")
+        if self.key is not None and given != self.key:
+            return error(
+                401, code="invalid_api_key", message=f"Incorrect API key provided: {given}."
+            )
+        if request.route not in self.faulty:
+            return await super().respond(request)
         if self.at_once >= self.at_most:
             wait = {"retry-after": self.retry_after} if self.retry_after is not None else {}
             return error(429, code="rate_limit_exceeded", message="too many", headers=wait)
@@ -251,61 +177,39 @@ class JudgeServer:
         try:
             while not self.ready():
                 await asyncio.sleep(0.002)
-            fault = self._next_fault()
+            fault = self.next_fault(request.route)
             if self.delay_s and fault is None:
                 await asyncio.sleep(self.delay_s)
-            return fault or self._said(content)
+            return fault.change(lambda: self.answer(request)) if fault else self.answer(request)
         finally:
             self.at_once -= 1
 
-    def _next_fault(self) -> Sent | None:
-        while self._faults:
-            sent, times = self._faults[0]
-            if times > 0:
-                self._faults[0][1] -= 1
-                return sent
-            self._faults.popleft()
-        return None
+    def answer(self, request: Request) -> Sent:
+        match request.route:
+            case "chat":
+                return self._said(self._says, request.body)
+            case "images":
+                return self._said(self._draws, request.body)
+            case "check" if self.check is not None:
+                return self.check
+            case "models" if isinstance(self.models, Sent):
+                return self.models
+            case "models" if self.models is not None:
+                data = [{"id": model, "object": "model"} for model in self.models]
+                return sends({"object": "list", "data": data})
+            case _:
+                message = f"no route {request.method} {request.path}"
+                return self.batch.answer(request) or error(404, code="not_found", message=message)
 
-    def _said(self, content: bytes) -> Sent:
-        said = self._says(json.loads(content)) if callable(self._says) else self._says
+    def _said(self, says: Says, body: bytes) -> Sent:
+        said = says(json.loads(body)) if callable(says) else says
         if isinstance(said, str):
-            named = re.search(rb'"model"\s*:\s*"([^"\\]+)"', content)
+            named = re.search(rb'"model"\s*:\s*"([^"\\]+)"', body)
             said = completion(said, model=named[1].decode() if named else "judge-model")
-        return said if isinstance(said, Sent) else Sent(content=json.dumps(said).encode())
-
-
-def _wrong(given: str | None) -> Sent:
-    return error(401, code="invalid_api_key", message=f"Incorrect API key provided: {given}.")
-
-
-def _bytes(sent: Sent) -> bytes:
-    kind = "text/html" if sent.content.startswith(b"<") else "application/json"
-    lines = {"content-type": kind, "content-length": len(sent.content), **sent.headers}
-    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    start = f"HTTP/1.1 {sent.status} X\r\n{head}\r\n".encode("latin-1")
-    if sent.cut_after is None:
-        return start + sent.content
-    return (start + sent.content[: sent.cut_after]) if sent.cut_after else b""
-
-
-def _pieces(sent: Sent) -> list[bytes]:
-    whole = _bytes(sent)
-    if not sent.drip_s:
-        return [whole]
-    start = len(whole) - len(sent.content)
-    return [whole[:start], *(whole[at : at + 1] for at in range(start, len(whole)))]
-
-
-@contextmanager
-def judge_server(says: Says = "5", **settings: Any) -> Iterator[JudgeServer]:
-    """Start a server, stop it at the end."""
-    server = JudgeServer(says, **settings)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+        sent = said if isinstance(said, Sent) else sends(said)
+        return (
+            replace(sent, headers={**sent.headers, "connection": "close"}) if self.closes else sent
+        )
 
 
 def main() -> None:
@@ -315,11 +219,15 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8377)
     parser.add_argument("--says", default="5")
     parser.add_argument("--delay_s", type=float, default=0.0)
-    parser.add_argument("--at_most", type=float, default=math.inf)
+    parser.add_argument(
+        "--at_most", type=float, default=math.inf, help="more requests at once get HTTP 429"
+    )
     parser.add_argument("--retry_after")
     parser.add_argument("--key")
+    parser.add_argument("--noise", action="store_true", help="one large picture for all requests")
     settings = vars(parser.parse_args())
-    with judge_server(**settings) as server, suppress(KeyboardInterrupt):
+    large = sends(images(noise())) if settings.pop("noise") else drawn
+    with JudgeServer(draws=large, **settings) as server, suppress(KeyboardInterrupt):
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         threading.Event().wait()

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from support.judge_server import HANG_UP, Sent, completion, error
+from support.judge_server import completion
+from support.loopback import HANG_UP, Sent, error
 
 Body = dict[str, Any]
 

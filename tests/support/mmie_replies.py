@@ -94,3 +94,21 @@ FAIR: dict[str, float] = {
     "Feedback: The text fits; one picture is blurred. Rating: 5/6.": 5,
 }
 """Replies of a fair judge in other forms, with their points."""
+
+JUDGE_PROMPTS = '''
+STORY = """Judge '### Score\\n' by
+its {feeling}."""
+METHOD = "Judge the method."
+SUM = 'Judge the sum.'
+
+def get_prompt(data_id):
+    if "SA" in data_id:
+        return STORY + "Q {question} A {answer}"
+    elif "PBL" in data_id:
+        return METHOD + "Q {question} A {answer}"
+    elif "MSR" in data_id:
+        return SUM + "Q {question} A {answer} R {gt_answer}"
+    else:
+        print("?")
+'''
+"""Python in the form of the official file with MMIE's prompts; the words are ours."""

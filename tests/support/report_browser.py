@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from support import report_payload as made
+from support import report_page as made
 
 Open = Callable[..., Page]
 

@@ -87,7 +87,7 @@ def labelling_page(
         "data": inert_json(content),
         "pictures": list(map(Markup, pictures)),  # base64: not escaped
     }
-    html = rendered(_ASSETS, ("scores.js", "page.js"), values)
+    html = rendered(_ASSETS, ("elements.js", "scores.js", "page.js"), values)
     parts = [sample[part] for sample in samples for part in ("question", "gold", "shown")]
     missing = sum("alt" in piece and piece["image"] is None for part in parts for piece in part)
     return LabellingPage(html=html, missing_images=missing)

@@ -9,7 +9,7 @@ from mmie_tasks.results.agreement.analysis import analyse
 from mmie_tasks.results.agreement.tables import tables
 from mmie_tasks.results.agreement.verdicts import read_raters, reference_of
 from mmie_tasks.results.commands import listed_names, result_parser
-from mmie_tasks.results.render import json_text, markdown_text
+from mmie_tasks.results.render import json_text, markdown_page
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
@@ -45,4 +45,4 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     title = f"Agreement on {agreement.benchmark} (`{agreement.task}`)"
     unit = panel.benchmark.scale.unit
     text = f"The {options.score_kind} score, {unit}; intervals in brackets."
-    return markdown_text(title, text, tables(agreement))
+    return markdown_page(title, text, tables(agreement))

@@ -17,7 +17,7 @@ from mmie_tasks.results.agreement.measures import (
     PAPER_MEASURES,
     Measurement,
 )
-from mmie_tasks.results.render import TitledTable
+from mmie_tasks.results.render import Table, Value, columns
 
 _DOUBTS = {
     "in_one_only": "in one source only",
@@ -26,7 +26,7 @@ _DOUBTS = {
 }
 
 
-def tables(agreement: Agreement) -> Iterator[TitledTable]:
+def tables(agreement: Agreement) -> Iterator[Table]:
     """All tables, the paper's first."""
     reference = short_name(agreement.reference)
     pairs, others = agreement.with_reference, agreement.other_pairs
@@ -37,48 +37,51 @@ def tables(agreement: Agreement) -> Iterator[TitledTable]:
     yield _measures("Ranks, chance and bias", [*pairs, *others], MORE_MEASURES)
     yield from map(_bridge, agreement.bridges)
     alphas = agreement.alphas
-    yield TitledTable(
-        heading="Krippendorff's alpha",
-        titles=["of", "n", "interval data", "ordinal data"],
+    yield Table(
+        title="Krippendorff's alpha",
+        columns=columns("of", "n", "interval data", "ordinal data"),
         rows=[[a.raters, a.samples, *(m.cell(3) for m in a.measures.values())] for a in alphas],
         notes=sorted({why for a in alphas for m in a.measures.values() if (why := _missing(m))}),
     )
     yield from _confusions(agreement)
     yield from _groups(agreement)
     if agreement.disputed:
-        yield TitledTable(
-            heading="Samples they disagree on most",
-            titles=["sample", *(rater.name for rater in agreement.raters), "spread"],
+        yield Table(
+            title="Samples they disagree on most",
+            columns=columns("sample", *(rater.name for rater in agreement.raters), "spread"),
             rows=[
                 [d.id, *("-" if p is None else f"{p:g}" for p in d.points), f"{d.spread:g}"]
                 for d in agreement.disputed
             ],
         )
-    yield TitledTable(heading="How it was computed", notes=list(_methods(agreement)))
+    yield Table(title="How it was computed", notes=list(_methods(agreement)))
     signatures = [
         f"{rater.name}: `{str(signature) or 'no signature in the log'}`"
         for rater in agreement.raters
         for signature in rater.signatures or (str(rater.source),)
     ]
-    yield TitledTable(heading="Signatures", notes=signatures)
+    yield Table(title="Signatures", notes=signatures)
 
 
-def _measures(heading: str, pairs: Sequence[RaterPair], names: Sequence[str]) -> TitledTable:
+def _measures(title: str, pairs: Sequence[RaterPair], names: Sequence[str]) -> Table:
     """A table of pairs, and below it the reasons for missing values."""
     titles: defaultdict[str, dict[str, None]] = defaultdict(dict)  # of each reason
     for pair in pairs:
         for name in names:
             titles[_missing(pair.measures[name])][MEASURES[name].title] = None
-    return TitledTable(
-        heading=heading,
-        titles=["judge", "reference", "n", *(MEASURES[name].title for name in names)],
+    return Table(
+        title=title,
+        columns=columns("judge", "reference", "n", *_titles(names), text=2),
         rows=[[pair.judge, pair.reference, *_values(pair, names)] for pair in pairs],
-        text_columns=2,
         notes=[f"{why}: {', '.join(of)}" for why, of in titles.items() if why],
     )
 
 
-def _values(pair: RaterPair, names: Sequence[str]) -> list[str | int]:
+def _titles(names: Sequence[str]) -> list[str]:
+    return [MEASURES[name].title for name in names]
+
+
+def _values(pair: RaterPair, names: Sequence[str]) -> list[Value]:
     return [pair.samples, *(pair.measures[name].cell(3) for name in names)]
 
 
@@ -89,12 +92,12 @@ def _missing(measurement: Measurement) -> str:
     return f"{NO_VALUE if measurement.value is None else 'no interval'}, {measurement.why_not}"
 
 
-def _raters(agreement: Agreement) -> TitledTable:
+def _raters(agreement: Agreement) -> Table:
     counts = agreement.samples
     notes = [
         f"{counted(counts[name], 'sample')} {why}" for name, why in _DOUBTS.items() if counts[name]
     ]
-    rows: list[list[str | int]] = []
+    rows: list[list[Value]] = []
     for rater in agreement.raters:
         unscored = sum(rater.unscored.values())
         numbers = (rater.with_points + unscored, rater.with_points)
@@ -103,16 +106,15 @@ def _raters(agreement: Agreement) -> TitledTable:
             reasons = ", ".join(f"{n:,} {why}" for why, n in rater.unscored.items())
             notes.append(f"{rater.name}: {counted(unscored, 'sample')} without points ({reasons})")
         notes += [f"{rater.name}: {note}" for note in rater.notes]
-    return TitledTable(
-        heading="Raters",
-        titles=["rater", "is a", "samples", "with points", "mean"],
+    return Table(
+        title="Raters",
+        columns=columns("rater", "is a", "samples", "with points", "mean", text=2),
         rows=rows,
-        text_columns=2,
         notes=notes,
     )
 
 
-def _bridge(bridge: Bridge) -> TitledTable:
+def _bridge(bridge: Bridge) -> Table:
     judge, reference = short_name(bridge.judge), short_name(bridge.reference)
     difference, rank = bridge.difference, bridge.rank_correlation
     slopes = bridge.slope.cell(2), bridge.reverse_slope.cell(2)
@@ -122,14 +124,14 @@ def _bridge(bridge: Bridge) -> TitledTable:
         f"  if it is in those of {judge} alone. The interval holds both: quote it."
     )
     measured = [difference, bridge.slope, rank, *(run.by_difference for run in bridge.translations)]
-    return TitledTable(
-        heading=f"Scores by {judge} on the scale of {reference}",
+    return Table(
+        title=f"Scores by {judge} on the scale of {reference}",
         text=(
             f"On these {counted(bridge.samples, 'answer')} {judge} gives the score of {reference} "
             f"{signed_cell(difference.value, difference.interval)} (percentage points); rank "
             f"correlation {rank.cell(3)}. That holds for answers like these."
         ),
-        titles=["run", "n", f"by {judge}", "by the difference", "between the lines"],
+        columns=columns("run", "n", f"by {judge}", "by the difference", "between the lines"),
         rows=[
             [
                 *(run.run, run.samples, percent_cell(run.score)),
@@ -154,30 +156,29 @@ def _between_lines(run: Translation) -> str:
     return f"{between} [{interval.low:.2f}, {interval.high:.2f}]" if interval else between
 
 
-def _confusions(agreement: Agreement) -> Iterator[TitledTable]:
+def _confusions(agreement: Agreement) -> Iterator[Table]:
     for pair in agreement.with_reference:
         if pair.confusion and pair.samples:
             judge, reference = short_name(pair.judge), short_name(pair.reference)
-            yield TitledTable(
-                heading=f"Points of {reference} (down) and {judge} (across)",
-                titles=["", *map(str, range(len(pair.confusion)))],
+            yield Table(
+                title=f"Points of {reference} (down) and {judge} (across)",
+                columns=columns("", *map(str, range(len(pair.confusion)))),
                 rows=[[str(p), *(n or "·" for n in row)] for p, row in enumerate(pair.confusion)],
             )
 
 
-def _groups(agreement: Agreement) -> Iterator[TitledTable]:
+def _groups(agreement: Agreement) -> Iterator[Table]:
     several = len(agreement.with_reference) > 1
-    rows: defaultdict[str, list[list[str | int]]] = defaultdict(list)
+    rows: defaultdict[str, list[list[Value]]] = defaultdict(list)
     for pair in sorted(agreement.group_pairs, key=lambda pair: pair.group):
         judge = [pair.judge] if several else []
         rows[pair.kind].append([pair.group, *judge, *_values(pair, GROUP_MEASURES)])
     for kind in dict.fromkeys(pair.kind for pair in agreement.group_pairs):
         names = ["group", *(["judge"] if several else [])]
-        yield TitledTable(
-            heading=f"By {kind}, against {short_name(agreement.reference)}",
-            titles=[*names, "n", *(MEASURES[name].title for name in GROUP_MEASURES)],
+        yield Table(
+            title=f"By {kind}, against {short_name(agreement.reference)}",
+            columns=columns(*names, "n", *_titles(GROUP_MEASURES), text=len(names)),
             rows=rows[kind],
-            text_columns=len(names),
         )
 
 

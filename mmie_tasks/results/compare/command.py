@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell, table
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell
 from mmie_tasks.core.wording import counted, wrapped
 from mmie_tasks.record.intervals import MIN_SAMPLES
 from mmie_tasks.results.commands import common_tasks, listed_names, open_run, result_parser
@@ -18,7 +18,7 @@ from mmie_tasks.results.compare.comparison import (
     MetricComparison,
     compare,
 )
-from mmie_tasks.results.render import json_text
+from mmie_tasks.results.render import Table, Value, columns, json_text, markdown
 from mmie_tasks.runs.run import Run, TaskRun
 
 _NO_INTERVAL = "no interval"  # the reason is below the table
@@ -89,8 +89,13 @@ def _blocks(comparison: Comparison) -> Iterator[str]:
             yield wrapped(f"{headline.metric.title}: {_in_words(headline, headline.difference)}")
     if comparison.differing:
         rows = [[s.id, f"{s.a:g}", f"{s.b:g}", f"{s.b - s.a:+g}"] for s in comparison.differing]
-        yield f"Samples on which they differ most ({a.benchmark.scale.unit}):"
-        yield table(["sample", "A", "B", "B - A"], rows)
+        yield markdown(
+            Table(
+                text=f"Samples on which they differ most ({a.benchmark.scale.unit}):",
+                columns=columns("sample", "A", "B", "B - A"),
+                rows=rows,
+            )
+        )
 
 
 def _notes(a: Run | TaskRun, b: Run | TaskRun) -> list[str]:
@@ -98,18 +103,18 @@ def _notes(a: Run | TaskRun, b: Run | TaskRun) -> list[str]:
 
 
 def _metric_table(kind: str, metrics: Sequence[MetricComparison]) -> str:
-    header = [kind, "A", "B", "B - A", "95 % interval", "p (Holm)", "pairs"]
-    rows = [
+    rows: list[list[Value]] = [
         [
             *(c.metric.title, percent_cell(c.a), percent_cell(c.b), signed_cell(c.difference)),
-            *(_interval(c), _p(c.p_corrected), f"{c.pairs:,}"),
+            *(_interval(c), _p(c.p_corrected), c.pairs),
         ]
         for c in metrics
     ]
     reasons = [f"{c.metric.title}: n/a, {c.why_not}" for c in metrics if c.why_not]
     whys = dict.fromkeys(c.why_no_interval for c in metrics if _interval(c) == _NO_INTERVAL)
     reasons += [f"No interval: {why}." for why in whys]
-    return table(header, rows, notes=reasons, wrap=True)
+    header = columns(kind, "A", "B", "B - A", "95 % interval", "p (Holm)", "pairs")
+    return markdown(Table(columns=header, rows=rows, notes=reasons), wrap=True)
 
 
 def _in_words(metric: MetricComparison, difference: float) -> str:

@@ -10,16 +10,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TypeAlias, TypeVar
+from urllib.parse import quote
+
+from markupsafe import Markup
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.tables import NO_VALUE
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
 from mmie_tasks.record.answering_model import other_models
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import READER_KINDS, LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.page import environment
 from mmie_tasks.results.page_data import (
     MAX_LABEL,
     MAX_SEGMENTS,
@@ -29,9 +35,11 @@ from mmie_tasks.results.page_data import (
     has_image,
     segments_json,
 )
+from mmie_tasks.results.render import Table, Text, Value, columns, html
 from mmie_tasks.runs.panels import judge_facts
 from mmie_tasks.runs.run import Run, TaskRun
 
+ASSETS = Path(__file__).resolve().parent / "assets"
 MAX_PREVIEW = 100  # characters of a question in the list of samples
 MAX_IMAGES = 6  # images of a question, a gold answer or an answer that are shown
 MAX_REPLY = 100_000  # characters of a judge's reply
@@ -129,7 +137,14 @@ def sample_columns(task: JoinedTask) -> Json:
         "missing": [[sample is None for sample in column] for column in by_run],
         "groups": {kind: _group_columns(task.benchmark, kind, samples) for kind in kinds},
         "disputed": [dispute(row, full_marks) for row in task.rows],
+        "scores_differ": [any(s is not None and s.differs for s in row) for row in task.rows],
+        "runs_differ": [_runs_differ(row) for row in task.rows],
     }
+
+
+def _runs_differ(row: SampleRow) -> bool:
+    first, *rest = (sample.official for sample in row if sample is not None)
+    return any(differ(first, verdict) for verdict in rest)
 
 
 def _preview(row: SampleRow) -> str:
@@ -153,22 +168,37 @@ def _group_columns(benchmark: Benchmark, kind: str, samples: Sequence[LoggedSamp
     }
 
 
-def sample_detail(
-    row: SampleRow, signatures: Mapping[Signature, int], find_image: FindImage
-) -> Json:
+def sample_html(
+    row: SampleRow, task: JoinedTask, names: Sequence[str], find_image: FindImage
+) -> str:
     """The details of a sample in every run.
 
     Args:
         row: The sample.
-        signatures: Each signature of the task to its index in the payload.
+        task: Its task.
+        names: Of the runs of the report.
         find_image: Gives what is shown of an image.
     """
     question, gold = question_and_gold(row)
-    return {
-        "question": segments_json(question, "the question", find_image, MAX_IMAGES),
-        "gold": segments_json(gold, "the gold answer", find_image, MAX_IMAGES),
-        "runs": [sample and _run_json(sample, signatures, find_image) for sample in row],
-    }
+    sample = next(filter(None, row))
+    return (
+        environment(ASSETS)
+        .get_template("sample.html.j2")
+        .render(
+            question=segments_json(question, "the question", find_image, MAX_IMAGES),
+            gold=segments_json(gold, "the gold answer", find_image, MAX_IMAGES),
+            groups=[(kind, name) for kind in sample.groups for name in sample.names(kind)],
+            link=f"#{task.task}/{quote(sample.id.encode(errors='replace'), safe='')}",
+            runs=[
+                (
+                    Text(text=names[index], run=index),
+                    of_run and _run_values(of_run, task, find_image),
+                )
+                for index, of_run in enumerate(row)
+                if task.runs[index] is not None
+            ],
+        )
+    )
 
 
 def image_files(task: JoinedTask) -> list[str]:
@@ -208,30 +238,39 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
     return question, max((s.gold for s in samples), key=completeness)
 
 
-def _run_json(
-    sample: LoggedSample, signatures: Mapping[Signature, int], find_image: FindImage
-) -> Json:
+def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -> Json:
+    """What the template shows of a sample of one run."""
     facts = {**judge_facts(sample), **sample.facts}
-    expected = sample.expected
+    shown = {_label(name): _fact(fact) for name, fact in _first(facts)}
+    signature = str(sample.signature)
+    verdicts = {kind: _verdict(sample.verdict(kind), task.benchmark.scale) for kind in READER_KINDS}
+    if isinstance(sample.expected, Scored):
+        verdicts["expected"] = _verdict(sample.expected, task.benchmark.scale)
     return {
         "answer": segments_json(sample.answer, "the answer", find_image, MAX_IMAGES),
-        "official": _verdict_json(sample.official),
-        "robust": _verdict_json(sample.robust),
-        "expected": {**_verdict_json(expected), "entropy_bits": sample.entropy_bits}
-        if isinstance(expected, Scored)
-        else None,
-        "replies": _replies_json(sample),
-        "signature": signatures[sample.signature],
-        "facts": {_label(name): _fact_json(fact) for name, fact in _first(facts)},
-        "parts": {
-            kind: {
-                _label(name): share
-                for name, share in _first(sample.parts.get(kind, {}))
-                if math.isfinite(share)
-            }
-            for kind in READER_KINDS
-        },
+        "verdicts": verdicts,
+        "full_marks": f"{task.benchmark.scale.full_marks:g}",
+        "differs": sample.differs,
+        "entropy": sample.entropy_bits,
+        "replies": _replies(sample),
+        "facts": shown | ({"signature": cut(signature, MAX_SIGNATURE)} if signature else {}),
+        "parts": _part_table(sample),
     }
+
+
+def _part_table(sample: LoggedSample) -> Markup | None:
+    """The shares of full marks of each component."""
+    shares = [dict(_first(sample.parts.get(kind, {}))) for kind in READER_KINDS]
+    names = dict.fromkeys(name for of_kind in shares for name in of_kind)
+    rows: list[list[Value]] = [
+        [_label(name), *(_percent(of_kind.get(name)) for of_kind in shares)] for name in names
+    ]
+    header = columns("Component", "Official", "Robust")
+    return html(Table(title="Components", columns=header, rows=rows)) if rows else None
+
+
+def _percent(share: float | None) -> str:
+    return NO_VALUE if share is None or not math.isfinite(share) else f"{100 * share:.2f}"
 
 
 def _label(text: str) -> str:
@@ -242,36 +281,49 @@ def _first(facts: Mapping[str, _T]) -> list[tuple[str, _T]]:
     return list(facts.items())[:_MAX_FACTS]
 
 
-def _verdict_json(verdict: Verdict) -> Json:
+def _verdict(verdict: Verdict, scale: Scale) -> Json:
     if isinstance(verdict, Scored):
-        return {"points": verdict.points, "reading": _label(verdict.reading)}
-    return {"unscored": verdict.reason, "detail": _label(verdict.detail)}
+        return {"points": points_text(verdict.points, scale), "text": _label(verdict.reading)}
+    return {"points": None, "reason": verdict.reason, "text": _label(verdict.detail)}
 
 
-def _replies_json(sample: LoggedSample) -> list[Json]:
+def points_text(points: float, scale: Scale) -> str:
+    """Points on the benchmark's own scale: whole numbers, or with two or three decimals."""
+    if scale.whole and points == round(points):
+        return f"{points:.0f}"
+    return f"{points:.3f}" if scale.full_marks <= 1 else f"{points:.2f}"
+
+
+def _replies(sample: LoggedSample) -> list[Json]:
     replies = [
-        _reply_json(reply, judged.judge)
+        _reply(reply, judged.judge)
         for judged in sample.judgements
         for reply in judged.result.replies
     ]
     return replies[-_MAX_REPLIES:]
 
 
-def _reply_json(reply: JudgeReply, judge: Signature) -> Json:
+def _reply(reply: JudgeReply, judge: Signature) -> Json:
+    usage, cost = reply.usage, reply.usage.cost_usd
+    model = _label(reply.model) or "unnamed model"
     is_other = bool(other_models(judge, [reply.model]))
+    facts = ["from the cache" if reply.cached else "new reply"]
+    facts += [f"finish: {reply.finish}"] if reply.finish else []
+    if usage.input_tokens or usage.output_tokens:
+        facts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+    if cost is not None and math.isfinite(cost):
+        facts.append(f"${cost:.2f}" if cost >= 1 else f"${cost:.5f}")
     return {
         "text": cut(reply.text, MAX_REPLY),
-        "model": _label(reply.model),
-        "instead_of": _label(judge.name) if is_other else "",
-        "finish": reply.finish,
-        "cached": reply.cached,
-        "input_tokens": reply.usage.input_tokens,
-        "output_tokens": reply.usage.output_tokens,
-        "cost_usd": reply.usage.cost_usd,
+        "model": f"{_label(judge.name)}, answered by {model}" if is_other else model,
+        "facts": " · ".join(facts),
     }
 
 
-def _fact_json(fact: str | float | bool) -> str | float | bool:
-    if isinstance(fact, str):
-        return _label(fact)
-    return fact if math.isfinite(fact) else NO_VALUE
+def _fact(fact: str | float | bool) -> str:
+    match fact:
+        case str():
+            return _label(fact)
+        case bool():
+            return "yes" if fact else "no"
+    return f"{round(fact, 6):.15g}" if math.isfinite(fact) else NO_VALUE

@@ -1,317 +1,354 @@
-"""Tables and charts of a task: the metrics of all runs, differences of two, signatures, histograms,
-needle retrieval.
-"""
+"""The tables of the report: scores, metrics and differences of runs, replies, signatures."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from functools import cached_property
 
-from mmie_tasks.core.verdict import Scored, Verdict, differ
-from mmie_tasks.record.intervals import LEVEL, stratified_mean
-from mmie_tasks.record.metrics import Metric, Scale, mean_of
-from mmie_tasks.record.sample import READER_KINDS, LoggedSample, Needle, ScoreKind
+from mmie_tasks.core.tables import NO_VALUE, signed_cell
+from mmie_tasks.core.verdict import differ
+from mmie_tasks.core.wording import counted
+from mmie_tasks.record.metrics import Metric, MetricValue
+from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.sample import READER_KINDS, ScoreKind
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.annotation import Annotation
 from mmie_tasks.results.comparability import NotComparable
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
-from mmie_tasks.results.page_data import Json, cut, ends
-from mmie_tasks.results.report.samples import MAX_SIGNATURE, JoinedTask
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.results.page_data import cut
+from mmie_tasks.results.render import Cell, Column, Table, Text, Value, columns
+from mmie_tasks.results.report.samples import JoinedTask
+from mmie_tasks.runs.marks import paper_marks
+from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.values import metrics_of, value_of
 
-METHOD = (
-    f"Intervals are {LEVEL:.0%} intervals (Student's t) for the whole benchmark, of which the "
-    "samples are a random draw; there is none for fewer than 10 samples."
-)
+MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
-NO_SCORE = "no score"  # the last bar of a histogram
+_MAX_MODEL = 100  # characters of a model's name
+_MAX_REASON = 500  # characters of why there is no corrected score: it may hold ids of samples
+_MAX_SIGNATURE = 2_000  # characters of a value in a signature
 _TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # of other kinds: By ...
-_RADAR_KINDS = ("category", "component")
-_ORDERED_KINDS = ("level",)  # metrics that follow each other: lines instead of bars
-_MIN_RADAR_AXES = 5  # with fewer, bars show the same in less space
 _HALF_DIGIT = 0.005  # half of the last digit of a displayed percentage
-_DEPTH_ROWS = 5  # of the heat map
-_MAX_LENGTH_COLUMNS = 12
+_SCORE_HELP: Mapping[ScoreKind, str] = {
+    "official": "Official score, with its 95 % interval",
+    "robust": "Robust score, with its 95 % interval",
+    "expected": "Expected score: the mean of the points under the judge's probabilities",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
-    """The second of two runs minus the first.
+class RunScores:
+    """One metric of one run: its values, those that the runner stored where they are others, and
+    how many samples have different official and robust scores.
+    """
+
+    values: Mapping[ScoreKind, MetricValue]
+    stored: Mapping[ScoreKind, float]
+    differ: int
+
+    def cell(self, kind: ScoreKind) -> Cell | None:
+        """The score with its interval, or why there is none."""
+        value = self.values.get(kind)
+        if value is None:
+            return None
+        stored = self.stored.get(kind)
+        notes = (value.why_not, "" if stored is None else f"results file: {stored:.2f}")
+        return Cell(
+            percent=value.percent,
+            interval=value.interval,
+            scored=value.scored,
+            total=value.total,
+            notes=tuple(filter(None, notes)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRow:
+    """One metric of the runs that have the task, None for a run without samples of it; and the
+    difference of two runs that were scored alike.
+    """
+
+    metric: Metric
+    scores: tuple[RunScores | None, ...]
+    difference: MetricComparison | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskScores:
+    """The scores of a task of several runs.
 
     Attributes:
-        rows: Kind and name of a metric to its difference, for the page; empty unless there are two
-            runs, scored alike.
-        why_not: Why two runs have no differences.
+        task: The task.
+        names: Of all runs of the report.
+        rows: Every metric that a run has samples for, by its kind, the headline first.
+        why_no_difference: Why two runs have no differences.
     """
 
-    rows: Mapping[tuple[str, str], Json] = field(default_factory=dict)
-    why_not: str = ""
+    task: JoinedTask
+    names: Sequence[str]
+    rows: Mapping[str, Sequence[MetricRow]]
+    why_no_difference: str = field(default="")
+
+    @cached_property
+    def runs(self) -> list[Text]:
+        """The names of the runs that have the task, with their colours."""
+        return [Text(text=self.names[index], run=index) for index, _ in self.task.present]
+
+    @property
+    def has_expected(self) -> bool:
+        """Whether a run has expected scores."""
+        return any("expected" in run.score_kinds for _, run in self.task.present)
+
+    @property
+    def difference_title(self) -> Text:
+        """Which run is subtracted from which."""
+        first, second = self.runs
+        return Text(text="Difference", lines=(f"{second.text} − {first.text}",))
 
 
-def differences_of(task: JoinedTask) -> Differences:
-    """The differences of the runs of a task."""
-    match [run for _, run in task.present]:
-        case [a, b]:
-            try:
-                metrics = compare(a, b, labels=("first run", "second run")).metrics
-            except NotComparable as error:
-                why_not = "the difference of the runs is not shown: they were not scored alike"
-                return Differences(why_not=f"{why_not}, they differ in {', '.join(error.keys)}")
-            rows = {(c.metric.kind, c.metric.name): _difference(c) for c in metrics}
-            return Differences(rows=rows)
-    return Differences()
+def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
+    """Compute all metrics of a task, and the differences of two runs."""
+    runs = [run for _, run in task.present]
+    differences: dict[tuple[str, str], MetricComparison] = {}
+    why_not = ""
+    if len(runs) == 2:
+        try:
+            compared = compare(runs[0], runs[1], labels=("first run", "second run")).metrics
+            differences = {(c.metric.kind, c.metric.name): c for c in compared}
+        except NotComparable as error:
+            why_not = "the difference of the runs is not shown: they were not scored alike"
+            why_not = f"{why_not}, they differ in {', '.join(error.keys)}"
+    rows: dict[str, list[MetricRow]] = {}
+    for metric in metrics_of(runs):
+        scores = tuple(_run_scores(run, metric) for run in runs)
+        if any(scores):
+            difference = differences.get((metric.kind, metric.name))
+            row = MetricRow(metric=metric, scores=scores, difference=difference)
+            rows.setdefault(metric.kind, []).append(row)
+    return TaskScores(task=task, names=names, rows=rows, why_no_difference=why_not)
 
 
-def metric_tables(task: JoinedTask, differences: Differences) -> list[Json]:
-    """Every metric that a run has samples for, kind by kind, the headline first, for the page.
-
-    A row is a metric, with a cell for each run; None where a run has none of its samples, and the
-    difference of two runs that can be compared, else None. ``in_table`` is whether the first
-    screen has it, ``has_expected`` whether a run has expected scores.
-    """
-    has_expected = any("expected" in run.score_kinds for _, run in task.present)
-    tables: dict[str, Json] = {}
-    for metric in metrics_of([run for _, run in task.present]):
-        cells = [run and _cell(run, metric) for run in task.runs]
-        if not any(cells):
-            continue
-        title = _TABLE_TITLES.get(metric.kind, f"By {metric.kind}")
-        head = {"kind": metric.kind, "title": title, "has_expected": has_expected}
-        rows = tables.setdefault(metric.kind, {**head, "rows": []})["rows"]
-        row = {
-            "name": metric.name,
-            "title": metric.title,
-            "in_table": metric.in_table or not rows,
-            "cells": cells,
-            "difference": differences.rows.get((metric.kind, metric.name)),
-        }
-        rows.append(row)
-    return list(tables.values())
-
-
-def _difference(comparison: MetricComparison) -> Json:
-    return {
-        "value": comparison.difference,
-        **ends(comparison.interval),
-        "why_no_interval": comparison.why_no_interval,
-        "p": comparison.p_corrected,
-        "may_be_chance": comparison.may_be_chance,
-        "pairs": comparison.pairs,
-        "why_not": comparison.why_not,
-    }
-
-
-def _cell(run: TaskRun, metric: Metric) -> Json | None:
-    """One metric of one run, by score, and the number of samples whose official and robust scores
-    differ.
-    """
-    scale = run.benchmark.scale
-    cell: Json = {}
-    for kind in run.score_kinds:
-        stored = run.stored.get(f"{kind}_{metric.name}".removesuffix("_"))  # by the runner
-        if (value := value_of(run, metric, kind)) is not None:
-            if stored is not None and value.percent is not None:
-                stored = None if abs(stored - value.percent) <= _HALF_DIGIT else stored
-            cell[kind] = {
-                "percent": value.percent,
-                **ends(value.interval),
-                "scored": value.scored,
-                "total": value.total,
-                "why_not": value.why_not,
-                "stored": stored,  # only where it differs
-            }
-    if not cell:
+def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
+    kinds = run.score_kinds
+    values = {kind: v for kind in kinds if (v := value_of(run, metric, kind)) is not None}
+    if not values:
         return None
+    stored = {}
+    for kind, value in values.items():
+        number = run.stored.get(f"{kind}_{metric.name}".removesuffix("_"))  # by the runner
+        percent = math.inf if value.percent is None else value.percent
+        if number is not None and abs(number - percent) > _HALF_DIGIT:
+            stored[kind] = number
     samples = (sample for sample in run.samples if metric.stratum(sample) is not None)
+    scale = run.benchmark.scale
     verdicts = ([metric.verdict(s, kind, scale) for kind in READER_KINDS] for s in samples)
-    return {**cell, "differ": sum(differ(*pair) for pair in verdicts)}
+    return RunScores(values=values, stored=stored, differ=sum(differ(*pair) for pair in verdicts))
 
 
-def signature_rows(signatures: Iterable[Signature]) -> list[Json]:
-    """A row for each key of the signatures: its values, cut for display, and whether they differ.
+def metric_tables(scores: TaskScores) -> Iterator[Table]:
+    """A table for each kind of metrics."""
+    for kind, rows in scores.rows.items():
+        kinds: list[ScoreKind] = list(READER_KINDS)
+        kinds += ["expected"] if scores.has_expected else []
+        compared = any(row.difference for row in rows)
+        header = columns("" if kind == "headline" else kind.capitalize())
+        for run in scores.runs:
+            header += [
+                Column(title=k.capitalize(), kind="score", group=run, help=_SCORE_HELP[k])
+                for k in kinds
+            ]
+            help_text = "Samples whose official and robust scores differ"
+            header.append(Column(title="Differ", group=run, help=help_text))
+            header.append(Column(title="Scored", group=run))
+        if compared:
+            group = scores.difference_title
+            help_text = "Difference of the official scores over the pairs, in percentage points"
+            header.append(Column(title="Official", group=group, help=help_text))
+            help_text = "Samples that both runs have official points for"
+            header.append(Column(title="Pairs", group=group, help=help_text))
+        content: list[list[Value]] = []
+        for row in rows:
+            values: list[Value] = [row.metric.title]
+            for of_run in row.scores:
+                values += [of_run.cell(k) if of_run else None for k in kinds]
+                values += [of_run.differ, _scored(of_run, "/")] if of_run else [None, None]
+            if compared:
+                pairs = row.difference.pairs if row.difference else None
+                values += [_difference(row), pairs]
+            content.append(values)
+        title = _TABLE_TITLES.get(kind, f"By {kind}")
+        yield Table(title=title, columns=header, rows=content)
 
-    >>> signature_rows([Signature("judge:a|t:0"), Signature("judge:b|t:0")])[0]
-    {'key': 'judge', 'values': ['a', 'b'], 'differs': True}
+
+def _scored(scores: RunScores, between: str) -> str | None:
+    value = scores.values.get("official")
+    return f"{value.scored:,} {between} {value.total:,}" if value else None
+
+
+def _difference(row: MetricRow, *, with_pairs: bool = False) -> Text | None:
+    difference = row.difference
+    if difference is None:
+        return None
+    lines = [difference.why_not] if difference.difference is None else []
+    if difference.interval:
+        lines.append(" to ".join(map(signed_cell, difference.interval)))
+    elif difference.why_no_interval and not difference.why_not:
+        lines.append(f"no interval: {difference.why_no_interval}")
+    lines += [counted(difference.pairs, "pair")] if with_pairs else []
+    return Text(
+        text=signed_cell(difference.difference),
+        lines=tuple(lines),
+        badges=("may well be chance",) if difference.may_be_chance else (),
+        style="b",
+    )
+
+
+def score_table(
+    tasks: Sequence[tuple[TaskScores, Sequence[Annotation]]], *, corrected_only: bool
+) -> Table:
+    """The first screen: every task and run, with what is unlike the paper, and the judge.
+
+    Args:
+        tasks: Scores, and an annotation for each run that has the task.
+        corrected_only: Whether there are only scores that people corrected.
     """
+    kinds: list[ScoreKind] = [*READER_KINDS]
+    kinds += ["expected"] if any(scores.has_expected for scores, _ in tasks) else []
+    scored_help = "Samples with official points, of those that count for the score"
+    header = [
+        *columns("Task", "Run", text=2),
+        *(Column(title=f"{kind.capitalize()} score", kind="score") for kind in kinds),
+        Column(title="Unlike the paper", kind="text"),
+        Column(title="Scored", help=scored_help),
+        Column(title="Published", help="Samples that the published scores are of"),
+        Column(title="Judge", kind="text"),
+    ]
+    rows: list[list[Value]] = []
+    for scores, of_runs in tasks:
+        headline, *others = next(iter(scores.rows.values()), [None])
+        shown = [headline, *(row for row in others if row and row.metric.in_table)]
+        corrected = any(annotation.corrected for annotation in of_runs)
+        if corrected_only:
+            shown = [headline] if corrected else []
+        for row in filter(None, shown):
+            of_task = _score_rows(scores, row, of_runs, kinds, corrected_only=corrected_only)
+            for number, (values, correction) in enumerate(of_task):
+                link = Text(
+                    text=scores.task.title, link=f"#{scores.task.task}", lines=(row.metric.title,)
+                )
+                rows.append([Text(text="") if number else link, *values])
+                if correction and row is headline:
+                    rows.append([Text(text=""), *correction])
+            if row.difference and not corrected_only:
+                difference = _difference(row, with_pairs=True)
+                rows.append([Text(text=""), scores.difference_title, difference])
+    return Table(title="Scores of every task and run", columns=header, rows=rows)
+
+
+def _score_rows(
+    scores: TaskScores,
+    row: MetricRow,
+    annotations: Sequence[Annotation],
+    kinds: Sequence[ScoreKind],
+    *,
+    corrected_only: bool,
+) -> Iterator[tuple[list[Value], list[Value]]]:
+    """For each run its row, and that of its corrected score, if any."""
+    of_runs = zip(scores.task.present, scores.runs, row.scores, annotations, strict=True)
+    for (_, task_run), name, of_run, annotation in of_runs:
+        shown = None if corrected_only else of_run
+        judges = annotation.judges
+        grades = tuple(
+            f"{judge.judge}: {judge.short_text}" if len(judges) > 1 else judge.short_text
+            for judge in judges
+        )
+        marks = tuple(cut(mark, MAX_MARK) for mark in paper_marks(task_run))
+        values: list[Value] = [
+            name,
+            *(shown.cell(kind) if shown else None for kind in kinds),
+            Text(text="", badges=marks) if marks else None,
+            _scored(shown, "of") if shown else None,
+            task_run.benchmark.published.get(task_run.task),
+            Text(text=cut(task_run.judge_name, _MAX_MODEL) or "by rule", lines=grades),
+        ]
+        corrected = annotation.corrected
+        if corrected is None:
+            yield values, []
+            continue
+        notes = cut("; ".join(corrected.notes), _MAX_REASON)
+        cell = Cell(percent=corrected.percent, interval=corrected.interval, notes=(notes,))
+        yield values, [Text(text=name.text, run=name.run, lines=("corrected by people",)), cell]
+
+
+def run_table(runs: Sequence[Run]) -> Table:
+    """When and where the runs were made, and what is to be known of their logs."""
+    rows: list[list[Value]] = [
+        [
+            *(Text(text=run.name, run=index), run.started_text),
+            Text(text=str(run.folder), style="code"),
+            Text(text="" if run.notes else "none", lines=tuple(run.notes)),
+        ]
+        for index, run in enumerate(runs)
+    ]
+    return Table(
+        title="Runs", columns=columns("Run", "Started", "Folder", "Notes", text=4), rows=rows
+    )
+
+
+def reply_table(scores: TaskScores) -> Table:
+    """Tokens and cost of the judge's replies; cached ones count as when they were new."""
+    rows: list[list[Value]] = []
+    for name, (_, run) in zip(scores.runs, scores.task.present, strict=True):
+        replies = [reply for sample in run.samples for reply in sample.replies]
+        if replies:
+            models = Counter(cut(reply.model, _MAX_MODEL) for reply in replies)
+            of_models = ", ".join(f"{model} ({n:,})" for model, n in models.most_common())
+            numbers = (len(replies), sum(reply.cached for reply in replies))
+            tokens = (
+                sum(reply.usage.input_tokens for reply in replies),
+                sum(reply.usage.output_tokens for reply in replies),
+            )
+            rows.append([name, *numbers, *tokens, dollars(_cost(replies)), of_models])
+    cached = Column(title="From cache", help="Replies from the cache, without a new judge call")
+    run_title, replies_title, *titles = columns("Run", "Replies", "Tokens in", "Tokens out", "Cost")
+    models_title = Column(title="Models that replied", kind="text")
+    return Table(
+        title="Tokens and cost of the judge's replies",
+        columns=[run_title, replies_title, cached, *titles, models_title],
+        rows=rows,
+    )
+
+
+def _cost(replies: Sequence[JudgeReply]) -> float | None:
+    costs = [reply.usage.cost_usd for reply in replies]
+    known = [cost for cost in costs if cost is not None and math.isfinite(cost)]
+    return math.fsum(known) if len(known) == len(costs) else None
+
+
+def dollars(value: float | None) -> str:
+    """US dollars; four decimals below one dollar, since a judge's reply costs cents.
+
+    >>> dollars(12.5), dollars(0.0312), dollars(None)
+    ('$12.50', '$0.0312', 'n/a')
+    """
+    if value is None:
+        return NO_VALUE
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+
+
+def signature_table(signatures: Iterable[Signature]) -> Table:
+    """A row for each key of the signatures: its values, and whether they differ."""
     by_signature = [signature.fields for signature in signatures]
     keys = dict.fromkeys(key for fields in by_signature for key in fields)
-    rows = {key: [fields.get(key, "") for fields in by_signature] for key in keys}
-    return [
-        {
-            "key": cut(key, MAX_SIGNATURE),
-            "values": [cut(value, MAX_SIGNATURE) for value in values],
-            "differs": len(set(values)) > 1,
-        }
-        for key, values in rows.items()
-    ]
-
-
-def charts(task: JoinedTask, tables: Sequence[Json]) -> list[Json]:
-    """Every chart of a task, for the page."""
-    metric_charts = [chart for table in tables for chart in _table_charts(table)]
-    has_panel = any(sample.members for _, run in task.present for sample in run.samples)
-    has_whole_points = task.benchmark.scale.whole and not has_panel
-    histograms = [_histogram(task)] if has_whole_points else []
-    return [*metric_charts, *histograms, *needle_charts(task)]
-
-
-def _table_charts(table: Json) -> Iterator[Json]:
-    kind, rows = table["kind"], table["rows"]
-    if len(rows) < 2:
-        return
-    title = table["title"] if kind != "headline" else "Headlines"
-    titles = {"lines" if kind in _ORDERED_KINDS else "bars": title}
-    if kind in _RADAR_KINDS and len(rows) >= _MIN_RADAR_AXES:
-        titles["radar"] = f"{title}, radar"
-    series = []
-    for run, cells in enumerate(zip(*(row["cells"] for row in rows), strict=True)):
-        for score_kind in READER_KINDS if any(cells) else ():
-            values = [cell[score_kind] if cell else {} for cell in cells]
-            percent, low, high = (
-                [value.get(key) for value in values] for key in ("percent", "low", "high")
-            )
-            reasons = [value.get("why_not") for value in values]
-            why_not = [f"no score: {reason}" if reason else "" for reason in reasons]
-            series.append(_series(run, score_kind, percent, low, high, why_not))
-    for shape, shape_title in titles.items():
-        yield {
-            "id": f"{kind}-{shape}",
-            "title": shape_title,
-            "type": shape,
-            "unit": "percent",
-            "x": [row["title"] for row in rows],
-            "series": series,
-        }
-
-
-def _series(
-    run: int,
-    kind: ScoreKind,
-    values: Sequence[float | None],
-    low: Sequence[float | None],
-    high: Sequence[float | None],
-    why_not: Sequence[str] = (),
-) -> Json:
-    """One run's official or robust values in a chart, with the ends of their intervals, or why
-    there is no value.
-    """
-    columns = {"values": values, "low": low, "high": high, "why_not": why_not}
-    return {"run": run, "reading": kind, **columns}
-
-
-def _histogram(task: JoinedTask) -> Json:
-    """How many samples have how many points: for scales of whole points."""
-    full_marks = int(task.benchmark.scale.full_marks)
-    labels = [*map(str, range(full_marks + 1)), NO_SCORE]
-    no_ends = [None] * len(labels)
-    series = []
-    for (index, run), kind in product(task.present, READER_KINDS):
-        verdicts = [sample.verdict(kind) for sample in run.samples]
-        counts = Counter(str(round(points)) for points in _points(verdicts))
-        counts[NO_SCORE] = len(verdicts) - counts.total()
-        series.append(_series(index, kind, [counts[label] for label in labels], no_ends, no_ends))
-    return {
-        "id": "points",
-        "title": f"Samples by points, 0 to {full_marks}",
-        "type": "histogram",
-        "unit": "samples",
-        "x": labels,
-        "series": series,
-    }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Retrieval:
-    """A sample of a run, and the needle that it asks for."""
-
-    run: int
-    needle: Needle
-    sample: LoggedSample
-
-
-def needle_charts(task: JoinedTask) -> list[Json]:
-    """How often needles in haystacks are retrieved, by their depth and the haystack's length.
-
-    A heat map for each run where depths are known, and lines where only lengths are.
-    """
-    retrievals = [
-        _Retrieval(run=index, needle=sample.needle, sample=sample)
-        for index, run in task.present
-        for sample in run.samples
-        if sample.needle is not None
-    ]
-    with_depth = [one for one in retrievals if one.needle.depth is not None]
-    without_depth = [one for one in retrievals if one.needle.depth is None]
-    scale = task.benchmark.scale
-    maps = [_heat_map(run, with_depth, scale) for run in sorted({one.run for one in with_depth})]
-    return [*maps, _length_chart(without_depth, scale)] if without_depth else maps
-
-
-def _length_bins(retrievals: Iterable[_Retrieval]) -> dict[float, str]:
-    """The greatest length of each bin, ascending, to its label; about as many needles in each."""
-    lengths = sorted(one.needle.length for one in retrievals)
-    tops = sorted(set(lengths))
-    if len(tops) > _MAX_LENGTH_COLUMNS:
-        parts = range(1, _MAX_LENGTH_COLUMNS + 1)
-        tops = sorted({lengths[len(lengths) * n // _MAX_LENGTH_COLUMNS - 1] for n in parts})
-    bottoms = [min(n for n in lengths if n > below) for below in (-math.inf, *tops[:-1])]
-    return {
-        top: f"{bottom:g}" if bottom == top else f"{bottom:g} to {top:g}"
-        for bottom, top in zip(bottoms, tops, strict=True)
-    }
-
-
-def _heat_map(run: int, retrievals: Sequence[_Retrieval], scale: Scale) -> Json:
-    bins = _length_bins(retrievals)  # of all runs, so that their maps have the same columns
-    cells: list[list[list[Verdict]]] = [[[] for _ in bins] for _ in range(_DEPTH_ROWS)]
-    for one in retrievals:
-        if one.run == run and one.needle.depth is not None:
-            depth = min(_DEPTH_ROWS - 1, max(0, int(one.needle.depth * _DEPTH_ROWS)))
-            cells[depth][bisect_left(list(bins), one.needle.length)].append(one.sample.official)
-    step = 100 // _DEPTH_ROWS
-    return {
-        "id": f"needles-heat-{run}",
-        "title": "Needles retrieved, by depth and length of the haystack (official score)",
-        "type": "heat",
-        "unit": "percent",
-        "run": run,
-        "x": list(bins.values()),
-        "y": [f"{depth * step} to {(depth + 1) * step} %" for depth in range(_DEPTH_ROWS)],
-        "z": [[_mean_percent(cell, scale) for cell in row] for row in cells],
-        "counts": [[len(_points(cell)) for cell in row] for row in cells],
-    }
-
-
-def _length_chart(retrievals: Sequence[_Retrieval], scale: Scale) -> Json:
-    bins, full_marks, series = _length_bins(retrievals), scale.full_marks, []
-    for run, kind in product(sorted({one.run for one in retrievals}), READER_KINDS):
-        cells: list[list[Verdict]] = [[] for _ in bins]
-        for one in retrievals:
-            if one.run == run:
-                at = bisect_left(list(bins), one.needle.length)
-                cells[at].append(one.sample.verdict(kind))
-        estimates = [stratified_mean([_points(cell)], [1], full_marks) for cell in cells]
-        intervals = [e.interval(0, full_marks) if e else None for e in estimates]
-        low, high = ([i and i[end] * 100 / full_marks for i in intervals] for end in (0, 1))
-        series.append(_series(run, kind, [_mean_percent(c, scale) for c in cells], low, high))
-    return {
-        "id": "needles-lines",
-        "title": "Needles retrieved, by length of the haystack",
-        "type": "lines",
-        "unit": "percent",
-        "x": list(bins.values()),
-        "series": series,
-    }
-
-
-def _points(verdicts: Iterable[Verdict]) -> list[float]:
-    return [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
-
-
-def _mean_percent(verdicts: Iterable[Verdict], scale: Scale) -> float | None:
-    mean = mean_of(verdicts, floor=0).value
-    return None if mean is None else scale.percent(mean)
+    rows: list[list[Value]] = []
+    for key in keys:
+        values = [fields.get(key, "") for fields in by_signature]
+        badges = ("differs",) if len(set(values)) > 1 else ()
+        codes = (Text(text=cut(value, _MAX_SIGNATURE), style="code") for value in values)
+        rows.append([Text(text=cut(key, _MAX_SIGNATURE), badges=badges), *codes])
+    several = len(by_signature) > 1
+    names = [f"Signature {n + 1}" if several else "Value" for n in range(len(by_signature))]
+    return Table(title="Signatures", columns=columns("Key", *names, text=1 + len(names)), rows=rows)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import percent_cell, signed_cell, table
+from mmie_tasks.core.tables import percent_cell, signed_cell
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser
-from mmie_tasks.results.render import json_text
+from mmie_tasks.results.render import Table, columns, json_text, markdown
 from mmie_tasks.results.rescore.attempt import attempt, printable
 from mmie_tasks.results.rescore.logs import write_logs
 from mmie_tasks.results.rescore.rescoring import RescoredTask, metric_changes, rescored_task
@@ -120,8 +120,9 @@ def _blocks(run: Run, rescored: RescoredTask, top: int) -> Iterator[str]:
             for c in changes[:top]
         ]
         hidden = len(changes) - len(rows)
-        more = f"\n\n{hidden} more; `--top` shows them." if hidden else ""
-        yield table(["sample", "score", "before", "after"], rows, text_columns=4) + more
+        notes = [f"{hidden} more; `--top` shows them."] if hidden else []
+        header = columns("sample", "score", "before", "after", text=4)
+        yield markdown(Table(columns=header, rows=rows, notes=notes))
 
 
 def _metric_table(rescored: RescoredTask) -> str:
@@ -133,8 +134,8 @@ def _metric_table(rescored: RescoredTask) -> str:
         scored = f"{before.scored} -> {after.scored} of {after.total}"
         cells = [percent_cell(before.percent), percent_cell(after.percent), signed_cell(difference)]
         rows.append([change.metric.title, change.score_kind, *cells, scored])
-    header = ["metric, percent", "score", "before", "after", "difference", "scored"]
-    return table(header, rows, text_columns=2)
+    header = columns("metric, percent", "score", "before", "after", "difference", "scored", text=2)
+    return markdown(Table(columns=header, rows=rows))
 
 
 def _verdict_text(verdict: Verdict) -> str:

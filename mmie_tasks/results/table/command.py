@@ -11,7 +11,7 @@ from typing import get_args
 from mmie_tasks.core.wording import counted
 from mmie_tasks.results.annotation import OpenAnnotator, add_people_options
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
-from mmie_tasks.results.render import Format, json_text, sheet_text
+from mmie_tasks.results.render import Format, json_text, rendered_table
 from mmie_tasks.results.table.score_table import ScoreTable, score_table
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
@@ -41,7 +41,7 @@ def run(
     if options.json:
         return json_text(as_json(scores))
     file_format: Format = options.format or _SUFFIXES.get(Path(options.output or "").suffix, "md")
-    text = sheet_text(scores.sheet, file_format)
+    text = rendered_table(scores.table(file_format), file_format)
     if options.output is None:
         return text
     write_text(Path(options.output), text)

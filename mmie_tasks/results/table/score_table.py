@@ -12,9 +12,10 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.signature import AnswerForm
+from mmie_tasks.results import render
 from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
 from mmie_tasks.results.commands import notes_of
-from mmie_tasks.results.render import Cell, Sheet
+from mmie_tasks.results.render import Cell, Format, Table
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import metrics_of, value_of
@@ -30,7 +31,7 @@ _CAPTION = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ScoreColumn:
     """One kind of score of one metric of a task, for the runs whose answers came about in one way.
 
     `is_corrected` is whether the score is corrected with people's scores.
@@ -91,25 +92,31 @@ class ScoreTable:
     runs and columns: what was ignored or is not available.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ScoreColumn, ...]
     rows: tuple[TableRow, ...]
     interval_note: str
     remarks: tuple[str, ...] = ()
 
-    @property
-    def sheet(self) -> Sheet:
-        """The table for readers; below it, the judges with their grades, and the remarks."""
-        judges = judge_lines(judge for row in self.rows for judge in row.judges)
-        return Sheet(
-            caption=" ".join(filter(None, [_CAPTION, self.interval_note])),
-            titles=[column.title for column in self.columns],
-            rows=[(row.title, row.cells) for row in self.rows],
-            names={
-                "model": [row.model for row in self.rows],
-                "published": ["yes" if row.is_published else "no" for row in self.rows],
-            },
-            facts={"judges": [" ".join(judge_lines(row.judges)) for row in self.rows]},
-            lines=(*judges, *self.remarks),
+    def table(self, file_format: Format) -> Table:
+        """The table for readers, with the judges and their grades, and the remarks, below it; CSV
+        has a column for what a title says otherwise, and for the judges.
+        """
+        scores = [render.Column(title=column.title, kind="score") for column in self.columns]
+        if file_format == "csv":
+            rows = [
+                (
+                    *(row.model, "yes" if row.is_published else "no"),
+                    *(*row.cells, " ".join(judge_lines(row.judges))),
+                )
+                for row in self.rows
+            ]
+            model, published, judges = render.columns("model", "published", "judges", text=3)
+            return Table(columns=[model, published, *scores, judges], rows=rows)
+        return Table(
+            text=" ".join(filter(None, [_CAPTION, self.interval_note])),
+            columns=[*render.columns("model"), *scores],
+            rows=[(row.title, *row.cells) for row in self.rows],
+            notes=(*judge_lines(judge for row in self.rows for judge in row.judges), *self.remarks),
         )
 
 
@@ -177,7 +184,7 @@ def _columns(
     groups: Sequence[str],
     kinds: Sequence[ScoreKind],
     corrected: Collection[str],
-) -> tuple[Column, ...]:
+) -> tuple[ScoreColumn, ...]:
     """The columns; `corrected` names the benchmarks that people have scored answers of."""
     tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
     task_runs = {task: [run_.tasks[task] for run_ in runs if task in run_.tasks] for task in tasks}
@@ -191,7 +198,7 @@ def _columns(
             f"`--columns`: these runs have no columns `{unknown[0]}`.",
             hint=f"one of {', '.join(names)}",
         )
-    columns: list[Column] = []
+    columns: list[ScoreColumn] = []
     for task, metrics in metrics_by_task.items():
         of_task, benchmark = task_runs[task], task_runs[task][0].benchmark
         task_kinds = {kind for run_ in of_task for kind in run_.score_kinds}
@@ -202,14 +209,16 @@ def _columns(
         forms = [form for form in get_args(AnswerForm) if form in present]
         shown_kinds = [kind for kind in kinds if kind in task_kinds]
         for form, metric, kind in product(forms, shown, shown_kinds):
-            column = Column(task=task, benchmark=benchmark, metric=metric, kind=kind, form=form)
+            column = ScoreColumn(
+                task=task, benchmark=benchmark, metric=metric, kind=kind, form=form
+            )
             columns.append(column)
             if kind == "official" and metric is metrics[0] and benchmark.name in corrected:
                 columns.append(replace(column, is_corrected=True))
     return tuple(columns)
 
 
-def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
+def _has_cells(column: ScoreColumn, runs: Sequence[Run], *, published: bool) -> bool:
     """Whether a run or a published row may have a score in a column."""
     rows = column.benchmark.published_rows if published else ()
     return any(column.published_percent(row) is not None for row in rows) or any(
@@ -219,12 +228,12 @@ def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
     )
 
 
-def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> TableRow:
+def _run_row(run_: Run, columns: Sequence[ScoreColumn], annotator: Annotator) -> TableRow:
     tasks = [task for task in dict.fromkeys(c.task for c in columns) if task in run_.tasks]
     annotations = {task: annotator.annotation(run_.tasks[task]) for task in tasks}
     marks = {task: paper_marks(task_run) for task, task_run in run_.tasks.items()}
 
-    def cell(column: Column) -> Cell | None:
+    def cell(column: ScoreColumn) -> Cell | None:
         task_run = run_.tasks.get(column.task)
         if task_run is None or column.form != task_run.answer_form:
             return None
@@ -246,7 +255,7 @@ def _run_row(run_: Run, columns: Sequence[Column], annotator: Annotator) -> Tabl
     return TableRow(model=run_.name, cells=tuple(map(cell, columns)), judges=tuple(judges))
 
 
-def _published_rows(columns: Sequence[Column]) -> list[TableRow]:
+def _published_rows(columns: Sequence[ScoreColumn]) -> list[TableRow]:
     """The published scores of whole benchmarks, one row per model, without those that have none of
     the columns.
     """
@@ -254,7 +263,7 @@ def _published_rows(columns: Sequence[Column]) -> list[TableRow]:
         c.benchmark.name: {row.model: row for row in c.benchmark.published_rows} for c in columns
     }
 
-    def cell(model: str, column: Column) -> Cell | None:
+    def cell(model: str, column: ScoreColumn) -> Cell | None:
         row = published[column.benchmark.name].get(model)
         percent = column.published_percent(row) if row else None
         if row is None or percent is None:

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.hub_server import COMMIT, PROGRAM, ask, ask_and_kill, environment
-from support.mia_bench_hub import FILE, REPO, example_rows, mia_bench_hub
-from support.one_file_hub import assets
+from support.hub_files import MIA_BENCH as REPO
+from support.hub_files import PARQUET, mia_bench_files, mia_bench_rows
+from support.hub_process import PROGRAM, ask, ask_and_kill, assets, environment
+from support.hub_server import COMMIT, HubServer
 
 LOAD = """
 import os
@@ -40,7 +41,7 @@ NOWHERE = "http://127.0.0.1:9"  # nothing listens there
 
 @pytest.fixture
 def hub():
-    with mia_bench_hub() as server:
+    with HubServer(mia_bench_files()) as server:
         yield server
 
 
@@ -51,7 +52,7 @@ def folder(home):
 def test_rows_are_those_of_the_example_and_pictures_the_bytes_of_the_hub(hub, tmp_path):
     rows = ask(hub.url, tmp_path, LOAD)
     assert [row["id"] for row in rows] == [str(n) for n in range(8)]
-    for row, original in zip(rows, example_rows(), strict=True):
+    for row, original in zip(rows, mia_bench_rows(), strict=True):
         assert row["instruction"] == original["instruction"]
         assert Path(row["image"]).read_bytes() == original["image"]["bytes"]
         assert row["data"] == f"{REPO}@{COMMIT}"
@@ -61,7 +62,7 @@ def test_rows_are_those_of_the_example_and_pictures_the_bytes_of_the_hub(hub, tm
 
 def test_what_is_laid_down_is_a_local_folder(hub, tmp_path):
     rows = ask(hub.url, tmp_path, LOAD)
-    hub.requests.clear()
+    hub.log.clear()
     local = ask(hub.url, tmp_path, LOAD, MIA_BENCH_DATA=str(folder(tmp_path)))
     assert [row["image"] for row in local] == [row["image"] for row in rows]
     assert hub.requests == []
@@ -69,7 +70,7 @@ def test_what_is_laid_down_is_a_local_folder(hub, tmp_path):
 
 def test_nobody_is_asked_again(hub, tmp_path):
     first = ask(hub.url, tmp_path, LOAD)
-    hub.requests.clear()
+    hub.log.clear()
     assert ask(hub.url, tmp_path, LOAD) == first
     assert ask(NOWHERE, tmp_path, LOAD, HF_HUB_OFFLINE="1") == first
     assert hub.requests == []
@@ -89,7 +90,7 @@ def test_without_the_hub_the_download_of_the_runners_own_task_serves(url, more, 
 
 
 def test_only_the_tables_of_the_split_test_are_read(hub, tmp_path):
-    hub.holds(REPO, "data/train-00000-of-00001.parquet", hub.files[REPO, FILE])
+    hub.holds(REPO, "data/train-00000-of-00001.parquet", hub.files[REPO, PARQUET])
     ask(hub.url, tmp_path, INTO_THE_CACHES)
     assert len(ask(hub.url, tmp_path, LOAD)) == 8
 
@@ -105,7 +106,7 @@ def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp
 
 
 def test_a_refusal_is_told_with_a_way_out(hub, tmp_path):
-    hub.answers(404, "RevisionNotFound")
+    hub.refuses(404, "RevisionNotFound")
     result = ask(hub.url, tmp_path, LOAD)
     assert result["error"] == "DataMissing"
     assert "there is no revision `main`" in result["message"]
@@ -126,14 +127,14 @@ def test_no_hub_and_no_cache_is_told_with_a_way_out(url, more, tmp_path):
 
 
 def test_a_file_that_is_no_parquet_is_broken_data(hub, tmp_path):
-    hub.holds(REPO, FILE, b"PAR1 but no more")
+    hub.holds(REPO, PARQUET, b"PAR1 but no more")
     result = ask(hub.url, tmp_path, LOAD)
     assert result["error"] == "DataBroken"
     assert not folder(tmp_path).exists()
 
 
 def test_a_row_without_a_picture_is_named(tmp_path):
-    with mia_bench_hub(lambda rows: rows[2].update(image=None)) as hub:
+    with HubServer(mia_bench_files(lambda rows: rows[2].update(image=None))) as hub:
         result = ask(hub.url, tmp_path, LOAD)
     assert result["error"] == "DataBroken"
     assert "row 2: `image`" in result["message"]
@@ -143,7 +144,7 @@ def test_a_picture_that_is_none_is_kept_for_the_check_of_headers(tmp_path):
     def edit(rows):
         rows[1]["image"] = {"bytes": b"not a picture", "path": None}
 
-    with mia_bench_hub(edit) as hub:
+    with HubServer(mia_bench_files(edit)) as hub:
         rows = ask(hub.url, tmp_path, LOAD)
     assert Path(rows[1]["image"]).read_bytes() == b"not a picture"
 

@@ -5,7 +5,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mia_lines
@@ -155,7 +155,6 @@ def test_a_field_of_the_wrong_kind_is_named(fields, named):
         BENCHMARK.read_line(changed(**fields))
 
 
-@settings(max_examples=300)
 @given(st.randoms(use_true_random=False), st.sampled_from(JUNK), st.sampled_from([LINES[0], *ODD]))
 def test_no_line_upsets_the_reader(lots, junk, line):
     line = copy.deepcopy(line)
@@ -264,7 +263,6 @@ def test_reading_a_panels_line_again_gives_what_was_logged():
     assert regraded(PANEL_LINE).model_dump() == BENCHMARK.read_record(PANEL_LINE).model_dump()
 
 
-@settings(max_examples=200)
 @given(st.randoms(use_true_random=False), st.sampled_from(JUNK))
 def test_no_line_of_a_panel_upsets_the_reader(lots, junk):
     line = copy.deepcopy(PANEL_LINE)

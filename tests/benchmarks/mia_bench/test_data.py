@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.mia_bench_hub import ANNOTATION, DATA
+from support.hub_files import MIA_BENCH_EXAMPLE as DATA
 
 from mmie_tasks.benchmarks.mia_bench import data as mia_bench
 from mmie_tasks.benchmarks.mia_bench.data import dataset, image_paths, words_digest
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing
+
+ANNOTATION = "instruction_benchmark_all.json"
 
 
 def load(root):

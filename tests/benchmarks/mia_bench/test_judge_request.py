@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.judge_server import JudgeServer, judge_server
+from support.judge_server import JudgeServer
 from support.mia_judge import full_marks
 from support.mmie_data import draw
 
@@ -31,7 +31,7 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    with judge_server(full_marks) as running:
+    with JudgeServer(full_marks) as running:
         yield running
 
 

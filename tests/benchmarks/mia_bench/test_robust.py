@@ -1,7 +1,7 @@
 """The robust reader: the marks that the judge gives by the rules of its modules, or unscored."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import vectors
 from support.mia_replies import FAKE, OTHER_FORMS, SENTENCE, official_form
@@ -179,7 +179,6 @@ def test_a_reply_beyond_the_longest_is_unscored():
     assert "characters" in read_robust(sample_of(), f"{reply} ").detail
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_any_reply_gets_a_verdict_on_the_scale(reply):
     for weights in (WEIGHTS, (4, 3, 3), (10,)):
@@ -187,7 +186,6 @@ def test_any_reply_gets_a_verdict_on_the_scale(reply):
         assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 1
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_hostile_feedback_makes_a_doubt_at_most(feedback):
     assert "final" in feedback or outcome(f"{SENTENCE}.\n\n{feedback}") in (

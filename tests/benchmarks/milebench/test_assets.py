@@ -1,11 +1,10 @@
-import io
 import os
-import tarfile
 from pathlib import Path
 
 import pytest
-from support.hub_server import COMMIT, HubServer, ask
-from support.one_file_hub import assets
+from support.hub_files import archive
+from support.hub_process import ask, assets
+from support.hub_server import COMMIT, HubServer
 
 from mmie_tasks.benchmarks.milebench.download import PARTS, REPO, dataset_folder
 from mmie_tasks.core.errors import SettingWrong
@@ -18,25 +17,16 @@ answer = {{"folder": str(folder.folder), "revision": folder.source.commit}}
 """
 
 
-def archive(*datasets, prefix="", filler=0):
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as tar:
-        for dataset in datasets:
-            info = tarfile.TarInfo(f"{prefix}{dataset}/{dataset}.json")
-            info.size = 2
-            tar.addfile(info, io.BytesIO(b"{}"))
-        if filler:
-            info = tarfile.TarInfo("filler")
-            info.size = filler
-            tar.addfile(info, io.BytesIO(os.urandom(filler)))
-    return content.getvalue()
+def packed(*datasets, prefix="", filler=0):
+    noise = [("filler", os.urandom(filler))] if filler else []
+    return archive([*((f"{prefix}{one}/{one}.json", b"{}") for one in datasets), *noise])
 
 
 @pytest.fixture
 def hub():
     with HubServer() as server:
         for part, datasets in enumerate(PARTS):
-            server.holds(REPO, f"MileBench_part{part}.tar.gz", archive(*datasets))
+            server.holds(REPO, f"MileBench_part{part}.tar.gz", packed(*datasets))
         yield server
 
 
@@ -55,9 +45,7 @@ def test_only_the_archive_with_the_dataset_is_downloaded(hub, tmp_path):
     folder = assets(tmp_path, REPO) / COMMIT / "MileBench_part4/OCR-VQA"
     assert answer == {"folder": str(folder), "revision": COMMIT}
     assert (folder / "OCR-VQA.json").is_file()
-    assert set(hub.requested_files("HEAD") + hub.requested_files("GET")) == {
-        "MileBench_part4.tar.gz"
-    }
+    assert set(hub.downloads("HEAD") + hub.downloads("GET")) == {"MileBench_part4.tar.gz"}
 
 
 def test_a_second_dataset_of_an_archive_makes_no_request(hub, tmp_path):
@@ -69,12 +57,12 @@ def test_a_second_dataset_of_an_archive_makes_no_request(hub, tmp_path):
 
 @pytest.mark.parametrize("prefix", ["MileBench/", "MLBench/", "./"])
 def test_a_folder_around_the_datasets_does_not_matter(hub, tmp_path, prefix):
-    hub.holds(REPO, "MileBench_part4.tar.gz", archive("SlideVQA", prefix=prefix))
+    hub.holds(REPO, "MileBench_part4.tar.gz", packed("SlideVQA", prefix=prefix))
     assert Path(load(hub, tmp_path, "SlideVQA")["folder"], "SlideVQA.json").is_file()
 
 
 def test_an_archive_without_the_dataset_is_listed(hub, tmp_path):
-    hub.holds(REPO, "MileBench_part4.tar.gz", archive("nuscenes"))
+    hub.holds(REPO, "MileBench_part4.tar.gz", packed("nuscenes"))
     answer = load(hub, tmp_path, "SlideVQA")
     assert answer["error"] == "DataBroken"
     assert "should contain `SlideVQA/SlideVQA.json`, and contains nuscenes" in answer["message"]
@@ -88,11 +76,11 @@ def test_a_missing_revision_is_named(hub, tmp_path):
 
 
 def test_a_damaged_archive_is_downloaded_again_once_it_is_deleted(hub, tmp_path):
-    hub.holds(REPO, "MileBench_part5.tar.gz", archive("TQA")[:-20])
+    hub.holds(REPO, "MileBench_part5.tar.gz", packed("TQA")[:-20])
     message = load(hub, tmp_path, "TQA")["message"]
     assert "cannot be unpacked" in message
     Path(message.partition("`rm '")[2].removesuffix("'`")).unlink()
-    hub.holds(REPO, "MileBench_part5.tar.gz", archive("TQA"))
+    hub.holds(REPO, "MileBench_part5.tar.gz", packed("TQA"))
     assert load(hub, tmp_path, "TQA")["folder"].endswith("MileBench_part5/TQA")
 
 

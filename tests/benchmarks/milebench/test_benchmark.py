@@ -4,7 +4,7 @@ import copy
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.example import DATA
 from support.hostile import JUNK, outcome, spoil
@@ -128,7 +128,6 @@ def test_an_answer_that_is_no_text_is_named():
         BENCHMARK.read_line({**ONE, "filtered_resps": {"a": 1}})
 
 
-@settings(max_examples=300)
 @given(st.randoms(use_true_random=False), st.sampled_from(JUNK), st.sampled_from(LINES[:29]))
 def test_no_line_makes_the_reader_raise_an_unexpected_error(rng, junk, line):
     line = copy.deepcopy(line)

@@ -4,9 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.hub_server import COMMIT, TOKEN, ask
-from support.mmie_hub import ANNOTATION, ARCHIVE, REPO, mmie_hub
-from support.one_file_hub import assets
+from support.hub_files import ANNOTATION, ARCHIVE, mmie_files
+from support.hub_files import MMIE as REPO
+from support.hub_process import TOKEN, ask, assets
+from support.hub_server import COMMIT, HubServer
 
 from mmie_tasks.benchmarks.mmie.download import DATASET
 from mmie_tasks.core.errors import SettingWrong
@@ -41,7 +42,7 @@ answer = [hf_hub_download("{REPO}", n, repo_type="dataset") for n in ("data.json
 
 @pytest.fixture
 def hub():
-    with mmie_hub() as server:
+    with HubServer(mmie_files()) as server:
         yield server
 
 
@@ -73,14 +74,14 @@ def test_the_samples_come_with_their_images_and_their_commit(hub, tmp_path):
 def test_only_the_two_files_of_the_commit_are_asked_for_with_the_token(hub, tmp_path):
     ask(hub.url, tmp_path, FETCH, MMIE_REVISION=COMMIT)
     assert all(f"/resolve/{COMMIT}/" in request.path for request in hub.requests)
-    assert set(hub.requested_files("HEAD")) <= {ANNOTATION, ARCHIVE}
-    assert sorted(hub.requested_files("GET")) == [ANNOTATION, ARCHIVE]
+    assert set(hub.downloads("HEAD")) <= {ANNOTATION, ARCHIVE}
+    assert sorted(hub.downloads("GET")) == [ANNOTATION, ARCHIVE]
     assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
 
 
 @pytest.mark.parametrize("prefix", ["./", "MMIE/images/"])
 def test_the_folders_in_the_archive_do_not_matter(prefix, tmp_path):
-    with mmie_hub(prefix=prefix) as hub:
+    with HubServer(mmie_files(prefix=prefix)) as hub:
         answer = ask(hub.url, tmp_path, LOAD)
     assert answer["missing"] == {}
     assert answer["images"][0].endswith(f"/images/{prefix.removeprefix('./')}0.png")
@@ -118,7 +119,7 @@ def test_what_the_hubs_cache_holds_is_taken_from_there_and_stays(hub, tmp_path):
 
 
 def test_no_access_says_where_to_get_it(hub, tmp_path):
-    hub.answers(403, "GatedRepo")
+    hub.refuses(403, "GatedRepo")
     error, message = failure(hub, tmp_path)
     assert error == "DataMissing"
     assert "https://huggingface.co/datasets/MMIE/MMIE" in message

@@ -5,7 +5,7 @@ import json
 import os
 
 import pytest
-from support.file_server import SOURCE
+from support.mmie_replies import JUDGE_PROMPTS as SOURCE
 
 from mmie_tasks.benchmarks.mmie.judge_prompts import parse, templates
 from mmie_tasks.core.errors import SettingWrong

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.judge_server import JudgeServer, judge_server
+from support.judge_server import JudgeServer
 from support.mmie_data import conversation, draw, folder, in_file_order, segment
 from support.mmie_judge import by_category, surround
 
@@ -36,7 +36,7 @@ STEPS = json.dumps(
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    with judge_server(by_category) as running:
+    with JudgeServer(by_category) as running:
         yield running
 
 

@@ -1,16 +1,20 @@
 """The file with the judge's instructions: from a loopback server, a copy, or nowhere else."""
 
 import hashlib
+import math
 from dataclasses import replace
 from functools import partial
 
 import pytest
-from support.file_server import CONTENT, hangs, hangs_up, sends, serving
+from support.loopback import HANG_UP, LoopbackServer, Sent
+from support.mmie_replies import JUDGE_PROMPTS
 
 from mmie_tasks.benchmarks.mmie import judge_prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import OFFICIAL, prompts_file, templates
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub import pinned_file
+
+CONTENT = JUDGE_PROMPTS.encode()
 
 
 def pin(content=CONTENT):
@@ -24,8 +28,7 @@ def pin(content=CONTENT):
 def server(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setattr("time.sleep", lambda _: None)  # between tries
-    with serving() as file_server:
-        file_server.gives(sends(CONTENT))
+    with LoopbackServer({"/p": CONTENT}) as file_server:
         yield file_server
 
 
@@ -53,7 +56,7 @@ def stored_files(tmp_path):
 def test_it_is_fetched_once_and_then_read_from_the_cache(server, home, tmp_path):
     assert fetch(home) == fetch(home) == CONTENT
     assert fetch({**home, "HF_HUB_OFFLINE": "1"}) == CONTENT
-    assert server.paths == ["/p"]
+    assert server.count("GET") == 1
     assert [path.read_bytes() for path in stored_files(tmp_path)] == [CONTENT]
 
 
@@ -62,7 +65,7 @@ def test_a_damaged_file_in_the_cache_is_fetched_anew(server, home, tmp_path):
     (file,) = stored_files(tmp_path)
     file.write_bytes(CONTENT.replace(b"STORY", b"SORRY"))
     assert fetch(home) == CONTENT
-    assert (len(server.paths), file.read_bytes()) == (2, CONTENT)
+    assert (len(server.log), file.read_bytes()) == (2, CONTENT)
 
 
 def test_a_cache_that_cannot_be_written_is_named(home, tmp_path):
@@ -74,40 +77,40 @@ def test_a_cache_that_cannot_be_written_is_named(home, tmp_path):
 @pytest.mark.parametrize(
     "trouble",
     [
-        pytest.param(sends(b"slowly", 429), id="429"),
-        pytest.param(sends(CONTENT[:50], length=len(CONTENT)), id="truncated"),
+        pytest.param(Sent(b"slowly", 429), id="429"),
+        pytest.param(Sent(CONTENT, cut_after=50), id="truncated"),
     ],
 )
 def test_what_may_pass_is_tried_again_and_not_for_ever(server, home, trouble):
-    server.gives(trouble, sends(CONTENT))
+    server.then(trouble)
     assert fetch(home) == CONTENT
-    assert len(server.paths) == 2
+    assert len(server.log) == 2
 
 
 def test_a_server_that_says_nothing_is_asked_again(server, home, monkeypatch):
     monkeypatch.setattr(pinned_file, "TIMEOUT_S", 0.5)
-    server.gives(hangs, sends(CONTENT))
+    server.hangs()
     assert fetch(home) == CONTENT
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        pytest.param(sends(b"no", 404), "404 Client Error", id="404"),
-        pytest.param(sends(b"busy", 503), "503 Server Error", id="503-for-ever"),
-        pytest.param(hangs_up, "without response", id="hangs-up-for-ever"),
-        pytest.param(sends(CONTENT[:-1]), "not the official", id="cut"),
-        pytest.param(sends(CONTENT[:-1] + b"x"), "not the official", id="another-byte"),
+        pytest.param(Sent(b"no", 404), "404 Client Error", id="404"),
+        pytest.param(Sent(b"busy", 503), "503 Server Error", id="503-for-ever"),
+        pytest.param(HANG_UP, "without response", id="hangs-up-for-ever"),
+        pytest.param(Sent(CONTENT[:-1]), "not the official", id="cut"),
+        pytest.param(Sent(CONTENT[:-1] + b"x"), "not the official", id="another-byte"),
     ],
 )
 def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answer, message):
-    server.gives(answer)
+    server.then(answer, math.inf)
     with pytest.raises(DataMissing) as error:
         fetch(home)
     assert message in str(error.value)
     assert "run again" in str(error.value)
     assert "`MMIE_PROMPTS`" in str(error.value)
-    assert (len(server.paths), stored_files(tmp_path)) == (3, [])
+    assert (len(server.log), stored_files(tmp_path)) == (3, [])
 
 
 def test_nothing_listening_is_missing(home):
@@ -119,13 +122,13 @@ def test_nothing_listening_is_missing(home):
 def test_offline_nobody_is_asked(server, home, offline):
     with pytest.raises(DataMissing, match="HF_HUB_OFFLINE"):
         fetch({**home, "HF_HUB_OFFLINE": offline})
-    assert server.paths == []
+    assert server.log == []
 
 
 def test_a_local_copy_comes_before_everything_else(server, home, tmp_path):
     (tmp_path / "copy.py").write_bytes(CONTENT)
     assert fetch({**home, "MMIE_PROMPTS": str(tmp_path / "copy.py")}) == CONTENT
-    assert (server.paths, stored_files(tmp_path)) == ([], [])
+    assert (server.log, stored_files(tmp_path)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,7 @@ def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, c
     (tmp_path / "copy.py").write_bytes(content)
     with pytest.raises(DataBroken, match=reason):
         fetch({**home, "MMIE_PROMPTS": str(tmp_path / "copy.py")})
-    assert server.paths == []
+    assert server.log == []
 
 
 @pytest.mark.parametrize("name", ["nowhere.py", "."])
@@ -153,4 +156,4 @@ def test_a_local_copy_that_cannot_be_read_is_missing(home, tmp_path, name):
 def test_no_other_text_is_ever_taken_for_the_official_one(server, home):
     with pytest.raises(DataMissing):
         templates(home)  # the server gives ours
-    assert set(server.paths) == {"/p"}
+    assert {request.path for request in server.log} == {"/p"}

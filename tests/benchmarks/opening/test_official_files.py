@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.file_server import sends, serving
+from support.loopback import LoopbackServer
 from support.opening_data import GENERATOR, PROMPTS, SCORER
 
 from mmie_tasks.benchmarks.opening import official_files
@@ -72,8 +72,7 @@ def test_what_the_clone_lacks_is_downloaded_once_and_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = "prompts/detailed_score_system.txt"
-    with serving() as server:
-        server.gives(sends(b"Judge."))
+    with LoopbackServer({f"/{path}": b"Judge."}) as server:
         pins = {**official_files.PINS, path: pin(path, CONTENTS[path], f"{server.url}/")}
         monkeypatch.setattr(official_files, "PINS", pins)
         online = {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
@@ -81,7 +80,7 @@ def test_what_the_clone_lacks_is_downloaded_once_and_cached(
         for _ in range(2):
             assert official_files.official_bytes(path, online) == b"Judge."
         assert official_files.are_here([path], online)
-        assert server.paths == [f"/{path}"]
+        assert server.count("GET") == 1
 
 
 def test_other_prompts_are_marked_with_their_hash(tmp_path: Path, logs: list[str]) -> None:

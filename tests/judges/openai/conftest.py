@@ -1,11 +1,11 @@
 import pytest
 from loguru import logger
-from support.judge_server import judge_server
+from support.judge_server import JudgeServer
 
 
 @pytest.fixture
 def server():
-    with judge_server("5") as server:
+    with JudgeServer("5") as server:
         yield server
 
 

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 from support.judge_asking import FAST, requests, settings_of
-from support.judge_server import judge_server
+from support.judge_server import JudgeServer
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.cache import CachedJudge
@@ -33,7 +33,7 @@ def cache(tmp_path):
 
 
 def test_two_servers_of_one_machine_share_no_reply(cache):
-    with judge_server("from a") as a, judge_server("from b") as b:
+    with JudgeServer("from a") as a, JudgeServer("from b") as b:
         assert reply_of(a.url, cache) == ("from a", False)
         assert reply_of(b.url, cache) == ("from b", False)
         assert reply_of(a.url, cache) == ("from a", True)
@@ -50,7 +50,7 @@ def test_two_servers_of_one_machine_share_no_reply(cache):
     ],
 )
 def test_a_server_has_one_key_under_all_its_names(cache, address):
-    with judge_server("5") as server:
+    with JudgeServer("5") as server:
         reply_of(server.url, cache)
         assert reply_of(address.format(server.port), cache) == ("5", True)
         assert reply_of(f"http://127.0.0.1:{server.port}/other/v1", cache) == ("5", False)
@@ -96,7 +96,7 @@ def test_the_port_is_in_the_key_and_not_in_the_signature(address, end):
 
 
 def test_a_replay_has_the_signature_of_the_run_and_tells_servers_apart(cache, tmp_path):
-    with judge_server("from a") as a, judge_server("from b") as b:
+    with JudgeServer("from a") as a, JudgeServer("from b") as b:
         for server in (a, b):
             reply_of(server.url, cache)
         export = tmp_path / "replies.jsonl"

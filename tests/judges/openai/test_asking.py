@@ -8,7 +8,8 @@ import tracemalloc
 
 import pytest
 from support.judge_asking import KEY, ask, judge_at, question_of, requests
-from support.judge_server import Sent, completion, error
+from support.judge_server import completion
+from support.loopback import HANG, Sent, error
 
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest, RequestBroken
 from mmie_tasks.record.reply import JudgeReply
@@ -153,7 +154,7 @@ def test_several_parameters_are_adapted_with_one_warning_and_remembered(server, 
 
 
 def test_closing_the_iterator_cancels_the_requests_in_flight(server):
-    server.says(lambda body: Sent(hang=True) if question_of(body) != "question 0" else "5")
+    server.says(lambda body: HANG if question_of(body) != "question 0" else "5")
     outcomes = judge_at(server.url).ask(requests(5))
     assert next(outcomes)[0] == 0
     outcomes.close()

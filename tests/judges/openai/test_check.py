@@ -14,7 +14,8 @@ from openai import AsyncAPIResponse
 from PIL import Image
 from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
 from support.judge_faults import in_list
-from support.judge_server import Sent, completion, error, judge_server
+from support.judge_server import JudgeServer, completion
+from support.loopback import HANG, Sent, error
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.openai.check import _COLOURS, check
@@ -22,7 +23,7 @@ from mmie_tasks.judges.openai.check import _COLOURS, check
 
 @pytest.fixture
 def server():
-    with judge_server("5", check=None) as server:
+    with JudgeServer("5", check=None) as server:
         yield server
 
 
@@ -39,7 +40,7 @@ def problem(judge, max_images=0):
         pytest.param(["another"], id="not-listed"),
         pytest.param(None, id="no-such-route"),
         pytest.param(error(403), id="403"),
-        pytest.param(Sent(hang=True), id="hangs"),
+        pytest.param(HANG, id="hangs"),
     ],
 )
 def test_one_chat_request_decides_and_the_list_of_models_does_not(server, models):
@@ -190,7 +191,7 @@ def test_a_hanging_server_costs_the_check_its_own_time_limit_and_not_the_judges(
     server, monkeypatch
 ):
     monkeypatch.setattr("mmie_tasks.judges.openai.check._TIMEOUT_S", 0.1)
-    server.says(Sent(hang=True))
+    server.says(HANG)
     begun = time.monotonic()
     assert "no answer in time" in problem(judge_at(server.url, timeout=60.0))
     assert time.monotonic() - begun < 30
@@ -216,7 +217,7 @@ def test_an_unknown_model_gets_similar_names_as_a_hint(server):
 
 def test_a_list_of_models_that_hangs_costs_the_check_its_own_time_limit(server, monkeypatch):
     monkeypatch.setattr("mmie_tasks.judges.openai.check._LIST_TIMEOUT_S", 0.05)
-    server.models = Sent(hang=True)
+    server.models = HANG
     server.says(error(404, code="model_not_found", message="no such model"))
     begun = time.monotonic()
     assert "no such model" in problem(judge_at(server.url))
@@ -250,7 +251,7 @@ def test_a_wrong_key_is_asked_about_once_whatever_the_status(server):
 
 
 def test_a_wrong_key_names_the_variables_and_not_the_key():
-    with judge_server(key="another") as server:
+    with JudgeServer(key="another") as server:
         message = problem(judge_at(server.url))
     assert "HTTP 401" in message
     assert "`OPENAI_API_KEY`" in message
@@ -383,7 +384,7 @@ def test_a_model_that_is_gone_is_announced_before_the_check_fails(server, warnin
 
 def test_a_list_that_never_comes_is_not_waited_for(server, monkeypatch, warnings):
     monkeypatch.setattr("mmie_tasks.judges.openai.check._LIST_PATIENCE_S", 0.01)
-    server.models = Sent(hang=True)
+    server.models = HANG
     (warning,) = notices(server, warnings, "gpt-4o", "2027-01-01")
     assert "2027-01-14" in warning
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 from support.judge_asking import ask, cached_judge_at, judge_at, requests, settings_of
-from support.judge_server import error, judge_server
+from support.judge_server import JudgeServer
+from support.loopback import error
 
 from mmie_tasks.core.choice import parse_choice
 from mmie_tasks.core.errors import SettingWrong
@@ -18,7 +19,7 @@ BODY = '{"chat_template_kwargs": {"enable_thinking": false}, "provider": {"order
 
 @pytest.fixture
 def server():
-    with judge_server("5", check=None) as server:
+    with JudgeServer("5", check=None) as server:
         yield server
 
 

@@ -3,7 +3,7 @@
 import pytest
 from support.judge_asking import ask, judge_at
 from support.judge_faults import FAULTS, UNTIL_ANSWERED, sent_of
-from support.judge_server import HANG
+from support.loopback import HANG
 
 from mmie_tasks.judges.base import JudgeError
 from mmie_tasks.judging.requests import unscored

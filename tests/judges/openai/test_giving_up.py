@@ -3,7 +3,7 @@
 import anyio
 import pytest
 from support.judge_asking import ask, judge_at
-from support.judge_server import error
+from support.loopback import error
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE
@@ -34,7 +34,7 @@ def test_the_retry_after_of_a_429_wins_over_the_reset_of_the_quota(server):
 
 def test_a_server_that_denies_everything_is_paused_and_given_up_after_the_patience(server, log):
     server.says(error(429, code="insufficient_quota"))
-    outcomes = ask(judge_at(server.url, max_concurrency=1, patience=0.5), 50)
+    outcomes = ask(judge_at(server.url, max_concurrency=1, patience=1.0), 50)
     assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
     assert isinstance(outcomes[0], MmieTasksError)
     assert sum("denies access" in line for line in log) == 2  # when it is paused, and at the end

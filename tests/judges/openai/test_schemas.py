@@ -4,7 +4,8 @@ import json
 
 import pytest
 from support.judge_asking import ask, judge_at
-from support.judge_server import completion, error
+from support.judge_server import completion
+from support.loopback import error
 
 from mmie_tasks.http.errors import ServerError, UnusableBody
 from mmie_tasks.judges.base import JudgeRequest, ReplySchema

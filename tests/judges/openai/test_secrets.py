@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.judge_asking import FAST, KEY, ask, judge_at, open_openai, settings_of
-from support.judge_server import Sent, completion, error, judge_server
+from support.judge_server import JudgeServer, completion
+from support.loopback import Sent, error
 
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
@@ -114,7 +115,7 @@ def test_a_password_that_a_server_sends_back_in_another_form_is_redacted(server,
 
 @pytest.mark.parametrize("query", ["", "?code=hush-hush"])
 def test_a_query_is_not_sent_to_where_a_server_redirects(server, query):
-    with judge_server("5") as other:
+    with JudgeServer("5") as other:
         server.says(Sent(status=308, headers={"location": f"{other.url}/chat/completions"}))
         ask(judge_at(server.url + query, patience=0.1))
         assert len(other) == 1

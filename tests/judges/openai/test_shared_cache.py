@@ -4,7 +4,7 @@ import time
 from threading import Event, Thread
 
 import pytest
-from support.hub_server import FORKS
+from support.hub_process import FORKS
 from support.judge_asking import ask_cached, cached_judge_at, question_of, requests
 from support.judge_server import completion
 

@@ -2,18 +2,17 @@ from pathlib import Path
 
 import pytest
 from support.batch_asking import Asking, SeparateProcesses, echo
-from support.batch_server import BatchServer, batch_server
+from support.judge_server import JudgeServer
 
 
 @pytest.fixture
 def server():
-    with batch_server() as server:
-        server.reply = echo
+    with JudgeServer(echo, check=None) as server:
         yield server
 
 
 @pytest.fixture
-def asking(server: BatchServer, tmp_path: Path) -> Asking:
+def asking(server: JudgeServer, tmp_path: Path) -> Asking:
     return Asking(server.url, tmp_path)
 
 

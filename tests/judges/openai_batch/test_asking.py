@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.batch_asking import KEY, MODEL, outcome_text, request
-from support.batch_server import completion
+from support.judge_server import completion
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.content import content_key
@@ -23,8 +23,8 @@ def test_a_reply_names_its_model_and_costs_half_the_listed_price(asking):
     (reply,) = asking.outcomes(request("a"))
     assert isinstance(reply, JudgeReply)
     assert reply.model == MODEL
-    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (1000, 100)
-    assert reply.usage.cost_usd == pytest.approx((2.5 * 1000 + 10 * 100) / 1e6 / 2)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (100, 10)
+    assert reply.usage.cost_usd == pytest.approx((2.5 * 100 + 10 * 10) / 1e6 / 2)
 
 
 def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
@@ -33,7 +33,7 @@ def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
     judge_request = request("Look:", image)
     how = {"temperature": None, "max_tokens": 7, "detail": "low"}
     asking.outcomes(judge_request, **how)
-    (line,) = server.lines()
+    (line,) = server.batch.lines()
     assert line["custom_id"] == content_key(judge_request)
     assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
     assert line["body"] == chat_body(judge_request, asking.settings(**how), PLAIN)
@@ -44,7 +44,7 @@ def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
 
 
 def test_any_text_is_sent_and_received_unchanged(server, asking):
-    server.reply_with(lambda body: body["messages"][0]["content"][0]["text"])
+    server.says(lambda body: body["messages"][0]["content"][0]["text"])
     texts = ["a\nb\r\u2028\u2029\x85", "äß漢字😀", '"}{\\', "next"]
     assert asking.texts(*texts) == texts
     assert server.count("create") == 1
@@ -52,7 +52,7 @@ def test_any_text_is_sent_and_received_unchanged(server, asking):
 
 def test_equal_requests_are_sent_once(server, asking):
     assert asking.texts("a", "b", "a") == ["A", "B", "A"]
-    assert len(server.lines()) == 2
+    assert len(server.batch.lines()) == 2
 
 
 def test_an_unreadable_image_concerns_only_its_request(asking, tmp_path):
@@ -69,12 +69,12 @@ def test_an_unreadable_image_concerns_only_its_request(asking, tmp_path):
     ],
 )
 def test_requests_are_split_into_files_within_the_limits(server, asking, tmp_path, limits):
-    server.max_requests, server.max_bytes = limits.requests, limits.size_bytes
+    server.batch.max_requests, server.batch.max_bytes = limits.requests, limits.size_bytes
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
     outcomes = asking.outcomes(*(request(text, image) for text in "abcde"), limits=limits)
     assert [outcome_text(outcome) for outcome in outcomes] == list("ABCDE")
-    files = [server.files[batch["input_file_id"]] for batch in server.batches.values()]
+    files = [server.batch.files[batch["input_file_id"]] for batch in server.batch.batches.values()]
     assert [len(file.splitlines()) for file in files] == [2, 2, 1]
     assert all(len(file) <= limits.size_bytes for file in files)
 
@@ -88,18 +88,18 @@ def test_a_request_larger_than_a_file_cannot_be_sent(asking):
 def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(
     server, asking, caplog
 ):
-    server.loses("create")  # so that the batches are listed too
+    server.loses(1, "create")  # so that the batches are listed too
     judge = replace(asking, url=f"{server.url}?code=hush-hush")
     with caplog.at_level(logging.DEBUG):
         assert judge.texts("a") == ["A"]
-    assert {route for route, _ in server.calls} == {
+    assert {request.route for request in server.log} == {
         "upload",
         "create",
         "list",
         "retrieve",
         "content",
     }
-    assert {code.partition("&")[0] for code in server.codes} == {"code=hush-hush"}
+    assert {request.query.partition("&")[0] for request in server.log} == {"code=hush-hush"}
     assert "hush-hush" not in caplog.text
     assert not [path for path in asking.folder.rglob("*.json") if "hush" in path.read_text()]
 
@@ -141,7 +141,7 @@ def test_an_unsupported_setting_is_rejected(asking, wrong, words):
     ],
 )
 def test_a_finished_line_is_read_as_the_online_judge_reads_it(server, asking, answer, words):
-    server.reply_with((200, answer))
+    server.says(answer)
     (outcome,) = asking.texts("a")
     assert outcome.startswith(words)
 
@@ -151,5 +151,7 @@ def test_the_key_goes_to_the_server_and_nowhere_else(server, asking, capfd):
     judge = asking.judge()
     assert [outcome_text(outcome) for _, outcome in judge.ask([request("a")])] == ["A"]
     state = [path.read_text() for path in asking.folder.rglob("*") if path.is_file()]
-    everything = json.dumps(server.lines()) + "".join([*capfd.readouterr(), *state, repr(judge)])
+    everything = json.dumps(server.batch.lines()) + "".join(
+        [*capfd.readouterr(), *state, repr(judge)]
+    )
     assert KEY not in everything

@@ -1,15 +1,22 @@
 """Faults of a request, of a batch, of the connection, and permanent ones."""
 
 import json
+import math
 import shutil
 import time
 
 import pytest
-from support.batch_asking import IMPATIENT, KEY, fast, request
-from support.batch_handler import error
-from support.batch_server import completion, shown
+from support.batch_api import shown
+from support.batch_asking import IMPATIENT, KEY, echo, fast, request
+from support.judge_server import completion
+from support.loopback import HANG_UP, Sent, sends
 
 from mmie_tasks.judges.openai.batch_files import Limits
+
+
+def error(message, code=""):
+    return {"error": {"message": message, "type": "error", "code": code, "param": None}}
+
 
 LINES = "JudgeUnavailable: the batch is completed and has no line for it; run the same command"
 
@@ -29,12 +36,7 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
     ],
 )
 def test_a_failed_line_concerns_only_its_request(server, asking, status, body, words):
-    reply_of = server.reply
-    server.reply_with(
-        lambda request_body: (
-            (status, body) if reply_of(request_body) == "B" else reply_of(request_body)
-        )
-    )
+    server.says(lambda request: sends(body, status) if echo(request) == "B" else echo(request))
     first, second, third = asking.texts("a", "b", "c")
     assert (first, third) == ("A", "C")
     assert second.startswith(words)
@@ -58,7 +60,7 @@ def test_a_failed_line_concerns_only_its_request(server, asking, status, body, w
     ],
 )
 def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expected):
-    server.tamper = tampered
+    server.batch.tamper = tampered
     outcomes = asking.texts("a", "b")
     assert [text[: len(start)] for text, start in zip(outcomes, expected, strict=True)] == expected
 
@@ -89,13 +91,13 @@ def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expe
     ],
 )
 def test_the_error_of_a_line_is_read_in_every_form(server, asking, fields, words):
-    server.tamper = lambda lines: [json.dumps(json.loads(lines[0]) | fields).encode()]
+    server.batch.tamper = lambda lines: [json.dumps(json.loads(lines[0]) | fields).encode()]
     (outcome,) = asking.texts("a")
     assert outcome.startswith(words)
 
 
 def test_the_finished_requests_of_an_expired_batch_count(server, asking):
-    server.ends("expired", finished=1)
+    server.batch.ends("expired", finished=1)
     done, left = asking.texts("a", "b")
     assert done == "A"
     assert left.startswith("JudgeUnavailable: the batch ended without it")
@@ -104,7 +106,7 @@ def test_the_finished_requests_of_an_expired_batch_count(server, asking):
 
 
 def test_a_failed_batch_is_reported_with_its_reason_and_not_resumed(server, asking):
-    server.ends("failed", code="invalid_json_line", message=f"Line 1 has {KEY} in it.")
+    server.batch.ends("failed", code="invalid_json_line", message=f"Line 1 has {KEY} in it.")
     (failed,) = asking.texts("a")
     assert failed.startswith("JudgeUnavailable: the batch failed: Line 1 has … in it.")
     assert asking.texts("a") == ["A"]
@@ -116,18 +118,18 @@ ROUTES = ["upload", "create", "list", "retrieve", "content"]
 @pytest.mark.parametrize("route", ROUTES)
 def test_transient_errors_cost_nothing(server, asking, route):
     if route == "list":  # only requested after the response to `create` was lost
-        server.loses("create")
-    server.fails(503, route, times=1)
-    server.loses(route)
+        server.loses(1, "create")
+    server.fails(503, 1, route)
+    server.loses(1, route)
     if route != "content":
-        server.fails(200, route, times=1, body=b"<html>Please log in")
+        server.then(Sent(b"<html>Please log in"), 1, route)
     assert asking.texts("a", "b") == ["A", "B"]
-    assert len(server.batches) == 1
+    assert len(server.batch.batches) == 1
 
 
 def test_after_a_lost_answer_a_batch_is_looked_for_until_the_list_shows_it(server, asking):
-    server.loses("create")
-    server.fails(200, "list", times=2, body=b'{"data": []}')
+    server.loses(1, "create")
+    server.then(sends({"data": []}), 2, "list")
     began = time.monotonic()
     assert asking.texts("a", "b", pace=fast(list_lag_s=60.0)) == ["A", "B"]
     assert time.monotonic() - began < 30
@@ -135,11 +137,11 @@ def test_after_a_lost_answer_a_batch_is_looked_for_until_the_list_shows_it(serve
 
 
 def test_a_batch_that_was_never_created_is_created_when_no_list_has_it(server, asking):
-    server.hangs_up("create")
+    server.then(HANG_UP, 1, "create")
     began = time.monotonic()
     assert asking.texts("a", pace=fast(list_lag_s=0.5)) == ["A"]
     assert time.monotonic() - began >= 0.5
-    assert (len(server.batches), server.count("create")) == (1, 2)
+    assert (len(server.batch.batches), server.count("create")) == (1, 2)
     assert server.count("list") > 1
 
 
@@ -155,7 +157,7 @@ def test_a_batch_that_was_never_created_is_created_when_no_list_has_it(server, a
 )
 def test_an_odd_field_of_a_batch_that_is_over_costs_no_reply(asking, monkeypatch, odd):
     monkeypatch.setattr(
-        "support.batch_server.shown",
+        "support.batch_api.shown",
         lambda batch: shown(batch) | (odd if batch["status"] == "completed" else {}),
     )
     pace = fast(longest_wait_s=30.0, patience_s=5.0)
@@ -163,24 +165,24 @@ def test_an_odd_field_of_a_batch_that_is_over_costs_no_reply(asking, monkeypatch
 
 
 def test_an_unreadable_batch_of_somebody_else_hides_no_other_one(server, asking):
-    server.loses("create")
-    server.before["list"] = lambda: server.batches.update(foreign={"id": None, "status": 7})
+    server.loses(1, "create")
+    server.before["list"] = lambda: server.batch.batches.update(foreign={"id": None, "status": 7})
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1
 
 
 def test_a_batch_that_does_not_end_is_unavailable_until_a_later_run_waits_for_it(server, asking):
-    server.polls = 1_000_000
+    server.batch.polls = 1_000_000
     (outcome,) = asking.texts("a", pace=fast(longest_wait_s=0.1))
     assert outcome.startswith("JudgeUnavailable: the batch is not over after ")
-    server.batches["batch_1"]["_polls"] = 0
+    server.batch.batches["batch_1"]["_polls"] = 0
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1
 
 
 def test_a_server_that_cannot_list_batches_can_be_used(server, asking):
-    server.hangs_up("create")
-    server.fails(404, "list")
+    server.then(HANG_UP, 1, "create")
+    server.fails(404, math.inf, "list")
     assert asking.texts("a") == ["A"]
     assert server.count("list") == 1
 
@@ -196,7 +198,7 @@ def test_a_server_that_cannot_list_batches_can_be_used(server, asking):
 def test_a_server_that_accepts_no_batch_is_misconfigured(
     server, asking, route, status, body, words
 ):
-    server.fails(status, route, body=json.dumps(body).encode())
+    server.then(sends(body, status), math.inf, route)
     outcomes = asking.texts("a", "b")
     assert all(text.startswith("JudgeMisconfigured: ") and words in text for text in outcomes)
     assert not any(KEY in text for text in outcomes)
@@ -206,26 +208,26 @@ def test_a_server_that_accepts_no_batch_is_misconfigured(
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_server_that_stays_down_is_given_up_for_all_requests_at_once(server, asking, route):
     if route == "list":
-        server.loses("create")
-    server.fails(503, route)
+        server.loses(1, "create")
+    server.fails(503, math.inf, route)
     outcomes = asking.texts(*"abcd", limits=Limits(requests=1), **IMPATIENT)
     assert all(text.startswith("JudgeUnavailable: http://127.0.0.1:") for text in outcomes)
-    assert len({path for called, path in server.calls if called == route}) == 1
+    assert len({request.path for request in server.calls(route)}) == 1
 
 
 def test_a_batch_created_during_an_outage_is_found_later(server, asking):
-    server.loses("create", times=float("inf"))
-    server.before["create"] = lambda: server.fails(503, "list")
+    server.loses(math.inf, "create")
+    server.before["create"] = lambda: server.fails(503, math.inf, "list")
     (down,) = asking.texts("a", **IMPATIENT)
     assert down.startswith("JudgeUnavailable: ")
     server.faults.clear()
     server.before.clear()
     assert asking.texts("a") == ["A"]
-    assert len(server.batches) == 1
+    assert len(server.batch.batches) == 1
 
 
 def test_a_deleted_batch_is_an_error_and_is_submitted_again_later(server, asking):
-    server.before["retrieve"] = server.batches.clear
+    server.before["retrieve"] = server.batch.batches.clear
     (outcome,) = asking.texts("a")
     assert outcome.startswith("JudgeUnavailable: the batch `batch_1` no longer exists")
     server.before.clear()
@@ -253,12 +255,11 @@ def test_a_folder_that_is_lost_while_a_batch_runs_costs_no_reply(server, asking,
 def test_a_reply_that_an_error_ended_is_unavailable_and_submitted_again_by_the_next_run(
     server, asking
 ):
-    reply_of = server.reply
-    server.reply_with(lambda _: (200, completion("5", model="m", finish_reason="abort")))
+    server.says(completion("5", model="m", finish_reason="abort"))
     (unavailable,) = asking.texts("a")
     assert unavailable.startswith("JudgeUnavailable: ")
     assert "`abort`" in unavailable
-    server.reply_with(reply_of)
+    server.says(echo)
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 2
 
@@ -266,7 +267,7 @@ def test_a_reply_that_an_error_ended_is_unavailable_and_submitted_again_by_the_n
 def test_a_provider_that_has_too_many_requests_enqueued_is_a_failure_with_its_reason(
     server, asking
 ):
-    server.enqueued_limit = 3
+    server.batch.enqueued_limit = 3
     outcomes = asking.texts(*"abcd")
     assert all(text.startswith("JudgeUnavailable: the batch failed: ") for text in outcomes)
     assert server.count("create") == 1
@@ -274,8 +275,8 @@ def test_a_provider_that_has_too_many_requests_enqueued_is_a_failure_with_its_re
 
 def test_a_parameter_that_the_check_finds_rejected_is_in_no_batch(server, asking):
     rejection = error("`temperature` is deprecated for this model.")
-    server.fails(400, "chat", times=1, body=json.dumps(rejection).encode())
+    server.then(sends(rejection, 400), 1, "chat")
     judge = asking.judge()
     judge.check()
     assert len(list(judge.ask([request("a")]))) == 1
-    assert ["temperature" in line["body"] for line in server.lines()] == [False]
+    assert ["temperature" in line["body"] for line in server.batch.lines()] == [False]

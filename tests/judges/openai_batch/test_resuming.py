@@ -22,7 +22,7 @@ def test_a_killed_process_pays_once(server, asking, processes, route, done):
     held = server.holds(route, done=done)
     processes.killed("a", "b", when=held.reached.is_set)
     assert asking.texts("a", "b") == ["A", "B"]
-    assert len(server.batches) == 1
+    assert len(server.batch.batches) == 1
     assert asking.remaining_suffixes() == []
 
 
@@ -36,7 +36,7 @@ def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, processe
     assert asking.remaining_suffixes() == [".json"]
     assert asking.texts("a secret", "c") == ["A SECRET", "C"]
     assert asking.remaining_suffixes() == []
-    assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [3, 1]
+    assert [batch["request_counts"]["total"] for batch in server.batch.batches.values()] == [3, 1]
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_what_the_batch_of_an_earlier_run_left_over_is_submitted_by_the_run_afte
     held = server.holds("retrieve")
     processes.killed("a", "b", when=held.reached.is_set)
     if ended is None:
-        server.batches.clear()
+        server.batch.batches.clear()
     else:
-        vars(server.batches["batch_1"]["_ending"]).update(ended)
+        vars(server.batch.batches["batch_1"]["_ending"]).update(ended)
     left = [text.partition(":")[0] for text in asking.texts("a", "b")]
     assert left == first
     assert server.count("create") == 1
@@ -65,7 +65,7 @@ def test_what_the_batch_of_an_earlier_run_left_over_is_submitted_by_the_run_afte
 
 
 def test_closing_the_iterator_names_the_running_batches(server, asking, logs):
-    server.polls = 3
+    server.batch.polls = 3
     outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
     next(outcomes)
     outcomes.close()
@@ -75,14 +75,14 @@ def test_closing_the_iterator_names_the_running_batches(server, asking, logs):
 
 
 def test_a_run_that_is_stopped_names_the_running_batch_and_waits_for_no_poll(server, asking, logs):
-    server.polls = 1_000
+    server.batch.polls = 1_000
     judge = asking.judge()
     server.before["retrieve"] = judge.stop
     with pytest.raises(KeyboardInterrupt):
         list(judge.ask([request("a")]))
     assert "`batch_1` go on at http://127.0.0.1" in "".join(logs)
     server.before.clear()
-    server.batches["batch_1"]["_polls"] = 0
+    server.batch.batches["batch_1"]["_polls"] = 0
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1
 
@@ -90,14 +90,14 @@ def test_a_run_that_is_stopped_names_the_running_batch_and_waits_for_no_poll(ser
 def test_two_processes_with_the_same_requests_share_a_batch(server, processes):
     uploading, go_on = threading.Event(), threading.Event()
     server.before["upload"] = lambda: (uploading.set(), go_on.wait(timeout=300))
-    server.polls = 1_000_000
+    server.batch.polls = 1_000_000
     first = processes.start("a", "b")
     assert uploading.wait(timeout=300)
     second = processes.start("b", "a")
     assert "Another process is submitting a batch" in second.messages.recv()
     go_on.set()
-    watch(second, until=lambda: len(server.callers.get("retrieve", ())) == 2)
-    server.batches["batch_1"]["_polls"] = 0
+    watch(second, until=lambda: len({request.port for request in server.calls("retrieve")}) == 2)
+    server.batch.batches["batch_1"]["_polls"] = 0
     assert [processes.result(process) for process in (first, second)] == [["A", "B"], ["B", "A"]]
     assert (server.count("upload"), server.count("create")) == (1, 1)
 
@@ -111,4 +111,4 @@ def test_an_unreadable_note_is_an_error_and_stays_unchanged(server, asking, proc
     assert outcome.startswith("JudgeMisconfigured: ")
     assert str(note) in outcome
     assert note.read_text() == "{"
-    assert len(server.batches) == 1
+    assert len(server.batch.batches) == 1

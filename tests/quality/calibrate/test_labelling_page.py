@@ -19,7 +19,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 from support.judgements import replied
 from support.logged_runs import mmie_lines, write_run
 from support.report_browser import OVERFLOW, contrast, open_page, text_colours
-from support.report_payload import HOSTILE
+from support.report_page import HOSTILE
 from support.report_runs import SCALE, sample
 
 from mmie_tasks.core.errors import SettingWrong

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.judge_server import JudgeServer, error
+from support.judge_server import JudgeServer
 from support.logged_runs import mmie_lines, write_run
+from support.loopback import error
 from support.opening_folder import ALWAYS_FIRST, FAIR, shown_answers, write_opening
 
 from mmie_tasks.cli import load_command

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from support import scripted_checkpoint
-from support.batch_server import batch_server
 from support.judge_server import Body, JudgeServer
 from support.mia_judge import prompt_of
 from support.mmie_data import draw
@@ -85,11 +84,11 @@ def test_the_prompt_of_opening_gives_points_too_and_answers_may_be_named_jsonl(
 def test_answers_are_judged_through_the_batch_api(
     folder: Path, environment: dict[str, str]
 ) -> None:
-    with batch_server() as server:
-        server.reply, server.polls = FAIR, 0
+    with JudgeServer(FAIR) as server:
+        server.batch.polls = 0
         judge = f"openai:judge-model,base_url={server.url},batch=true"
         printed = run([judge, "--folder", str(folder), "--method", "mmie", "--json"], environment)
-        assert len(server.batches) == 1
+        assert len(server.batch.batches) == 1
     assert json.loads(str(printed))["grade"]["agreement"]["value"] == 100
 
 

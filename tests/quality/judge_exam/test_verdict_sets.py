@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.file_server import Server, sends, serving
+from support.loopback import LoopbackServer
 from support.verdict_files import (
     OPENING_FILE,
     OPENING_ROWS,
@@ -28,9 +28,9 @@ FIRST = "1502046 / Red / Green"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
     monkeypatch.setenv("NO_PROXY", "*")
-    with serving() as file_server:
+    with LoopbackServer({"/verdicts": CONTENT}) as file_server:
         yield file_server
 
 
@@ -48,7 +48,7 @@ def readable(verdict_set: VerdictSet) -> Pair:
 # OpenING
 
 
-def download(server: Server, cache: Path, content: bytes = CONTENT) -> VerdictSet:
+def download(server: LoopbackServer, cache: Path, content: bytes = CONTENT) -> VerdictSet:
     pin = replace(
         opening.OPENING_VERDICTS,
         url=f"{server.url}/verdicts",
@@ -58,11 +58,12 @@ def download(server: Server, cache: Path, content: bytes = CONTENT) -> VerdictSe
     return opening.load_opening(None, {"MMIE_TASKS_CACHE": str(cache)}, pin)
 
 
-def test_opening_is_downloaded_once_and_has_verdicts_only(server: Server, tmp_path: Path) -> None:
-    server.gives(sends(CONTENT))
+def test_opening_is_downloaded_once_and_has_verdicts_only(
+    server: LoopbackServer, tmp_path: Path
+) -> None:
     first, second = (download(server, tmp_path) for _ in range(2))
     assert first == second
-    assert server.paths == ["/verdicts"]
+    assert server.count("GET") == 1
     assert [path.name for path in tmp_path.rglob("*.json")] == ["judge_modelAB_results.json"]
     assert (len(first.pairs), first.has_answers) == (3, False)
     assert "none published" in first.licence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -114,12 +115,19 @@ def test_a_question_in_both_runs_counts_once():
 
 
 def share_held(slope, noise, held_by, samples=40, draws=40):
-    """How often an interval of a better model holds its score by the reference, never asked.
+    """How often an interval of a better model holds its score by the reference, never asked."""
+    intervals = [held_by(run) for run in translations(slope, noise, samples, draws)]
+    return sum(low <= TRUTH * 100 / 6 <= high for low, high in intervals) / draws
+
+
+@cache
+def translations(slope, noise, samples, draws):
+    """A better model's scores on the scale of the reference, in each draw.
 
     The judge's points are `slope` times what the reference sees; each errs by its own `noise`. Half
     of the draws are of the same questions.
     """
-    rng, held = np.random.default_rng(4), 0
+    rng, translated = np.random.default_rng(4), []
     for draw in range(draws):
         hardness = rng.normal(0, 0.8, 2 * samples)
         quality = 2.8 + hardness[:samples] + rng.normal(0, 0.8, samples)
@@ -128,9 +136,8 @@ def share_held(slope, noise, held_by, samples=40, draws=40):
         a = quality + rng.normal(0, noise[0], samples)
         b, c = (1 + slope * q + rng.normal(0, noise[1], samples) for q in (quality, theirs))
         result = bridged(a, b, c, first=0 if draw % 2 else samples)
-        low, high = held_by(result.translations[1])
-        held += low <= TRUTH * 100 / 6 <= high
-    return held / draws
+        translated.append(result.translations[1])
+    return translated
 
 
 def by_difference(run):

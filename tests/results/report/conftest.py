@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from support import report_payload as made
+from support import report_page as made
 from support.report_browser import (
     PATIENCE_MS,
     DrawnPage,
@@ -19,23 +19,22 @@ from support.report_browser import (
     section,
 )
 
-from mmie_tasks.results.report.page import render
 
-
-def written(folder: Path, payload: dict[str, Any]) -> Path:
+def written(folder: Path, page: str) -> Path:
     path = folder / "report.html"
-    path.write_text(render(payload), encoding="utf-8")
+    path.write_text(page, encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("hostile"), made.hostile())
+    folder = tmp_path_factory.mktemp("hostile")
+    return written(folder, made.page_of(made.hostile_runs(folder)))
 
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("large"), made.large(20_000))
+    return written(tmp_path_factory.mktemp("large"), made.page_of(made.large_runs(20_000)))
 
 
 @pytest.fixture

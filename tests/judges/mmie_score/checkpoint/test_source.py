@@ -5,8 +5,10 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.hub_server import COMMIT, TOKEN, ask
-from support.model_hub import REPO, UNWANTED, model_hub
+from support.hub_files import SCORE as REPO
+from support.hub_files import UNWANTED, checkpoint_files
+from support.hub_process import TOKEN, ask
+from support.hub_server import COMMIT, HubServer
 from support.tiny_checkpoint import INTERNVL
 
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -28,7 +30,7 @@ answer = {"folder": str(located.folder), "name": located.name, "log": "".join(li
 
 @pytest.fixture
 def hub():
-    with model_hub() as server:
+    with HubServer(checkpoint_files()) as server:
         yield server
 
 
@@ -79,10 +81,8 @@ def test_the_complete_checkpoint_is_downloaded_and_no_other_file(hub, tmp_path):
     answer = located(hub, tmp_path)
     assert DEFAULT_MODEL == REPO
     assert answer["name"] == f"MMIE/MMIE-Score@{COMMIT}"
-    assert set(hub.requested_files("GET")) == {
-        path.name for path in (INTERNVL / "checkpoint").iterdir()
-    }
-    assert not set(hub.requested_files("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
+    assert set(hub.downloads("GET")) == {path.name for path in (INTERNVL / "checkpoint").iterdir()}
+    assert not set(hub.downloads("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
     assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
     opened = open_checkpoint(locate(answer["folder"], None))
     assert opened.end_token_id == 987
@@ -114,7 +114,7 @@ def test_two_processes_use_the_same_files(hub, tmp_path):
     with ThreadPoolExecutor(2) as pool:
         answers = [*pool.map(lambda _: located(hub, tmp_path)["folder"], range(2))]
     assert len(set(answers)) == 1
-    assert len(hub.requested_files("GET")) == len(set(hub.requested_files("GET")))
+    assert len(hub.downloads("GET")) == len(set(hub.downloads("GET")))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_two_processes_use_the_same_files(hub, tmp_path):
     ],
 )
 def test_a_refusal_has_a_hint(hub, tmp_path, status, code, reason):
-    hub.answers(status, code)
+    hub.refuses(status, code)
     message = failure(hub, tmp_path)
     assert reason in message
     if "gated" in reason:
@@ -136,7 +136,7 @@ def test_a_refusal_has_a_hint(hub, tmp_path, status, code, reason):
 
 def test_gated_files_have_their_own_error(hub, tmp_path):
     """As on the Hub: any account may list a gated repository, but not open its files."""
-    hub.answers(403, "GatedRepo", methods=("HEAD",))
+    hub.refuses(403, "GatedRepo", methods=("HEAD",))
     assert "gated and the Hub answered HTTP 403" in failure(hub, tmp_path)
 
 

@@ -1,44 +1,29 @@
-"""A text-to-image model on an OpenAI-compatible loopback server, with a script of faults.
-
-    with image_server(delay_s=0.1, at_most=20) as server:
-        server.then(MODERATION)          # the next request; then pictures again
-        server.fails(500, times=2)       # as every method of `judge_server`
-        server.says(without("seed"))     # from now on, by the request's body
-        ...                              # draw at server.url
-    server.asked      # bodies of all requests, as dicts, in order of arrival
-    len(server), server.headers, server.times, server.statuses, server.most_at_once
+"""Pictures of a text-to-image model, and the bodies in which a server sends them.
 
 A picture is a PNG of the requested size with coloured squares, the same for the same prompt and
-seed. As a program, which prints its address: ``python -m support.image_server --port 0 --delay_s 1
---at_most 20``.
+seed.
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hashlib
-import json
-import math
 import random
 import struct
-import sys
-import threading
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
 from PIL import Image
 
-from support.judge_server import Body, JudgeServer, Says, Sent, error, judge_server
+from support.loopback import Sent, error
+
+Body = dict[str, Any]
 
 MODERATION = error(
     400, code="moderation_blocked", message="Your request was rejected by the safety system."
 )
-NOT_JSON = Sent(content=b"<html>Sign in</html>")
-NO_PICTURE = Sent(content=b'{"created": 0, "data": []}')
 
 
 def picture(prompt: str, seed: int | None = None, width: int = 512, height: int = 512) -> bytes:
@@ -98,44 +83,3 @@ def without(*parameters: str, status: int = 400) -> Callable[[Body], Body | Sent
         return drawn(body)
 
     return says
-
-
-@contextmanager
-def image_server(says: Says = drawn, **settings: Any) -> Iterator[JudgeServer]:
-    """Start a server, stop it at the end."""
-    settings = {
-        "models": ("image-model",),
-        "route": "/images/generations",
-        "check": None,
-        **settings,
-    }
-    with judge_server(says, **settings) as server:
-        yield server
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--port", type=int, default=8378)
-    parser.add_argument("--delay_s", type=float, default=0.0)
-    parser.add_argument(
-        "--at_most", type=float, default=math.inf, help="more requests at once get HTTP 429"
-    )
-    parser.add_argument("--key")
-    parser.add_argument(
-        "--noise", action="store_true", help="send the same large picture to all requests"
-    )
-    settings = vars(parser.parse_args())
-    large = Sent(content=json.dumps(images(noise())).encode())
-    with (
-        image_server(large if settings.pop("noise") else drawn, **settings) as server,
-        suppress(KeyboardInterrupt),
-    ):
-        sys.stdout.write(f"{server.url}\n")
-        sys.stdout.flush()
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

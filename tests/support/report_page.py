@@ -1,0 +1,146 @@
+"""Runs for a report: small and hostile, or large and plain."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.quality.annotator import open_annotator
+from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.sample import LoggedSample, Needle
+from mmie_tasks.record.segment import Segment
+from mmie_tasks.results.report.page import report_page
+from mmie_tasks.runs.run import Run
+from support.judgements import replied
+from support.report_runs import SCALE, SKETCH, run, sample
+from support.unloaded_benchmark import varied
+
+NO_GRADES = {"XDG_CACHE_HOME": "/nowhere"}
+ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>"
+HOSTILE = (
+    ATTACK,
+    "</script><script>window.pwned = 3</script>",
+    "<!--<script>",
+    "{{ 7 * 7 }} {% raw %} ${window.pwned = 4}",
+    "\u202egnitseretni\u202c \u2066and\u200b so\u2028on",
+    "javascript:window.pwned = 5",
+    "' onmouseover='window.pwned = 6' x=\"",
+    "<svg><style>*{display:none}</style></svg> &lt;b&gt; &amp;",
+)
+NAMES = ("first", "<b onclick=window.pwned=7>second & third</b>")
+MARKUP = "<b>bold</b> &lt;i&gt;"  # as the charting library would read it
+LONG = "a" * 19_000
+SIGNATURE = f"judge:a|model:m|note:{ATTACK}"
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
+    "AAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+
+# Official and robust points of the first run, and of the second, which lacks the second sample.
+POINTS: tuple[tuple[int | None, int | None, int | None], ...] = (
+    *((6, 6, 5), (0, 0, None), (3, 4, 3), (None, None, 2)),
+    *((2, 2, 2), (5, 5, 0), (1, 1, 1), (4, 4, 4)),
+)
+IDS = [f"id-{index} {text}" for index, text in enumerate(HOSTILE)]
+FIELDS = ("alike", "alike", MARKUP, *HOSTILE[3:])  # titles of metrics of one sample each
+
+
+def _metric(kind: str, by: str, group: str, title: str) -> Metric:
+    name = f"{kind}-{group}"
+    return Metric(name=name, title=title, kind=kind, by=by, weights={group: 1.0})
+
+
+BENCHMARK = varied(
+    SKETCH,
+    name="mmie",
+    title="MMIE",
+    scale=replace(
+        SCALE, full_marks=6, unit="points, 0 to 6", percent=lambda points: points * 100 / 6
+    ),
+    metrics=(
+        Metric(name="", title="Overall", kind="headline"),
+        *(
+            _metric(kind, by, str(index), title)
+            for kind, by in (("component", "place"), ("field", "place"), ("level", "place"))
+            for index, title in enumerate(FIELDS)
+        ),
+    ),
+)
+
+
+def _sample(index: int, official: int | None, robust: int | None, answer: str) -> LoggedSample:
+    text = HOSTILE[index]
+    reply = JudgeReply(
+        text=f"### Feedback\n{text}\n### Score\n{official}",
+        model="judge-model",
+        usage=Usage(input_tokens=1234, output_tokens=56, cost_usd=0.0021),
+        finish="stop",
+        cached=True,
+    )
+    missing = Segment(image=text, problem="no such file", prompt=f"prompt of the missing {text}")
+    return sample(
+        IDS[index],
+        official,
+        robust,
+        signature=SIGNATURE,
+        question=(Segment(f"Question {index}: {text}"), missing, Segment("and then?")),
+        gold=(Segment("gold"),),
+        answer=(Segment(answer), Segment(image="pixel.png", prompt=f"prompt {text}")),
+        judgements=replied(reply),
+        groups={"category": (("even", ATTACK)[index % 2],), "place": (str(index),)},
+        facts={"characters": 12.0, "fits": True, text[:40]: text[:60]},
+        parts={"official": {"tone": 0.5}, "robust": {"tone": 1.0}},
+        needle=Needle(length=8 * (1 + index % 3), depth=index / 8),
+    )
+
+
+def hostile_runs(folder: Path) -> list[Run]:
+    """Two runs of two tasks, in which every text is an attack; the answers have a picture."""
+    (folder / "pixel.png").write_bytes(PIXEL)
+    first, second = [], []
+    for index, (official, robust, other) in enumerate(POINTS):
+        text = HOSTILE[index] if index else LONG
+        one = _sample(index, official, robust, text)
+        first.append(replace(one, expected=Scored(4.31), entropy_bits=0.8))
+        if index != 1:
+            second.append(_sample(index, other, other, f"another answer {index}"))
+    runs = []
+    for name, samples in zip(NAMES, (first, second), strict=True):
+        pictured = [_with_picture(logged, folder / "pixel.png") for logged in samples]
+        settings = {"benchmark": BENCHMARK, "notes": (ATTACK,), "stored": {"official": 47.0}}
+        tasks = [run(name, pictured, task, **settings) for task in ("mmie", "mmie_sa")]  # type: ignore[arg-type]
+        of_both = {**tasks[0].tasks, **tasks[1].tasks}
+        runs.append(replace(tasks[0], tasks=of_both, notes=(ATTACK,), folder=Path(f"out/{ATTACK}")))
+    return runs
+
+
+def _with_picture(logged: LoggedSample, path: Path) -> LoggedSample:
+    text, drawn = logged.answer
+    return replace(logged, answer=(text, replace(drawn, image=str(path))))
+
+
+def large_runs(count: int) -> list[Run]:
+    """One run of one task with many samples, of points 0 to 6 in turn."""
+    samples = [
+        sample(
+            f"id-{index}",
+            float(index % 7),
+            signature="judge:a",
+            question=(Segment(f"Question {index}"),),
+            answer=(Segment(f"word-{index}"),),
+            groups={"field": ("ab"[index % 2],)},
+        )
+        for index in range(count)
+    ]
+    return [run("first", samples, "mmie", replace(BENCHMARK, metrics=BENCHMARK.metrics[:1]))]
+
+
+def page_of(runs: Sequence[Run], people: Sequence[str] = (), **settings: object) -> str:
+    """The report of some runs."""
+    annotator = open_annotator(runs, people, NO_GRADES, "larger")
+    options = {"title": f"Report {ATTACK}", "made": "2026-11-21 14:00 UTC", **settings}
+    return report_page(runs, annotator, **options)  # type: ignore[arg-type]
