@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeAlias
 
 from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.core.verdict import Scored, Verdict
@@ -137,7 +138,7 @@ _LAYOUT: Json = {
     "dragmode": False,
 }
 
-Shape = Callable[[Sequence[str], Sequence[Series], Sequence[str]], tuple[Json, float]]
+Shape: TypeAlias = Callable[[Sequence[str], Sequence[Series], Sequence[str]], tuple[Json, float]]
 """Draws series over labels, for runs with these names: the figure and its height in pixels."""
 
 
