@@ -184,7 +184,7 @@ def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 def _run_lmms_eval(arguments: Sequence[str]) -> None:
     """Run lmms-eval in this process, with the judges of ``--judge``."""
     from mmie_tasks.benchmarks.registry import require_judged
-    from mmie_tasks.judges.flags import judge_options_help, split_eval_arguments
+    from mmie_tasks.judges.choice import judge_parser, split_eval_arguments
     from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
     name = arguments[0]
@@ -202,7 +202,7 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
         status = run_lmms_eval(split.choices)
     finally:
         if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
-            print(f"\n{judge_options_help()}", end="")
+            print(f"\n{judge_parser().format_help()}", end="")
     raise SystemExit(status)
 
 

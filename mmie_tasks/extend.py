@@ -36,6 +36,7 @@ from mmie_tasks.hub.run_images import check_images as check_images
 from mmie_tasks.judges.base import Judge as Judge
 from mmie_tasks.judges.base import JudgeError as JudgeError
 from mmie_tasks.judges.base import JudgeMisconfigured as JudgeMisconfigured
+from mmie_tasks.judges.base import JudgeOptions as JudgeOptions
 from mmie_tasks.judges.base import JudgeRefused as JudgeRefused
 from mmie_tasks.judges.base import JudgeRequest as JudgeRequest
 from mmie_tasks.judges.base import JudgeUnavailable as JudgeUnavailable

@@ -2,17 +2,29 @@
 
 import shlex
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from mmie_tasks.extend import JudgeReply, JudgeRequest, JudgeUnavailable, Outcome, signature_text
+from mmie_tasks.extend import (
+    Judge,
+    JudgeOptions,
+    JudgeReply,
+    JudgeRequest,
+    JudgeUnavailable,
+    Outcome,
+    signature_text,
+)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandJudge:
-    """``--judge command --judge_args "command=python3 grade.py"``."""
+class CommandJudge(Judge):
+    """``--judge "command:command=python3 grade.py"``."""
 
-    command: str
+    class Options(JudgeOptions):
+        """What the user may type, a pydantic model; every judge has ``cache``."""
+
+        command: str
+
+    def __init__(self, options: Options, environment: Mapping[str, str]) -> None:  # noqa: ARG002
+        self.command = options.command
 
     @property
     def signature(self) -> str:

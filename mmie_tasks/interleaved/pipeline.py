@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from loguru import logger
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.interleaved.drawer import (
@@ -47,16 +48,9 @@ class _OutOfMemory(DrawerUnavailable):
     """The device has too little memory, and draws nothing more."""
 
 
-@dataclass(kw_only=True)
-class PipelineDrawer:
-    """Draws with one pipeline; nothing is imported, downloaded or loaded before a method is called.
+class PipelineOptions(ChoiceOptions):
+    """The options of the drawer `diffusers`; the README of this folder describes them."""
 
-    The fields are the options of the drawer, which the README of this folder describes, and the
-    environment, with the ``LOCAL_RANK`` of launchers. A size that cannot be drawn raises
-    `DrawerMisconfigured`.
-    """
-
-    environment: Mapping[str, str] = field(repr=False)
     model: str
     revision: str | None = None
     variant: str | None = None
@@ -68,30 +62,44 @@ class PipelineDrawer:
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
     batch_size: PositiveInt | None = None
     device: Annotated[str, Field(pattern=r"^(cpu|cuda(:\d+)?)$")] | None = None
+
+
+@dataclass
+class PipelineDrawer:
+    """Draws with one pipeline; nothing is imported, downloaded or loaded before a method is called.
+
+    `environment` has the ``LOCAL_RANK`` of launchers. A size that cannot be drawn raises
+    `DrawerMisconfigured`.
+    """
+
+    options: PipelineOptions
+    environment: Mapping[str, str] = field(repr=False)
     _pipeline: Untyped = field(default=None, repr=False, init=False)
 
     def __post_init__(self) -> None:
-        self._size = parse_size(self.size, _SIDE_STEP_PX) if self.size is not None else None
+        self._size = (
+            parse_size(self.options.size, _SIDE_STEP_PX) if self.options.size is not None else None
+        )
 
     @cached_property
     def signature(self) -> str:
         """See `Drawer.signature`. Raises the errors of `check`; reads the files of a folder once,
         which takes about a second per GB.
         """
-        negative = self.negative_prompt
+        negative = self.options.negative_prompt
         if negative is not None:
             negative = hashlib.sha256(negative.encode()).hexdigest()[:12]
         return drawer_signature(
             "diffusers",
             model=f"{_plain(self._files.name)}@{self._files.version()}",
-            steps=self.steps,
-            guidance=self.guidance,
+            steps=self.options.steps,
+            guidance=self.options.guidance,
             negative_prompt=negative,
             size=self._size and "{}x{}".format(*self._size),
-            variant=_plain(self.variant) if self.variant else None,
+            variant=_plain(self.options.variant) if self.options.variant else None,
             batch=self._batch if self._batch > 1 else None,  # may change the last bits
             dtype=self._dtype_name,
-            stored=f"{self.max_side_px}px",
+            stored=f"{self.options.max_side_px}px",
             diffusers=_minor_version("diffusers"),
             torch=_minor_version("torch"),
             device=self._device.partition(":")[0],
@@ -110,11 +118,13 @@ class PipelineDrawer:
 
     def describe(self) -> str:
         """See `Drawer.describe`: downloads only the index of a repository on the Hub."""
-        files = locate(self.model, self.revision)
+        files = locate(self.options.model, self.options.revision)
         if not files.commit:
             return f"`{self._files.name}` is here, and is drawn on {self._device}"
         kind = files.pipeline_class.__name__
-        return f"`{self.model}`, a {kind}, on {self._device}; a run downloads what is not here"
+        return (
+            f"`{self.options.model}`, a {kind}, on {self._device}; a run downloads what is not here"
+        )
 
     @property
     def price_usd(self) -> float:
@@ -123,7 +133,7 @@ class PipelineDrawer:
 
     @cached_property
     def _files(self) -> PipelineFiles:
-        files = locate(self.model, self.revision)
+        files = locate(self.options.model, self.options.revision)
         parameters = inspect.signature(files.pipeline_class.__call__).parameters
         if unknown := self._arguments(1).keys() - parameters.keys():
             kind = files.pipeline_class.__name__
@@ -132,7 +142,7 @@ class PipelineDrawer:
                 f"a {kind} takes no {', '.join(sorted(unknown))}",
                 "leave out `size`, `steps`, `guidance` or `negative_prompt`",
             )
-        files.complete(self.variant)
+        files.complete(self.options.variant)
         return files
 
     @cached_property
@@ -140,7 +150,7 @@ class PipelineDrawer:
         import torch
 
         gpus = torch.cuda.device_count()  # takes no memory of a GPU
-        option = self.device or ("cuda" if gpus else "cpu")
+        option = self.options.device or ("cuda" if gpus else "cpu")
         if option == "cpu":
             return option
         rank = int(self.environment.get("LOCAL_RANK") or 0)
@@ -154,8 +164,8 @@ class PipelineDrawer:
     def _dtype_name(self) -> str:
         import torch
 
-        if self.dtype != "auto":
-            return self.dtype
+        if self.options.dtype != "auto":
+            return self.options.dtype
         if self._device == "cpu":
             return "float32"
         is_new = torch.cuda.get_device_capability(self._device) >= (8, 0)
@@ -163,18 +173,20 @@ class PipelineDrawer:
 
     @property
     def _batch(self) -> int:
-        return self.batch_size or (1 if self._device == "cpu" else 4)
+        return self.options.batch_size or (1 if self._device == "cpu" else 4)
 
     def _arguments(self, count: int) -> dict[str, object]:
         """The arguments of the pipeline for this number of prompts."""
         width, height = self._size or (None, None)
-        negative = None if self.negative_prompt is None else [self.negative_prompt] * count
+        negative = (
+            None if self.options.negative_prompt is None else [self.options.negative_prompt] * count
+        )
         arguments = {
             "output_type": "pil",
             "width": width,
             "height": height,
-            "num_inference_steps": self.steps,
-            "guidance_scale": self.guidance,
+            "num_inference_steps": self.options.steps,
+            "guidance_scale": self.options.guidance,
             "negative_prompt": negative,
         }
         return {name: value for name, value in arguments.items() if value is not None}
@@ -237,7 +249,7 @@ class PipelineDrawer:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
             before = torch.get_rng_state()
-            pipeline = files.load(self.variant, dtype=getattr(torch, self._dtype_name))
+            pipeline = files.load(self.options.variant, dtype=getattr(torch, self._dtype_name))
             if not torch.equal(before, torch.get_rng_state()):  # diffusers does not say so
                 logger.warning(f"Some weights of `{files.name}` are not in its files, and random.")
         pipeline.set_progress_bar_config(disable=True)
@@ -280,7 +292,7 @@ class PipelineDrawer:
         if is_refused:
             return DrawerRefused("the safety checker of the pipeline rejected the picture")
         try:
-            return png_of(image, self.max_side_px)
+            return png_of(image, self.options.max_side_px)
         except PictureUnusable as error:
             hint = "if the decoder overflowed, `dtype=float32` helps"
             return PictureUnusable(f"{error}: {hint}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -19,6 +19,7 @@ import openai
 from loguru import logger
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
+from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.http import access as http_access
@@ -61,62 +62,65 @@ class _RemotePicture(PictureUnusable):
     """The reply has the address of a picture, which is not fetched; a retry would not help."""
 
 
-def open_drawer(
-    *,
-    environment: Mapping[str, str],
-    model: Annotated[str, Field(min_length=1)],
-    base_url: str | None = None,
-    size: str | None = None,
-    max_side_px: NonNegativeInt = MAX_SIDE_PX,
-    api_key_env: str | None = None,
-    timeout: PositiveFloat = 300.0,
-    patience: PositiveFloat = 120.0,
-    max_concurrency: PositiveInt = 20,
-    price: PositiveFloat | None = None,
-    max_cost: PositiveFloat | None = None,
-    quality: str | None = None,
-    steps: PositiveInt | None = None,
-    guidance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None,
-    negative_prompt: str | None = None,
-) -> ImageServer:
-    """Open a drawer; no request is sent yet. The README of this folder describes the options.
+class ImageOptions(ChoiceOptions):
+    """The options of the drawer `images`; the README of this folder describes them."""
+
+    model: Annotated[str, Field(min_length=1)]
+    base_url: str | None = None
+    size: str | None = None
+    max_side_px: NonNegativeInt = MAX_SIDE_PX
+    api_key_env: str | None = None
+    timeout: PositiveFloat = 300.0
+    patience: PositiveFloat = 120.0
+    max_concurrency: PositiveInt = 20
+    price: PositiveFloat | None = None
+    max_cost: PositiveFloat | None = None
+    quality: str | None = None
+    steps: PositiveInt | None = None
+    guidance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    negative_prompt: str | None = None
+
+
+def open_server(options: ImageOptions, environment: Mapping[str, str]) -> ImageServer:
+    """Open the drawer; no request is sent yet.
 
     Raises:
         SettingWrong: An option or variable has an invalid value.
         DrawerMisconfigured: The size cannot be drawn.
     """
-    if max_cost is not None and price is None:
+    if options.max_cost is not None and options.price is None:
         raise SettingWrong(
             "The drawer option `max_cost` needs a price.",
             hint="add `price=` in US dollars per picture",
         )
-    needs_1024_px = "gpt-image-" in model or "dall-e-3" in model
-    width, height = parse_size(size or ("1024x1024" if needs_1024_px else "512x512"))
-    address = base_url or http_access.first_of(environment, _URL_VARIABLES)
-    key_variables = _KEY_VARIABLES if api_key_env is None else (api_key_env,)
+    needs_1024_px = "gpt-image-" in options.model or "dall-e-3" in options.model
+    width, height = parse_size(options.size or ("1024x1024" if needs_1024_px else "512x512"))
+    address = options.base_url or http_access.first_of(environment, _URL_VARIABLES)
+    key_variables = _KEY_VARIABLES if options.api_key_env is None else (options.api_key_env,)
     parameters = {
         "size": f"{width}x{height}",
-        "quality": quality,
-        "num_inference_steps": steps,
-        "guidance_scale": guidance,
-        "negative_prompt": negative_prompt,
+        "quality": options.quality,
+        "num_inference_steps": options.steps,
+        "guidance_scale": options.guidance,
+        "negative_prompt": options.negative_prompt,
     }
     return ImageServer(
         access=Access(
-            service=f"The drawer `{model}`",
+            service=f"The drawer `{options.model}`",
             base_url=http_access.read_base_url("drawer", address),
-            api_key=http_access.read_key("drawer", api_key_env, key_variables, environment),
+            api_key=http_access.read_key("drawer", options.api_key_env, key_variables, environment),
             key_variables=key_variables,
-            timeout_s=timeout,
+            timeout_s=options.timeout,
         ),
-        model=model,
+        model=options.model,
         parameters={name: value for name, value in parameters.items() if value is not None},
-        max_side_px=max_side_px,
-        max_concurrency=max_concurrency,
-        patience_s=patience,
-        price_usd=price,
+        max_side_px=options.max_side_px,
+        max_concurrency=options.max_concurrency,
+        patience_s=options.patience,
+        price_usd=options.price,
         budget=Budget(
-            max_cost_usd=http_access.cost_share_usd(max_cost, environment), price_usd=price
+            max_cost_usd=http_access.cost_share_usd(options.max_cost, environment),
+            price_usd=options.price,
         ),
     )
 
@@ -169,8 +173,12 @@ class ImageServer:
         self.check()
         return f"`{self.model}` at {self.access.address}"
 
-    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, _DrawnPicture]]:
-        """See `Drawer.draw`. Nothing is sent before the first `next`."""
+    def draw(
+        self, requests: Sequence[PictureRequest]
+    ) -> Generator[tuple[int, _DrawnPicture], None, None]:
+        """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests
+        in flight.
+        """
         if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return

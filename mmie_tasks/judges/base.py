@@ -1,4 +1,4 @@
-"""The judge protocol: requests in, replies or errors out.
+"""The class `Judge`: requests in, replies or errors out.
 
 * JudgeError
   + JudgeUnavailable    no reply after retries: no connection, timeout, 429, 5xx, unusable bodies
@@ -14,13 +14,20 @@ happens later (a revoked key), it leaves samples unscored like the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from loguru import logger
+
+from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.log import traceback_text
+from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
     from mmie_tasks.http.access import Access
@@ -95,59 +102,6 @@ class JudgeRequest:
 Outcome: TypeAlias = JudgeReply | JudgeError
 
 
-class Judge(Protocol):
-    """Sends requests to a model. Knows a transport, and no benchmark."""
-
-    @property
-    def signature(self) -> str:
-        """Everything of the judge that can move a score, as ``key:value|key:value``.
-
-        Replies are cached under it; of a judge `OnServer`, with the server's port. It holds no
-        key or limit, which move no score, and of an address at most the host.
-        """
-        ...
-
-    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome per request, in any order, with the request's index."""
-        ...
-
-
-@runtime_checkable
-class UsesStore(Protocol):
-    """A judge that shares its replies with other processes while they arrive."""
-
-    def ask_with_store(
-        self, requests: Sequence[JudgeRequest], store: ReplyStore[Outcome]
-    ) -> Iterator[tuple[int, Outcome]]:
-        """As `Judge.ask`, with a look into the store right before a request is sent.
-
-        A reply is stored as soon as it has arrived, whether or not its outcome is consumed.
-        """
-        ...
-
-
-@runtime_checkable
-class OnServer(Protocol):
-    """A judge on a server with an address, where the tested model may be, too.
-
-    Attributes:
-        max_images: The most pictures that a request of the run has; set before its check, which
-            sends some.
-    """
-
-    max_images: int
-
-    @property
-    def access(self) -> Access:
-        """The server; `Access.storage_name` is in the key of a cached reply."""
-        ...
-
-    @property
-    def model(self) -> str:
-        """The model, as the server names it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCounts:
     """What a judge is doing at a moment.
@@ -161,90 +115,206 @@ class RequestCounts:
     retries: int
 
 
-@runtime_checkable
-class CountsRequests(Protocol):
-    """A judge that knows how its requests are going; for progress displays."""
+class JudgeOptions(ChoiceOptions):
+    """The options of a judge; a subclass adds its own.
 
-    def request_counts(self) -> RequestCounts | None:
-        """The counts at this moment, from any thread; None if they are not known."""
-        ...
+    Attributes:
+        cache: ``on``, ``off``, or another cache file.
+    """
+
+    cache: str = "on"
 
 
-@runtime_checkable
-class SelfChecking(Protocol):
-    """A judge that can be checked before a run."""
+class Judge(ABC):
+    """Sends requests to a model. Knows a transport, and no benchmark.
 
-    def check(self) -> None:
+    A subclass has `signature` and `ask`, and overrides of the rest what it can do.
+
+    Attributes:
+        Options: Declares the options, as ``class Options(JudgeOptions)`` in the class.
+        is_cached: Whether replies are worth a cache; not those of a recording.
+        can_compare: Whether the judge follows any instruction, such as to compare two answers; a
+            model that was trained to give points only does not.
+        model_variables: Environment variables that name the model, in order of precedence. They
+            replace the model of a benchmark's default, never one that the user chose.
+        name: As the user chose the judge, set by `registry.create`.
+        model: As its server names it; empty for a judge that is not on a server.
+        in_process: Whether the model runs in this process and takes its memory.
+        panel: How the verdicts of several `members` are combined; None for a single judge.
+    """
+
+    Options: ClassVar[type[JudgeOptions]] = JudgeOptions
+    is_cached: ClassVar[bool] = True
+    can_compare: ClassVar[bool] = True
+    model_variables: ClassVar[tuple[str, ...]] = ()
+
+    name: str = ""
+    model: str = ""
+    in_process: bool = False
+    panel: Panel | None = None
+
+    def __init__(self, options: Any, environment: Mapping[str, str]) -> None:  # noqa: ANN401
+        self.options = options
+        self.environment = environment
+
+    @classmethod
+    def open(cls, options: Any, environment: Mapping[str, str]) -> Judge:  # noqa: ANN401
+        """Create the judge from its `Options`; sends no request.
+
+        Raises:
+            SettingWrong: An option or variable has an invalid value, or one is missing.
+        """
+        return cls(options, environment)
+
+    @property
+    @abstractmethod
+    def signature(self) -> str:
+        """Everything of the judge that can move a score, as ``key:value|key:value``.
+
+        It holds no key or limit, which move no score, and of an address at most the host.
+        """
+
+    @abstractmethod
+    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+        """Yield one outcome for each request, in any order, with the request's index.
+
+        A panel yields one for each request and judge: that of judge ``j`` on request ``i`` has the
+        index ``j * len(requests) + i``.
+        """
+
+    def ask_with_store(
+        self,
+        requests: Sequence[JudgeRequest],
+        store: ReplyStore[Outcome],  # noqa: ARG002
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Like `ask`, by a judge that shares its replies with other processes while they arrive.
+
+        It looks into the store right before it sends a request, and stores each reply as soon as
+        it has arrived, whether or not its outcome is consumed.
+        """
+        return self.ask(requests)
+
+    @property
+    def members(self) -> tuple[Judge, ...]:
+        """The judges of a panel; a single judge is its only one."""
+        return (self,)
+
+    def title(self, position: int) -> str:  # noqa: ARG002 - a single judge is the only member
+        """A short name of one of the `members`, for log lines."""
+        return f"the judge `{self.name}`" if self.name else "the judge"
+
+    @property
+    def access(self) -> Access | None:
+        """The server, where the tested model may be, too; None for a judge that is not on one."""
+        return None
+
+    @property
+    def storage_signature(self) -> str:
+        """The signature under which replies are cached: with the server if that has a port, since
+        another one may have other weights under the same name.
+        """
+        server = None if self.access is None else self.access.storage_name
+        return signature_text(self.signature, servers=server)
+
+    @property
+    def cache_file(self) -> Path | None:
+        """The file in which replies are cached; None without a cache."""
+        return None
+
+    def check(self, max_images: int = 0) -> None:
         """Return if the judge can be used: in seconds, at almost no cost.
+
+        Args:
+            max_images: The most pictures that a request of the run has.
 
         Raises:
             JudgeMisconfigured: It cannot; the message says why and what to do.
         """
-        ...
-
-
-@runtime_checkable
-class HasAssets(Protocol):
-    """A judge that needs files on the machine it runs on."""
 
     def assets(self) -> Sequence[Asset]:
-        """What ``doctor`` checks and ``prefetch`` downloads; empty if nothing. Does not connect.
+        """The files that the judge needs on its machine: ``doctor`` checks and ``prefetch``
+        downloads them. Does not connect.
 
-        A judge that lists assets is checked by their checks in place of `SelfChecking.check`, which
-        may download them.
+        A judge that lists assets is checked by their checks in place of `check`, which may download
+        them.
 
         Raises:
             JudgeMisconfigured: Its options name no asset that can exist.
         """
-        ...
+        return ()
 
-
-@runtime_checkable
-class Stoppable(Protocol):
-    """A judge whose calls of `Judge.ask` can be ended from outside, while they wait for a
-    server.
-    """
+    def counts(self) -> RequestCounts | None:
+        """How requests are going at this moment, from any thread, for the progress bar; None if
+        that is not known.
+        """
+        return None
 
     def stop(self) -> None:
-        """Have every running call raise KeyboardInterrupt; returns at once and takes no lock.
-
-        Requests in flight are cancelled. A later call is not affected.
+        """Have every running call of `ask` raise KeyboardInterrupt; returns at once and takes no
+        lock. A later call is not affected.
         """
-        ...
-
-
-@runtime_checkable
-class InProcess(Protocol):
-    """A judge whose model runs in this process and takes its memory."""
 
     def before_loading(self, callback: Callable[[], object]) -> None:
-        """Have a function called right before the model is loaded: to free memory for it."""
-        ...
-
-    def close(self) -> None:
-        """Free the model's memory. A later request loads the model again."""
-        ...
-
-
-@runtime_checkable
-class SettlesSignature(Protocol):
-    """A judge in this process whose signature may change when it starts.
-
-    Until then it names what the judge will likely be: the tested model still has the memory.
-    """
+        """Have a function called right before a model is loaded into this process: to free memory
+        for it.
+        """
 
     def settle(self) -> None:
         """Start what the signature depends on, so that it changes no more.
 
+        Until then it names what the judge will likely be: the tested model still has the memory.
+
         Raises:
-            JudgeMisconfigured: It cannot be started; `Judge.ask` says so for each request.
+            JudgeMisconfigured: It cannot be started; `ask` says so for each request.
         """
-        ...
 
     def machine(self) -> str | None:
-        """What computed replies, for a run's provenance; None if nothing did.
+        """The machine that computed replies, for a run's provenance; None if nothing did.
 
         It may move single tokens of replies, like versions of libraries, and is not in the
         signature.
         """
-        ...
+        return None
+
+    def close(self) -> None:
+        """Free the memory of a model in this process. A later request loads the model again."""
+
+
+def outcomes_of(
+    judge: Judge, requests: Sequence[JudgeRequest], name: str = ""
+) -> Iterator[tuple[int, Outcome]]:
+    """The outcomes of `Judge.ask`, with exactly one for each index.
+
+    A judge of another package may raise, or leave out requests: these are unavailable.
+
+    Args:
+        judge: The judge.
+        requests: Any number.
+        name: For the log; by default the title of the judge.
+    """
+    missing = dict.fromkeys(range(len(requests) * len(judge.members)))
+    reason = "the judge returned neither a reply nor an error"
+    try:
+        for index, outcome in judge.ask(requests) if requests else ():
+            if index in missing:
+                del missing[index]
+                yield index, outcome
+    except Exception as error:  # noqa: BLE001 - a plugin: its replies are lost, not the run
+        reason = f"the judge ended early: {type(error).__name__}: {error}"
+        name = name or judge.title(0)
+        logger.error(
+            "{} ended early; {} samples left without its verdict.\n{}",
+            name[0].upper() + name[1:],
+            len(missing),
+            traceback_text(error),
+        )
+    for index in missing:
+        yield index, JudgeUnavailable(reason)
+
+
+def close_judge(judge: Judge) -> None:
+    """Free a judge's memory; it can be used again. A failure is logged: no result may be lost."""
+    try:
+        judge.close()
+    except Exception as error:  # noqa: BLE001 - a plugin, or a device that is out of order
+        logger.warning(f"The judge's memory could not be freed: {type(error).__name__}: {error}")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
@@ -16,23 +17,23 @@ from mmie_tasks.judges.base import (
     Judge,
     JudgeError,
     JudgeRequest,
-    OnServer,
     Outcome,
     RequestBroken,
-    SelfChecking,
-    SettlesSignature,
-    UsesStore,
+    RequestCounts,
 )
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, named_errors
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.signature import signature_text
+
+if TYPE_CHECKING:
+    from mmie_tasks.http.access import Access
+    from mmie_tasks.hub.asset import Asset
 
 # Disk full, locked for too long, damaged, deleted.
 _FILE_ERRORS = (sqlite3.Error, OSError, MmieTasksError)
 
 
-class CachedJudge:
+class CachedJudge(Judge):
     """A judge with a cache file of its replies.
 
     Replies are cached, errors never. A problem with the file loses no reply: it is logged once, as
@@ -44,6 +45,7 @@ class CachedJudge:
 
     def __init__(self, judge: Judge, file: CacheFile) -> None:
         self.judge = judge
+        self.name, self.model, self.in_process = judge.name, judge.model, judge.in_process
         self._file = file
         self._is_disabled = False
 
@@ -53,11 +55,16 @@ class CachedJudge:
         return self.judge.signature
 
     @property
-    def path(self) -> Path:
+    def access(self) -> Access | None:
+        """The wrapped judge's server."""
+        return self.judge.access
+
+    @property
+    def cache_file(self) -> Path:
         """Path of the cache file."""
         return self._file.path
 
-    def check(self) -> None:
+    def check(self, max_images: int = 0) -> None:
         """Return if the file can be written, and the wrapped judge can be used.
 
         Raises:
@@ -65,21 +72,47 @@ class CachedJudge:
             SettingWrong: It cannot be opened or written.
             JudgeMisconfigured: The wrapped judge cannot be used.
         """
-        with self._file.open() as replies, named_errors(self.path):
+        with self._file.open() as replies, named_errors(self.cache_file):
             replies.check_writable()
-        if isinstance(self.judge, SelfChecking):
-            self.judge.check()
+        self.judge.check(max_images)
+
+    def assets(self) -> Sequence[Asset]:
+        """The wrapped judge's."""
+        return self.judge.assets()
+
+    def counts(self) -> RequestCounts | None:
+        """The wrapped judge's."""
+        return self.judge.counts()
+
+    def stop(self) -> None:
+        """Stop the wrapped judge."""
+        self.judge.stop()
+
+    def before_loading(self, callback: Callable[[], object]) -> None:
+        """Have a function called before the wrapped judge loads a model."""
+        self.judge.before_loading(callback)
+
+    def settle(self) -> None:
+        """Settle the wrapped judge's signature."""
+        self.judge.settle()
+
+    def machine(self) -> str | None:
+        """The wrapped judge's."""
+        return self.judge.machine()
+
+    def close(self) -> None:
+        """Free the wrapped judge's memory."""
+        self.judge.close()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield cached replies at once, then send all other requests together.
 
         Of requests with the same content one is sent; the others get its outcome, as cached. A
-        judge that uses a store stores replies on arrival, and looks again right before it sends a
-        request; replies of other judges are stored before they are yielded.
+        reply that the judge has not stored itself is stored before it is yielded.
         """
         with ExitStack() as stack:
             replies = self._open(stack)
-            store = _Store(replies, storage_signature(self.judge), self._disable)
+            store = _Store(replies, self.judge.storage_signature, self._disable)
             indices_by_key: dict[str, list[int]] = {}  # requests to send, by content
             for index, request in enumerate(requests):
                 try:
@@ -96,7 +129,7 @@ class CachedJudge:
             if indices_by_key and self._settle(store.signature):
                 store = _Store(
                     None if self._is_disabled else replies,
-                    storage_signature(self.judge),
+                    self.judge.storage_signature,
                     self._disable,
                 )
                 for key in list(indices_by_key):
@@ -107,24 +140,17 @@ class CachedJudge:
                 yield from self._send(requests, list(indices_by_key.values()), store)
 
     def _settle(self, before: str) -> bool:
-        """Start the judge if its signature depends on that, and return whether it has another one
-        than `before`.
-        """
-        if not isinstance(self.judge, SettlesSignature):
-            return False
+        """Settle the judge's signature, and return whether it has another one than `before`."""
         with suppress(JudgeError):  # `ask` raises it again, for each request
             self.judge.settle()
-        return storage_signature(self.judge) != before
+        return self.judge.storage_signature != before
 
     def _send(
         self, requests: Sequence[JudgeRequest], indices: Sequence[Sequence[int]], store: _Store
     ) -> Iterator[tuple[int, Outcome]]:
         """Send the first of the requests with each content."""
         first_requests = [requests[first] for first, *_ in indices]
-        if isinstance(self.judge, UsesStore):
-            outcomes = self.judge.ask_with_store(first_requests, store)
-        else:
-            outcomes = self.judge.ask(first_requests)
+        outcomes = self.judge.ask_with_store(first_requests, store)
         pending = dict(enumerate(indices))
         try:
             for position, outcome in outcomes:
@@ -133,8 +159,7 @@ class CachedJudge:
                 first, *duplicates = pending.pop(position)
                 if isinstance(outcome, JudgeReply):
                     outcome = replace(outcome, request_key=store.keys[position])
-                    if not isinstance(self.judge, UsesStore):
-                        store.put(position, outcome)
+                    store.put(position, outcome)
                 yield first, outcome
                 if isinstance(outcome, JudgeReply):
                     outcome = replace(outcome, cached=True)  # its tokens count once
@@ -156,21 +181,8 @@ class CachedJudge:
         self._is_disabled = True
         reason = first_line(error)
         logger.warning(
-            f"The judge's cache {self.path} is disabled for the rest of this run: {reason}"
+            f"The judge's cache {self.cache_file} is disabled for the rest of this run: {reason}"
         )
-
-
-def unwrapped(judge: Judge) -> Judge:
-    """The judge without the cache around it: what it can do besides replying."""
-    return judge.judge if isinstance(judge, CachedJudge) else judge
-
-
-def storage_signature(judge: Judge) -> str:
-    """What the replies of a judge are cached under: its signature, and its server if it has a port,
-    as another one may have other weights under the same name.
-    """
-    server = judge.access.storage_name if isinstance(judge, OnServer) else None
-    return signature_text(judge.signature, servers=server)
 
 
 class _Store:
@@ -184,6 +196,7 @@ class _Store:
         self, replies: ReplyTable | None, signature: str, disable: Callable[[Exception], None]
     ) -> None:
         self.keys: Sequence[str] = ()
+        self._stored: set[int] = set()
         self._replies = replies
         self.signature = signature
         self._disable = disable
@@ -203,8 +216,12 @@ class _Store:
         return None if reply is None else replace(reply, cached=True, request_key=key)
 
     def put(self, index: int, reply: Outcome) -> None:
+        """Store a reply, unless it is stored already."""
         if self._replies is None or not isinstance(reply, JudgeReply) or reply.cached:
             return
+        if index in self._stored:
+            return
+        self._stored.add(index)
         cached = CachedReply(self.signature, self.keys[index], reply, int(time.time()))
         try:
             self._replies.put(cached)

@@ -1,123 +1,267 @@
 """The choice of a run's judges, and how a judge is opened.
 
-In order of precedence: ``mmie-tasks eval --judge`` or the launcher (``--launcher_args
-name=openai,model=...``), ``MMIE_TASKS_JUDGE``, the benchmark's default. The first two choose one
-judge for all benchmarks, one for each of some, or both: the named ones win. Only ``--judge`` may
-name several judges for a benchmark, a panel.
+A judge is ``NAME:MODEL,key=value``. ``BENCHMARK=`` in front makes it that of one benchmark, and
+several for the same benchmarks are a panel. In order of precedence: ``--judge`` or, for one judge,
+the launcher (``--launcher_args name=NAME,key=value``), ``MMIE_TASKS_JUDGE``, the benchmark's
+default. In each of them a judge of the benchmark wins over one of all benchmarks.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from mmie_tasks.core.choice import (
+    Choice,
+    ChoiceOptions,
+    parse_choice,
+    parse_pairs,
+    read_options,
+    split_options,
+)
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import split_options
+from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile, default_path
-from mmie_tasks.judges.panel_choice import ChosenJudges, join_judges, refuse_equal_judges
-from mmie_tasks.judges.registry import JudgeChoice, parse_choice
+from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import Signature
 
 VARIABLE = "MMIE_TASKS_JUDGE"
-PANEL_HINT = "several judges for a benchmark need `mmie-tasks eval --judge a --judge b`"
+
+ALL_OTHERS = ""
+"""In `JudgeChoices`, the key of the judge for all benchmarks that are not named."""
 
 _ON = ("on", "true", "yes", "1")
 _OFF = ("off", "false", "no", "0")
 _NEXT_CHOICE = re.compile(r"(?<![\s,])\s+(?=[^\s=:,]+=)")
 _DATE = re.compile(r"-\d{4}-\d\d-\d\d$")  # of a model: `gpt-4o-2024-11-20`
+_ARGS_HINT = (
+    "`--judge NAME[:MODEL] --judge_args k=v,...`, or the options of each after it: `--judge "
+    "NAME:k=v,...`"
+)
 
-ALL_OTHERS = ""
-"""In `JudgeChoices`, the key of the judge for all benchmarks that are not named."""
 
-DEFAULT = "default"
-"""In ``--launcher_args``, the name that leaves benchmarks that are not named their own judge."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenJudges:
+    """The judges of a run for a benchmark.
+
+    Attributes:
+        judges: One, or those of the panel in order.
+        panel: How several judges make one verdict; None for a single judge.
+    """
+
+    judges: tuple[Choice, ...]
+    panel: Panel | None = None
+
 
 JudgeChoices: TypeAlias = Mapping[str, ChosenJudges]
 """Benchmark to its judges; `ALL_OTHERS` to the judges of those that are not named."""
 
 
-def parse_texts(texts: Iterable[str], source: str) -> Mapping[str, list[JudgeChoice]]:
-    """Parse choices of the form ``JUDGE`` or ``BENCHMARK=JUDGE``, with a judge as `parse_choice`
-    reads it.
+class PanelOptions(ChoiceOptions):
+    """The options of a panel: the value of ``--judge_args`` with several judges."""
 
-    Returns:
-        Benchmark, or `ALL_OTHERS`, to its judges in order.
+    rule: Literal["median", "mean"] = "median"
+
+
+def parse_judges(texts: Iterable[str], source: str, panel_options: str = "") -> JudgeChoices:
+    """Parse judges of the form ``JUDGE`` or ``BENCHMARK=JUDGE``.
+
+    Args:
+        texts: Several for the same benchmarks are a panel.
+        source: Where they come from, for messages.
+        panel_options: ``k=v,...``; only for several judges.
 
     Raises:
-        SettingWrong: As `parse_choice`.
+        SettingWrong: As `parse_choice` and `join_judges`.
 
-    >>> choices = parse_texts(["replay", "mmie=mmie_score"], "here")
-    >>> {benchmark: [judge.name for judge in judges] for benchmark, judges in choices.items()}
-    {'': ['replay'], 'mmie': ['mmie_score']}
+    >>> choices = parse_judges(["replay", "mmie=mmie_score"], "here")
+    >>> {benchmark: chosen.judges[0].name for benchmark, chosen in choices.items()}
+    {'': 'replay', 'mmie': 'mmie_score'}
     """
-    judges: dict[str, list[JudgeChoice]] = {}
+    judges: dict[str, list[Choice]] = {}
     for text in texts:
         benchmark, equals, judge = text.partition("=")
         if not equals or re.search("[:,]", benchmark):  # after a `:`, an `=` is an option's
             benchmark, judge = ALL_OTHERS, text
         judges.setdefault(benchmark.strip(), []).append(parse_choice(judge, source))
-    return judges
+    return {name: join_judges(choices, panel_options) for name, choices in judges.items()}
+
+
+def join_judges(judges: Sequence[Choice], panel_options: str = "") -> ChosenJudges:
+    """The judges of a benchmark that are chosen one by one: a panel if there are several.
+
+    Raises:
+        SettingWrong: A judge is there twice, or has no such option, or the panel has none such.
+
+    >>> join_judges([Choice(name="replay"), Choice(name="mmie_score")]).panel
+    Panel(rule='median', min_valid=2)
+    """
+    if len(judges) == 1:
+        registry.options_of(judges[0])
+        return ChosenJudges(judges=tuple(judges))
+    numbered = tuple(
+        replace(judge, source=f"{judge.source}, judge {number}")
+        for number, judge in enumerate(judges, start=1)
+    )
+    for judge in numbered:
+        _check_options(judge)
+    _refuse_equal_judges(judges)
+    pairs = parse_pairs(panel_options, "`--judge_args` for a panel is")
+    if unknown := [key for key in pairs if key not in PanelOptions.model_fields]:
+        own = valid_names_text(PanelOptions.model_fields, unknown[0])
+        hint = f"options of a judge follow it: `--judge openai:MODEL,{unknown[0]}=...`"
+        raise SettingWrong(
+            f"`--judge_args`: a panel has no option `{unknown[0]}`.",
+            hint=f"{hint}; those of a panel: {own}",
+        )
+    options = read_options(pairs, PanelOptions, "panel")
+    return ChosenJudges(
+        judges=numbered, panel=Panel(rule=options.rule, min_valid=len(judges) // 2 + 1)
+    )
+
+
+def _check_options(judge: Choice) -> None:
+    try:
+        registry.options_of(judge)
+    except SettingWrong as error:
+        raise SettingWrong(f"{judge.source}: {error.message}", hint=error.hint) from None
+
+
+def _refuse_equal_judges(judges: Sequence[Choice]) -> None:
+    """Raise `SettingWrong` if a judge is named twice with the same options: it would count
+    twice.
+    """
+    choices = [(judge.name, judge.options) for judge in judges]
+    for second, choice in enumerate(choices):
+        first = choices.index(choice)
+        if first < second:
+            raise SettingWrong(
+                f"The judges {first + 1} and {second + 1} of the panel are the same.",
+                hint="another judge, another model or other options",
+            )
 
 
 def environment_choices(environment: Mapping[str, str]) -> JudgeChoices:
     """The choices of ``MMIE_TASKS_JUDGE``: separated by spaces, that for all others first.
 
     Raises:
-        SettingWrong: As `parse_texts`, or a benchmark has several judges.
+        SettingWrong: As `parse_judges`.
 
     >>> list(environment_choices({"MMIE_TASKS_JUDGE": "openai:gpt-4o, timeout=60 mmie=mmie_score"}))
     ['', 'mmie']
     """
-    source, text = f"`{VARIABLE}`", environment.get(VARIABLE, "").strip()
-    texts = split_options(text, _NEXT_CHOICE) if text else []
-    chosen = parse_texts(texts, source)
-    for benchmark, judges in chosen.items():
-        if len(judges) > 1:
-            subject = f"`{benchmark}`" if benchmark else "all benchmarks"
-            raise SettingWrong(
-                f"{source} names {len(judges)} judges for {subject}.", hint=PANEL_HINT
-            )
-    return {benchmark: ChosenJudges(judges=(*judges,)) for benchmark, judges in chosen.items()}
+    text = environment.get(VARIABLE, "").strip()
+    return parse_judges(split_options(text, _NEXT_CHOICE) if text else [], f"`{VARIABLE}`")
 
 
-def from_launcher_args(options: Mapping[str, str], source: str) -> JudgeChoices:
-    """The choices of ``--launcher_args``.
+def parse_flags(judges: Sequence[str], judge_args: Sequence[str]) -> JudgeChoices:
+    """The choices of ``--judge`` and ``--judge_args``; empty without ``--judge``.
 
     Args:
-        options: All of them; ``mmie.name`` and ``mmie.model`` are of the judge of a benchmark.
-        source: Where they come from, for messages.
+        judges: The values of ``--judge``.
+        judge_args: The values of ``--judge_args``: none, or one with judges of the same benchmarks.
 
     Raises:
-        SettingWrong: There is no such judge or option, or a benchmark has options and no judge.
-
-    >>> options = {"name": "default", "mmie.name": "openai", "mmie.model": "gpt-4o"}
-    >>> from_launcher_args(options, "here")["mmie"].judges[0].options
-    {'model': 'gpt-4o'}
+        SettingWrong: As `parse_judges`, or it is not clear which judge ``--judge_args`` belongs to.
     """
-    judges: dict[str, dict[str, str]] = {}
-    for key, value in options.items():
-        benchmark, _, option = key.rpartition(".")
-        judges.setdefault(benchmark, {})[option] = value
-    choices: dict[str, ChosenJudges] = {}
-    for benchmark, judge in judges.items():
-        name = judge.pop("name", "")
-        keeps_default = name == DEFAULT and benchmark == ALL_OTHERS
-        if keeps_default and not judge:
-            continue
-        if keeps_default or not name:
-            key = f"{benchmark}.name" if benchmark else "name"
-            raise SettingWrong(
-                f"{source} has `{min(judge)}=`, and no judge for it.", hint=f"add `{key}=JUDGE`"
-            )
-        choice = JudgeChoice(name=name, options=judge, source=source)
-        choices[benchmark] = join_judges([choice])
+    if judge_args and not judges:
+        raise SettingWrong("`--judge_args` needs `--judge`.", hint=_ARGS_HINT)
+    if len(judge_args) > 1:
+        raise SettingWrong("`--judge_args` is given twice.", hint="one `--judge_args k=v,k=v`")
+    more = judge_args[0] if judge_args else ""
+    if len(judges) == 1:
+        return parse_judges([with_judge_args(judges[0], more)], "`--judge`")
+    choices = parse_judges(judges, "`--judge`", more)
+    if more and len(choices) > 1:
+        raise SettingWrong(
+            "`--judge_args` is ambiguous with judges of several benchmarks.", hint=_ARGS_HINT
+        )
     return choices
+
+
+def with_judge_args(judge: str, judge_args: str) -> str:
+    """A judge as `parse_choice` reads it, followed by the value of ``--judge_args``.
+
+    >>> with_judge_args("openai:gpt-4o", "timeout=60"), with_judge_args("replay", "path=a.jsonl")
+    ('openai:gpt-4o,timeout=60', 'replay:path=a.jsonl')
+    """
+    return f"{judge}{',' if ':' in judge else ':'}{judge_args}" if judge_args else judge
+
+
+def add_judge_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--judge`` and ``--judge_args``; `parse_flags` reads their values."""
+    group = parser.add_argument_group("judges")
+    group.add_argument(
+        "--judge",
+        action="append",
+        default=[],
+        metavar="[BENCHMARK=]JUDGE[:MODEL]",
+        help=f"the judge ({', '.join(registry.names())}) and its model, for all benchmarks or for "
+        "the one that is named: `--judge mmie=mmie_score --judge mia_bench=openai:MODEL`; several "
+        "for the same benchmarks judge together; default: that of the benchmark",
+    )
+    group.add_argument(
+        "--judge_args",
+        action="append",
+        default=[],
+        metavar="k=v,...",
+        help="options of a single `--judge`, or of several judges together (rule); "
+        "default: none. Those of one of several follow it: `--judge openai:MODEL,k=v`",
+    )
+    hidden = argparse.SUPPRESS
+    group.add_argument(
+        "--judge-args", action="append", dest="judge_args", default=hidden, help=hidden
+    )
+
+
+def judge_parser() -> argparse.ArgumentParser:
+    """The options of ``mmie-tasks eval`` about judges, which lmms-eval does not know."""
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks eval", usage=argparse.SUPPRESS, add_help=False, allow_abbrev=False
+    )
+    add_judge_options(parser)
+    return parser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalArguments:
+    """The command line of ``mmie-tasks eval``.
+
+    Attributes:
+        choices: The judges of ``--judge``; empty without it.
+        for_runner: The arguments of lmms-eval.
+    """
+
+    choices: JudgeChoices
+    for_runner: list[str]
+
+
+def split_eval_arguments(arguments: Sequence[str]) -> EvalArguments:
+    """Separate ``--judge`` and ``--judge_args`` from the options of lmms-eval.
+
+    An option without a value ends the process with status 2, as argparse does.
+
+    Raises:
+        SettingWrong: As `parse_flags`, or ``--launcher_args`` is given too.
+
+    >>> split = split_eval_arguments(["eval", "--judge", "openai:gpt-4o", "--tasks", "mmie"])
+    >>> split.for_runner, split.choices[""].judges[0].options
+    (['eval', '--tasks', 'mmie'], {'model': 'gpt-4o'})
+    """
+    parsed, remaining = judge_parser().parse_known_args(arguments)
+    choices = parse_flags(parsed.judge, parsed.judge_args)
+    has_launcher = any(argument.partition("=")[0] == "--launcher_args" for argument in remaining)
+    if choices and has_launcher:
+        hint = "`--launcher_args name=JUDGE,k=v` does the same as `--judge`; use one of them"
+        raise SettingWrong("`--judge` and `--launcher_args` are both given.", hint=hint)
+    return EvalArguments(choices=choices, for_runner=remaining)
 
 
 def choose_judges(
@@ -144,22 +288,20 @@ def choose_judges(
     ]
     chosen = matching[0] if matching else ChosenJudges(judges=(fallback,))
     judges = tuple(_with_default_model(judge, fallback, environment) for judge in chosen.judges)
-    refuse_equal_judges(judges, "`--judge`")
+    _refuse_equal_judges(judges)
     return replace(chosen, judges=judges)
 
 
-def _with_default_model(
-    choice: JudgeChoice, fallback: JudgeChoice, environment: Mapping[str, str]
-) -> JudgeChoice:
+def _with_default_model(choice: Choice, fallback: Choice, environment: Mapping[str, str]) -> Choice:
     if choice.name != fallback.name or (choice is not fallback and "model" in choice.options):
         return choice
     options = {**fallback.options, **choice.options}
-    variables = registry.model_variables(choice.name) if "model" in fallback.options else ()
-    variable = next((name for name in variables if environment.get(name)), None)
-    if variable is None:
-        return replace(choice, options=options)
-    options["model"] = environment[variable]
-    return replace(choice, options=options, source=f"{choice.source}, `{variable}`")
+    if "model" in fallback.options:
+        for variable in registry.judge_class(choice.name).model_variables:
+            if model := environment.get(variable):
+                options["model"] = model
+                return replace(choice, options=options, source=f"{choice.source}, `{variable}`")
+    return replace(choice, options=options)
 
 
 def is_paper_judge(
@@ -179,7 +321,7 @@ def is_paper_judge(
             names none.
         paper: The paper's judge, in the same form.
 
-    >>> chosen = ChosenJudges(judges=(JudgeChoice(name="replay"),))
+    >>> chosen = ChosenJudges(judges=(Choice(name="replay"),))
     >>> signature = Signature.of_judges(["judge:openai|model:gpt-4o-2024-11-20|t:0"])
     >>> is_paper_judge(chosen, signature, "mmie_score", "openai:gpt-4o")
     True
@@ -202,22 +344,22 @@ def is_paper_judge(
     return fields.get("host", "") in wanted.options.get("base_url", "")
 
 
-def open_judge(choice: JudgeChoice, environment: Mapping[str, str]) -> Judge:
+def open_judge(choice: Choice, environment: Mapping[str, str]) -> Judge:
     """Create the judge, with a cache around it unless ``cache=off`` or it needs none.
 
-    Sends no request and opens no file. ``cache=PATH`` names another cache file.
+    Sends no request and opens no file.
 
     Raises:
         SettingWrong: No such judge or option, or an unusable value; lists the valid ones.
     """
-    judge = registry.create(choice.name, choice.options, environment)
+    judge = registry.create(choice, environment)
     path = cache_path(choice, environment)
     return judge if path is None else CachedJudge(judge=judge, file=CacheFile(path))
 
 
-def cache_path(choice: JudgeChoice, environment: Mapping[str, str]) -> Path | None:
+def cache_path(choice: Choice, environment: Mapping[str, str]) -> Path | None:
     """Path of the cache file of a chosen judge; None if its replies are not cached."""
     option = choice.options.get("cache", "on")
-    if option.lower() in _OFF or not registry.is_cached(choice.name):
+    if option.lower() in _OFF or not registry.judge_class(choice.name).is_cached:
         return None
     return default_path(environment) if option.lower() in _ON else Path(option).expanduser()

@@ -15,7 +15,14 @@ from functools import cached_property
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, Outcome, RequestBroken
+from mmie_tasks.judges.base import (
+    Judge,
+    JudgeOptions,
+    JudgeRequest,
+    JudgeUnavailable,
+    Outcome,
+    RequestBroken,
+)
 from mmie_tasks.judges.cache_export import read_recording
 from mmie_tasks.judges.cache_store import CachedReply, default_path
 from mmie_tasks.judges.content import content_key
@@ -23,34 +30,19 @@ from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import Signature, signature_text
 
 
-def open_judge(
-    *,
-    environment: Mapping[str, str],
-    path: str | None = None,
-    signature: str | None = None,
-    model: str | None = None,
-) -> ReplayJudge:
-    """Create a judge that replies from a recording only.
+class ReplayOptions(JudgeOptions):
+    """The options of the judge `replay`.
 
-    Args:
-        environment: Names the folder of the default cache.
+    Attributes:
         path: The recording: a cache file or a JSONL file, or several joined by ``;``; by default,
             the default cache.
         signature: Signature of the judge to replay, or a part of it that no other judge has.
         model: Model to replay: the one in the replies, or the one in the signature.
-
-    Raises:
-        SettingWrong: There is no such file.
     """
-    paths = [Path(name.strip()).expanduser() for name in (path or "").split(";") if name.strip()]
-    recordings = paths or [default_path(environment)]
-    for recording in recordings:
-        if not recording.is_file():
-            raise SettingWrong(
-                f"There is no recording `{recording}` to replay.",
-                hint="name a cache file or a JSONL: `replay:path=FILE`, or `replay:path=ONE;OTHER`",
-            )
-    return ReplayJudge(*recordings, signature=signature, model=model)
+
+    path: str | None = None
+    signature: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +53,11 @@ class _Recording:
     replies: Mapping[str, JudgeReply]
 
 
-class ReplayJudge:
+class ReplayJudge(Judge):
     """Replies with the recorded replies. Recordings are read once, when they are first needed."""
+
+    Options = ReplayOptions
+    is_cached = False
 
     def __init__(
         self, *recordings: Path, signature: str | None = None, model: str | None = None
@@ -70,6 +65,25 @@ class ReplayJudge:
         self._recordings = recordings
         self._signature = signature
         self._model = model
+
+    @classmethod
+    def open(cls, options: ReplayOptions, environment: Mapping[str, str]) -> ReplayJudge:
+        """Create a judge that replies from a recording only.
+
+        Raises:
+            SettingWrong: There is no such file.
+        """
+        names = (name.strip() for name in (options.path or "").split(";"))
+        paths = [Path(name).expanduser() for name in names if name]
+        recordings = paths or [default_path(environment)]
+        for recording in recordings:
+            if not recording.is_file():
+                raise SettingWrong(
+                    f"There is no recording `{recording}` to replay.",
+                    hint="name a cache file or a JSONL: `replay:path=FILE`, or "
+                    "`replay:path=ONE;OTHER`",
+                )
+        return cls(*recordings, signature=options.signature, model=options.model)
 
     @property
     def signature(self) -> str:
@@ -89,7 +103,7 @@ class ReplayJudge:
         recorded = str(Signature.of_judges([recording.signature]).without("servers"))
         return signature_text(recorded, replayed=digest.hexdigest()[:12])
 
-    def check(self) -> None:
+    def check(self, max_images: int = 0) -> None:  # noqa: ARG002 - as `Judge.check`
         """Read the recording.
 
         Raises:

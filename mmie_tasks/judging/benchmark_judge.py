@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
-from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.settings import choice_setting
-from mmie_tasks.judges.base import SettlesSignature
-from mmie_tasks.judges.choice import choose_judges, is_paper_judge
-from mmie_tasks.judges.panel_choice import ChosenJudges
+from mmie_tasks.judges.base import Judge
+from mmie_tasks.judges.choice import ChosenJudges, is_paper_judge
 from mmie_tasks.judging.batch import JudgedBatch, PendingSample, WaitingSamples
 from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainScore
-from mmie_tasks.judging.served_model import ServedModel
+from mmie_tasks.judging.served_model import judges_itself
 from mmie_tasks.judging.session import JudgingSession, session_without_run
-from mmie_tasks.judging.shared_judge import OpenJudges
 from mmie_tasks.record.signature import Signature
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
@@ -46,7 +43,7 @@ class BenchmarkJudge:
     Attributes:
         benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
         default: The judge unless the user chooses another, in the form that
-            `judges.registry.parse_choice` reads.
+            `parse_choice` reads.
         max_images: See above.
         session: The session of the evaluation, set by the runner's hooks; None outside one. It is
             here because the runner calls ``process_results`` with a sample only, in threads of its
@@ -75,58 +72,39 @@ class BenchmarkJudge:
     def _session(self) -> JudgingSession:
         return self.session or session_without_run()
 
-    @property
-    def tested(self) -> ServedModel | None:
-        """The tested model of the session, if it is on a server."""
-        return self._session.tested
-
     def choices(self, session: JudgingSession | None = None) -> ChosenJudges:
         """The judges that a session uses, and which setting chose them; as `choose_judges`.
 
         Args:
             session: By default the current one.
         """
-        session = session or self._session
-        return choose_judges(self.benchmark, self.default, session.environment, session.choices)
+        return (session or self._session).choose(self.benchmark, self.default)
 
-    def judges(self, session: JudgingSession | None = None) -> OpenJudges:
-        """The judges themselves, of a session; raises as `choose_judges` and `JudgingSession.open`.
+    def judge(self, session: JudgingSession | None = None) -> Judge:
+        """The judge or panel itself; raises as `choose_judges` and `JudgingSession.open`.
 
         Args:
             session: By default the current one.
         """
         session = session or self._session
-        chosen = self.choices(session)
-        judges = tuple(map(session.open, chosen.judges))
-        if chosen.panel is None:
-            return OpenJudges(judges=judges)
-        names = []
-        for number, choice in enumerate(chosen.judges, start=1):
-            model = Path(choice.options.get("model", "")).name  # of a path, the last part
-            name = f"{choice.name}:{model}" if model else choice.name
-            names.append(f"judge {number} of {len(judges)} ({name})")
-        return OpenJudges(judges=judges, names=tuple(names), panel=chosen.panel)
+        return session.open_chosen(self.choices(session))
 
     def signature(self) -> Signature:
         """Everything of the judge or panel that can move a score, whether it is the paper's judge,
         and the judge that is the tested model, if one is.
         """
-        judges = self.judges()
-        signature = judges.signature
+        judge, tested = self.judge(), self._session.tested
+        signature = Signature.of_judges([one.signature for one in judge.members], judge.panel)
         is_papers = is_paper_judge(self.choices(), signature, self.default, self._paper)
         fields = {"paper_judge": "yes" if is_papers else "no"}
-        if itself := judges.judges_itself(self.tested):
+        ones = (judges_itself(member, tested) for member in judge.members)
+        if itself := next(filter(None, ones), None):
             fields["judges_itself"] = itself.replace("|", " ")
         return replace(signature, benchmark=fields)
 
     def machine(self) -> str | None:
         """What computed the replies of judges in this process; None if nothing did."""
-        machines = [
-            judge.machine()
-            for judge in (shared.wrapped for shared in self.judges().judges)
-            if isinstance(judge, SettlesSignature)
-        ]
-        return "; ".join(filter(None, machines)) or None
+        return self.judge().machine()
 
     def check(self) -> None:
         """Check that every judge can be used, before anything is generated.
@@ -134,24 +112,10 @@ class BenchmarkJudge:
         Raises:
             SettingWrong: A choice, or ``MMIE_TASKS_SYNC``, is invalid, or a judge is in a panel
                 twice.
-            MmieTasksError: As `check_setup` and `SharedJudge.check`.
+            MmieTasksError: As `check_setup` and `JudgingSession.check`.
         """
         self.check_setup()
-        judges = self.judges().judges
-        for shared in judges:
-            shared.check(self.tested, max_images=self.max_images)
-        if len(judges) == 1:
-            return
-        # The signature of a judge in this process may start its device, and the tested model may
-        # still have to fork: such judges are compared by their options only, where the panel is
-        # read.
-        signatures = [shared.judge.signature for shared in judges if not shared.in_process]
-        if len(set(signatures)) < len(signatures):
-            raise SettingWrong(
-                "Two judges of the panel are the same: they differ in the port of a server, or in "
-                "options that change no reply.",
-                hint="another judge, or another model",
-            )
+        self._session.check(self.judge(), self.max_images)
 
     def check_setup(self) -> None:
         """Check what judging needs beside the judges, such as the official prompts.
@@ -188,15 +152,17 @@ class BenchmarkJudge:
         if self._is_sync:  # here, threads may judge in parallel
             self._judge_batch(session, [(sample, rows)], title="")
             return RowsWithPlainScore(rows, plain(rows))
-        session.queue(self).add(sample, rows)
+        session.add(self.benchmark, sample, rows)
         return rows
 
     def _judge_pending(self, session: JudgingSession) -> None:
-        """Judge all samples together that wait in a session. Never raises: the run would be
-        lost.
+        """Judge all samples together that wait in a session; a second thread waits for the first.
+
+        Never raises: the run would be lost.
         """
-        judge_batch = functools.partial(self._judge_batch, session, title=self._title)
-        session.queue(self).judge(judge_batch)
+        with session.judging:
+            if waiting := session.take(self.benchmark):
+                self._judge_batch(session, waiting, self._title)
 
     def _judge_batch(self, session: JudgingSession, waiting: WaitingSamples, title: str) -> None:
         """Fill in every row, whatever a judge raises.
@@ -204,9 +170,9 @@ class BenchmarkJudge:
         Judging has a thread of its own, because Ctrl-C does not reach a thread that waits for a
         server.
         """
-        batch = JudgedBatch(waiting, title, session.one_model_lock, session.on_outcome)
+        batch = JudgedBatch(waiting, title, session.add_outcome)
         thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
-        job = thread.submit(batch.judge, functools.partial(self.judges, session))
+        job = thread.submit(batch.judge, functools.partial(self.judge, session))
         session.batches.append(batch)
         try:
             job.result()
@@ -217,3 +183,16 @@ class BenchmarkJudge:
         finally:
             session.batches.remove(batch)
             thread.shutdown(wait=False)  # its only job is done, or not awaited
+
+
+@contextmanager
+def judging_in(session: JudgingSession, judges: Iterable[BenchmarkJudge]) -> Iterator[None]:
+    """Hand the session to the judges of benchmarks, until the context ends."""
+    judges = list(judges)
+    for judge in judges:
+        judge.session = session
+    try:
+        yield
+    finally:
+        for judge in judges:
+            judge.session = None

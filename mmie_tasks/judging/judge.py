@@ -7,13 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from mmie_tasks.core.options import option_text
-from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.registry import parse_choice
+from mmie_tasks.core.choice import option_text, parse_choice
+from mmie_tasks.judges.base import Judge, JudgeRequest, close_judge
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import CheckedRequest, judge_all
 from mmie_tasks.judging.session import session_without_run
-from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.record.reply import JudgeResult
 
 RequestContent: TypeAlias = str | tuple[str | Path, ...]
@@ -59,31 +57,31 @@ def judge(
         choice,
         options={**choice.options, **{key: option_text(value) for key, value in options.items()}},
     )
-    return judge_together(session_without_run().open(choice), checked, f"with {choice.name}")
+    session = session_without_run()
+    opened = session.open(choice)
+    session.check(opened)
+    return judge_together(opened, checked, f"with {choice.name}")
 
 
 def judge_together(
-    shared: SharedJudge, requests: Sequence[CheckedRequest], title: str
+    judge: Judge, requests: Sequence[CheckedRequest], title: str
 ) -> list[JudgeResult]:
-    """Check a judge and send it requests, with a progress bar; close it if it runs in this process.
+    """Send a judge requests, with a progress bar; close it if it runs in this process.
 
     Args:
-        shared: The judge.
+        judge: A single one, checked.
         requests: Any number; the judge gets them together.
         title: For the progress bar.
 
     Returns:
         One result per request, in order.
-
-    Raises:
-        MmieTasksError: The judge cannot be used as it is set up.
     """
-    shared.check()
     try:
-        with Progress(title, len(requests), judge=shared.judge) as progress:
-            results = dict(judge_all(shared.judge, requests, progress.update))
+        with Progress(title, len(requests), judge) as progress:
+            asked = judge_all(judge, requests, lambda _, outcome: progress.update(outcome))
+            results = dict(asked)
     finally:
-        shared.close()
+        close_judge(judge)
     return [results[index] for index in range(len(requests))]
 
 

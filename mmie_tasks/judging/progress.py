@@ -13,8 +13,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.settings import is_first_process
-from mmie_tasks.judges.base import CountsRequests, Judge, JudgeError, Outcome, RequestCounts
-from mmie_tasks.judges.cache import unwrapped
+from mmie_tasks.judges.base import Judge, JudgeError, Outcome, RequestCounts
 from mmie_tasks.record.reply import JudgeReply
 
 
@@ -33,7 +32,6 @@ class Progress:
     Args:
         title: Name of the benchmark; with an empty title nothing is shown or logged.
         total: Number of samples.
-        on_outcome: Called with every outcome as well.
         judge: The judge that replies, which may know how its requests are going.
         clock: Seconds, from any origin.
     """
@@ -42,14 +40,12 @@ class Progress:
         self,
         title: str,
         total: int,
-        on_outcome: Callable[[Outcome], None] = lambda _: None,
         judge: Judge | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._title = title
-        self._judge = unwrapped(judge) if judge else None
+        self._judge = judge
         self._total = total
-        self._on_outcome = on_outcome
         self._clock = clock
         self._began_s = clock()
         self._earlier_retries = 0
@@ -83,7 +79,6 @@ class Progress:
 
     def update(self, outcome: Outcome) -> None:
         """Count an outcome."""
-        self._on_outcome(outcome)
         self._counts["requests"] += 1
         match outcome:
             case JudgeReply(cached=True):
@@ -123,7 +118,7 @@ class Progress:
         )
 
     def _request_counts(self) -> RequestCounts | None:
-        return self._judge.request_counts() if isinstance(self._judge, CountsRequests) else None
+        return None if self._judge is None else self._judge.counts()
 
     def _joined(self, *parts: str) -> str:
         """The parts, and of retries, the tokens per second and the cost those that are not 0."""

@@ -1,6 +1,6 @@
 """Requests to a judge with their checks and readers, and the results of judging.
 
-Only `unscored` and `ended_early` turn the failure of a judge into `Unscored`.
+Only `unscored` turns the failure of a judge into `Unscored`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from mmie_tasks.judges.base import (
     OutOfBudget,
     RequestBroken,
     RequestUnfit,
+    close_judge,
+    outcomes_of,
 )
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, RequestSize
 
@@ -68,48 +70,44 @@ class GradedRequest(CheckedRequest):
 def judge_all(
     judge: Judge,
     requests: Sequence[CheckedRequest],
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    on_outcome: Callable[[int, Outcome], None] = lambda _index, _outcome: None,
 ) -> Iterator[tuple[int, JudgeResult]]:
-    """Send all requests at once and yield each result, with its index, as it is complete.
-
-    Every request gets exactly one result, also from a judge that yields none or too many.
+    """Send all requests at once and yield each result as it is complete, exactly one for each
+    index.
 
     Args:
-        judge: The judge.
+        judge: The judge. From a panel, each request has a result of each judge, with the indices
+            of `Judge.ask`.
         requests: Any number; the judge gets them together.
-        on_outcome: Called with every outcome, those of second requests included.
+        on_outcome: Called with every outcome, those of second requests included, and its index.
     """
     first_replies: dict[int, JudgeReply] = {}
-    for index, outcome in _outcomes(judge, [checked.request for checked in requests]):
-        on_outcome(outcome)
+    for index, outcome in outcomes_of(judge, [checked.request for checked in requests]):
+        request = requests[index % len(requests)]
+        outcome = _with_size(outcome, request.request)
+        on_outcome(index, outcome)
         if isinstance(outcome, JudgeError):
             yield index, JudgeResult(failure=unscored(outcome))
-        elif outcome.finish == "stop" and requests[index].is_impossible(outcome.text):
+        elif outcome.finish == "stop" and request.is_impossible(outcome.text):
             first_replies[index] = outcome
         else:
             yield index, JudgeResult(reply=outcome)
-    indices = list(first_replies)
-    for position, outcome in _outcomes(
-        judge, [replace(requests[index].request, attempt=1) for index in indices]
-    ):
-        on_outcome(outcome)
-        index = indices[position]
-        second_reply = outcome if isinstance(outcome, JudgeReply) else None
-        yield index, JudgeResult(reply=first_replies[index], second_reply=second_reply)
+    for position, member in enumerate(judge.members):
+        indices = [index for index in first_replies if index // len(requests) == position]
+        again = [replace(requests[index % len(requests)].request, attempt=1) for index in indices]
+        for number, outcome in outcomes_of(member, again, judge.title(position)):
+            index, outcome = indices[number], _with_size(outcome, again[number])
+            on_outcome(index, outcome)
+            second_reply = outcome if isinstance(outcome, JudgeReply) else None
+            yield index, JudgeResult(reply=first_replies[index], second_reply=second_reply)
+        if again and member.in_process and judge.panel is not None:
+            close_judge(member)  # the next model needs the memory
 
 
-def _outcomes(judge: Judge, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-    """The judge's outcomes, one per request; a request without an outcome is unavailable."""
-    missing = dict.fromkeys(range(len(requests)))
-    if requests:
-        for index, outcome in judge.ask(requests):
-            if index in missing:
-                del missing[index]
-                if isinstance(outcome, JudgeReply):
-                    outcome = replace(outcome, request_size=_size(requests[index]))
-                yield index, outcome
-    for index in missing:
-        yield index, JudgeUnavailable("the judge returned neither a reply nor an error")
+def _with_size(outcome: Outcome, request: JudgeRequest) -> Outcome:
+    if isinstance(outcome, JudgeError):
+        return outcome
+    return replace(outcome, request_size=_size(request))
 
 
 def _size(request: JudgeRequest) -> RequestSize | None:
@@ -129,12 +127,3 @@ def unscored(error: JudgeError) -> Unscored:
     """
     reasons = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
     return Unscored(next(reasons, "unavailable"), first_line(error))
-
-
-def ended_early(error: Exception) -> Unscored:
-    """The verdict on every request that a judge has left when it raises.
-
-    >>> ended_early(ValueError("no model")).detail
-    'the judge ended early: ValueError: no model'
-    """
-    return Unscored("unavailable", f"the judge ended early: {type(error).__name__}: {error}")

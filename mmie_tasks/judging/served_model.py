@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.http.access import first_of, read_base_url, server_name
-from mmie_tasks.judges.base import Judge, OnServer
+from mmie_tasks.http.access import Access, first_of, read_base_url, server_name
+from mmie_tasks.judges.base import Judge
 
 _SDK_VARIABLES = ("OPENAI_BASE_URL",)  # the OpenAI SDK's, where its caller names no address
 _CLIENTS: Mapping[str, tuple[str, ...]] = {
@@ -66,27 +66,28 @@ def shared_server(judge: Judge, tested: ServedModel | None) -> str:
     """Says that the judge got its server from a variable, and the tested model is there, too; empty
     otherwise.
     """
-    if not isinstance(judge, OnServer) or not (variable := judge.access.shared_variable):
+    access = judge.access
+    if tested is None or access is None or not _is_at(tested, access):
         return ""
-    if tested is None or not _is_at(tested, judge):
+    if not (variable := access.shared_variable):
         return ""
-    address = judge.access.address
-    return f"judge {judge.model} at {address}, from `{variable}`, which the tested model uses too"
+    judge_at = f"judge {judge.model} at {access.address}"
+    return f"{judge_at}, from `{variable}`, which the tested model uses too"
 
 
 def judges_itself(judge: Judge, tested: ServedModel | None) -> str | None:
     """``MODEL at HOST`` if judge and tested model are the same model at the same address; a
     maker's or gateway's prefix of the name does not count.
     """
-    if tested is None or not isinstance(judge, OnServer) or not _is_at(tested, judge):
+    if tested is None or judge.access is None or not _is_at(tested, judge.access):
         return None
     if _plain(tested.model) != _plain(judge.model):
         return None
     return f"{judge.model} at {urlsplit(tested.url).hostname}"
 
 
-def _is_at(tested: ServedModel, judge: OnServer) -> bool:
-    return server_name(tested.url) == server_name(judge.access.base_url)
+def _is_at(tested: ServedModel, access: Access) -> bool:
+    return server_name(tested.url) == server_name(access.base_url)
 
 
 def _plain(model: str) -> str:

@@ -13,13 +13,11 @@ from loguru import logger
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, require_judged
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.hub.asset import Check
-from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import VARIABLE, cache_path, environment_choices
-from mmie_tasks.judges.flags import add_judge_options, parse_flags
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judges.base import Judge
+from mmie_tasks.judges.choice import VARIABLE, add_judge_options, environment_choices, parse_flags
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
 from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.preflight.assets import check_assets
 from mmie_tasks.preflight.findings import Finding, Report, or_problem, problem_from, run_check
 from mmie_tasks.preflight.machine import check_folder, check_gpus, check_machine
@@ -120,25 +118,25 @@ def _check_benchmark(
         yield Finding("ok", subject, "none is needed: it is scored by rule")
         return
     messages = {finding.message for finding in data}
-    with session.used_by([judge]):
-        for finding in or_problem(subject, lambda: _check_judges(subject, judge, environment)):
+    with judging_in(session, [judge]):
+        for finding in or_problem(subject, lambda: _check_judges(subject, judge, session)):
             if finding.message not in messages:  # what judging needs may be an asset, too
                 messages.add(finding.message)
                 yield finding
 
 
 def _check_judges(
-    subject: str, benchmark_judge: BenchmarkJudge, environment: Mapping[str, str]
+    subject: str, benchmark_judge: BenchmarkJudge, session: JudgingSession
 ) -> Iterator[Finding]:
     """The findings on the chosen judge, or on each judge of a panel."""
-    choices, judges = benchmark_judge.choices().judges, benchmark_judge.judges().judges
+    choices, judges = benchmark_judge.choices().judges, benchmark_judge.judge().members
     setup = Check(subject=subject, describe=partial(_check_setup, benchmark_judge))
     for number, (choice, judge) in enumerate(zip(choices, judges, strict=True), start=1):
         numbered = subject if len(choices) == 1 else f"{subject} {number}"
         name = f"`{choice.name}`, named by {choice.source}"
-        server = partial(_check_server, judge, name, benchmark_judge)
+        server = partial(_check_server, session, judge, name, benchmark_judge.max_images)
         try:
-            assets = judge.wrapped.assets() if isinstance(judge.wrapped, HasAssets) else ()
+            assets = judge.assets()
         except MmieTasksError as error:
             yield problem_from(numbered, error)
             continue
@@ -149,8 +147,8 @@ def _check_judges(
         else:
             yield from run_check(setup)
             yield from run_check(Check(subject=numbered, describe=server))
-        if path := cache_path(choice, environment):
-            yield _check_cache(path)
+        if judge.cache_file:
+            yield _check_cache(judge.cache_file)
 
 
 def _check_cache(path: Path) -> Finding:
@@ -165,6 +163,6 @@ def _check_setup(benchmark_judge: BenchmarkJudge) -> str:
     return ""
 
 
-def _check_server(shared: SharedJudge, name: str, benchmark_judge: BenchmarkJudge) -> str:
-    shared.check(benchmark_judge.tested, max_images=benchmark_judge.max_images)
-    return f"{name}, can be used: {shared.judge.signature}"
+def _check_server(session: JudgingSession, judge: Judge, name: str, max_images: int) -> str:
+    session.check(judge, max_images)
+    return f"{name}, can be used: {judge.signature}"

@@ -12,18 +12,18 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, require_judged
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import DEFAULT, VARIABLE, JudgeChoices, choose_judges
-from mmie_tasks.judges.flags import parse_flags
-from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.judges.choice import VARIABLE, JudgeChoices, choose_judges, parse_flags
 from mmie_tasks.preflight.assets import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.findings import problem_from
 from mmie_tasks.preflight.selection import select_tasks, split_names
+
+_OWN_JUDGE = "default"  # `--judge` without a name
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
             "`mmie-tasks prefetch` needs the name of a benchmark or task.",
             hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
         )
-    judges = [judge for judge in options.judge if judge != DEFAULT]
+    judges = [judge for judge in options.judge if judge != _OWN_JUDGE]
     choices = parse_flags(judges, ()) if options.judge else None
     require_judged(choices or (), "`--judge`")
     selection = select_tasks(names)
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--judge",
         nargs="?",
-        const=DEFAULT,
+        const=_OWN_JUDGE,
         action="append",
         default=[],
         metavar="[BENCHMARK=]JUDGE[:MODEL]",
@@ -142,15 +142,14 @@ def judge_assets(
     requested = explicit or {}
     judged = [own for entry in benchmarks if (own := entry.load().judge) is not None]
     chosen = [choose_judges(j.benchmark, j.default, environment, requested) for j in judged]
-    choices: list[JudgeChoice] = []
+    choices: list[Choice] = []
     for one in chosen or requested.values():
         for choice in (replace(choice, source="") for choice in one.judges):
             choices += [] if choice in choices else [choice]
     assets: list[Asset] = []
     notes: list[str] = []
     for choice in choices:
-        judge = registry.create(choice.name, choice.options, environment)
-        new = _to_fetch(judge.assets()) if isinstance(judge, HasAssets) else []
+        new = _to_fetch(registry.create(choice, environment).assets())
         if explicit is not None:
             assets += new
             notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]

@@ -12,7 +12,7 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.choice import VARIABLE, environment_choices
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
 from mmie_tasks.runner.evaluation import RunningEvaluation
 from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged, is_predict_only
 
@@ -77,7 +77,7 @@ def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
         if rank == 0:
             judge.check()
         else:
-            judge.judges()
+            judge.judge()
 
 
 def check_requested_judges(options: Mapping[str, Any], evaluation: RunningEvaluation) -> None:
@@ -89,5 +89,5 @@ def check_requested_judges(options: Mapping[str, Any], evaluation: RunningEvalua
     benchmarks = [entry.load() for entry in sorted(requested, key=lambda entry: entry.name)]
     judges = [benchmark.judge for benchmark in benchmarks if benchmark.judge is not None]
     if judges:
-        with evaluation.session.used_by(judges):
+        with judging_in(evaluation.session, judges):
             check_judges(judges)

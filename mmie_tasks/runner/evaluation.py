@@ -6,7 +6,7 @@ options of our command line (`COMMAND_OPTIONS`). The runner calls a task's funct
 only, ``process_results`` in its own threads, so what they read is in their modules: the session of
 a benchmark's judge (`BenchmarkJudge.session`), what is remembered about samples
 (`core.run_memory`) and folders of answers (`benchmarks.model_answers`). `running` and
-`JudgingSession.used_by` reset these.
+`judging_in` reset these.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from weakref import WeakSet
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
-from mmie_tasks.core.options import split_options
+from mmie_tasks.core.choice import split_options
 from mmie_tasks.core.run_memory import forget_last_run
 from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judges.choice import JudgeChoices
+from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.judging.served_model import ServedModel, served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
@@ -79,7 +80,7 @@ class RunningEvaluation:
         """Add one of our tasks; its judge has the session until the evaluation ends."""
         self.loaded[name] = task
         if benchmark.judge is not None:
-            self.until_end.enter_context(self.session.used_by([benchmark.judge]))
+            self.until_end.enter_context(judging_in(self.session, [benchmark.judge]))
 
 
 _RUNNING: ContextVar[RunningEvaluation | None] = ContextVar("running", default=None)

@@ -24,6 +24,7 @@ from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.settings import is_first_process
+from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges
 from mmie_tasks.runner.evaluation import (
@@ -207,7 +208,7 @@ def _judging(
     with ExitStack() as stack:
         stack.callback(session.close)
         judges = [benchmark.judge for benchmark in ours.values() if benchmark.judge is not None]
-        stack.enter_context(session.used_by(judges))
+        stack.enter_context(judging_in(session, judges))
         functions = [lambda: name_null_replies(ours), lambda: mark_instructed(ours)]
         if any(is_judged(task, benchmark) for task, benchmark in ours.items()):
             functions.append(lambda: output.save(tasks))

@@ -6,13 +6,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.base import InProcess
-from mmie_tasks.judges.cache import storage_signature, unwrapped
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, named_errors
 from mmie_tasks.judges.choice import JudgeChoices, cache_path, choose_judges, open_judge
-from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.runs.run import TaskRun
 
 
@@ -31,7 +29,7 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
     assert benchmark.judge is not None  # noqa: S101 - see above
     chosen = choose_judges(benchmark.name, benchmark.judge.default, environment, choices)
     for choice in chosen.judges:
-        if not registry.is_cached(choice.name):
+        if not registry.judge_class(choice.name).is_cached:
             continue  # it makes no requests
         replies = list(_replies(task_run, choice, environment))
         path = cache_path(choice, environment)
@@ -50,15 +48,15 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
 
 
 def _replies(
-    task_run: TaskRun, choice: JudgeChoice, environment: Mapping[str, str]
+    task_run: TaskRun, choice: Choice, environment: Mapping[str, str]
 ) -> Iterator[CachedReply]:
     """The logged replies of a judge, with its signature.
 
     Raises:
         SettingWrong: A sample has only replies of other judges, or one without its request's key.
     """
-    judge = unwrapped(open_judge(choice, environment))
-    signature = "" if isinstance(judge, InProcess) else judge.signature
+    judge = open_judge(choice, environment)
+    signature = "" if judge.in_process else judge.signature
     for sample in task_run.samples:
         given = {
             judged.judge: judged.result.replies
@@ -81,5 +79,5 @@ def _replies(
                         "no cache.",
                         hint="`rejudge` without `--failed`, and with `--judge`",
                     )
-                stored = storage_signature(judge) if signature else str(logged)
+                stored = judge.storage_signature if signature else str(logged)
                 yield CachedReply(stored, reply.request_key, reply, int(time.time()))

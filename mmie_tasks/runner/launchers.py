@@ -1,23 +1,25 @@
-"""Launchers by name, for ``--launcher_args name=...``: all judges.
+"""Launchers by name, for ``--launcher_args name=JUDGE,key=value``: all judges.
 
 The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the
 name is used (``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when
-it is imported: ``launchers.openai``. It has nothing to start; the hooks read its choices.
-``name=default`` is one too, which leaves every benchmark that no option names its own judge. Other
-packages register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`).
+it is imported: ``launchers.openai``. It has nothing to start; the hooks read its choice.
 """
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from mmie_tasks.benchmarks.registry import require_judged
-from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.choice import Choice
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.suggestions import did_you_mean
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import DEFAULT, PANEL_HINT, JudgeChoices, from_launcher_args
+from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices, join_judges
 
-SOURCE = "`--launcher_args`"
+_SOURCE = "`--launcher_args`"
+_HINT = (
+    "a judge for one benchmark, or several judges, need `mmie-tasks eval --judge mmie=JUDGE "
+    "--judge JUDGE:MODEL,k=v`"
+)
 
 
 class Launchers(dict[str, str]):
@@ -25,7 +27,7 @@ class Launchers(dict[str, str]):
 
     def __missing__(self, name: str) -> str:
         valid = ", ".join(f"`{launcher}`" for launcher in self)
-        hint = f"`name=` is one of {valid}{did_you_mean(name, self)}; {PANEL_HINT}"
+        hint = f"`name=` is one of {valid}{did_you_mean(name, self)}; {_HINT}"
         raise SystemExit(f"There is no judge or launcher `{name}`.\n\nhint: {hint}")
 
 
@@ -37,35 +39,35 @@ def add_launchers(launcher: ModuleType) -> None:
     """
     available: dict[str, str] = getattr(launcher, "AVAILABLE_LAUNCHERS", {})
     registry.warn_about_name_conflicts()
-    ours = {name: f"{__name__}.{name}" for name in _names()}
+    ours = {name: f"{__name__}.{name}" for name in registry.names()}
     launcher.AVAILABLE_LAUNCHERS = Launchers({**ours, **available})  # type: ignore[attr-defined]
 
 
 class JudgeLauncher:
-    """A launcher of the runner that selects the judge ``name``, or the judges of single benchmarks.
+    """A launcher of the runner that selects the judge ``name`` for all benchmarks.
 
     The runner creates it on every rank before the model is loaded, so a wrong option ends the run
     early. Keys and servers are checked later: the runner also creates it for ``--predict_only``.
 
     Args:
-        options: The judge's options, as the runner has parsed them; those that begin with a
-            benchmark (``mmie.name``, ``mmie.model``) are of that benchmark's judge.
+        options: The judge's options, as the runner has parsed them.
 
     Attributes:
-        choices: The judges that it selects.
+        choices: The judge that it selects.
 
     Raises:
-        SystemExit: There is no such benchmark or judge, it has no such option, or the value has the
-            wrong type.
+        SystemExit: There is no such judge, it has no such option, or the value has the wrong type.
     """
 
     name = ""
 
     def __init__(self, **options: object) -> None:
+        values = {key: str(value) for key, value in options.items()}
         try:
-            values = {key: str(value) for key, value in options.items()}
-            self.choices = from_launcher_args({"name": self.name, **values}, SOURCE)
-            require_judged(self.choices, SOURCE)
+            if named := [key for key in values if "." in key]:
+                raise SettingWrong(f"{_SOURCE} has `{named[0]}=`.", hint=_HINT)
+            choice = Choice(name=self.name, options=values, source=_SOURCE)
+            self.choices: JudgeChoices = {ALL_OTHERS: join_judges([choice])}
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
 
@@ -77,7 +79,7 @@ class JudgeLauncher:
 
 
 def parse_launcher_args(launcher_args: object) -> JudgeChoices:
-    """The judges that ``--launcher_args`` names; empty without it, or for another launcher.
+    """The judge that ``--launcher_args`` names; empty without it, or for another launcher.
 
     The launcher is made as the runner makes it, which is too late for the check of the judges: in
     ``simple_evaluate`` itself (``evaluator.py:508``).
@@ -92,23 +94,19 @@ def parse_launcher_args(launcher_args: object) -> JudgeChoices:
         return {}
     options: dict[str, object] = simple_parse_args_string(launcher_args)
     name = str(options.pop("name", ""))
-    if name not in _names():
+    if name not in registry.names():
         _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run if there is none
         return {}
     return chosen_judges(_launcher_class(name)(**options))
 
 
 def chosen_judges(launcher: object) -> JudgeChoices:
-    """The judges that a launcher selects; empty for another object than a launcher of ours."""
+    """The judge that a launcher selects; empty for another object than a launcher of ours."""
     return launcher.choices if isinstance(launcher, JudgeLauncher) else {}
 
 
-def _names() -> tuple[str, ...]:
-    return (DEFAULT, *registry.names())
-
-
 def __getattr__(name: str) -> type[JudgeLauncher]:
-    if name not in _names():
+    if name not in registry.names():
         raise AttributeError(f"there is no judge `{name}`")
     return _launcher_class(name)
 

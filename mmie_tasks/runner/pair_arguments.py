@@ -16,9 +16,16 @@ from pathlib import Path
 from lmms_eval.models import MODEL_REGISTRY_V2
 from lmms_eval.utils import simple_parse_args_string
 
+from mmie_tasks.core.choice import (
+    Choice,
+    ChoiceOptions,
+    option_text,
+    parse_choice,
+    read_options,
+    split_options,
+)
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.core.options import Choice, create, option_text, parse_choice, split_options
 from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
 from mmie_tasks.interleaved.protocols import INSTRUCT, STEP, PictureProtocol
 from mmie_tasks.interleaved.registry import BUILT_IN
@@ -174,7 +181,9 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
         )
     choice = _drawer_choice(drawer)
     draws_itself = choice.name == _SELF
-    own = create("drawer", choice, _OwnDrawing, os.environ) if draws_itself else _OwnDrawing()
+    own = _OwnDrawing()
+    if draws_itself:
+        own = read_options(choice.options, _OwnDrawing, "drawer", _SELF)
     _check_writer(writer.name, draws_itself=draws_itself)
     added = _added(writer)
     pictures = str(arguments.get("pictures") or cache_dir(os.environ) / "pictures")
@@ -238,8 +247,7 @@ def _added(writer: _Component) -> dict[str, str]:
     return added
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OwnDrawing:
+class _OwnDrawing(ChoiceOptions):
     """The options of ``t2i=self``: modalities such as ``image+text``; the words of `INSTRUCT`."""
 
     modalities: str = ""

@@ -16,11 +16,15 @@ from pathlib import Path
 
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
 from mmie_tasks.benchmarks.registry import require_judged
+from mmie_tasks.core.choice import parse_choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
-from mmie_tasks.judges.flags import add_judge_options, parse_flags
-from mmie_tasks.judges.panel_choice import join_judges
+from mmie_tasks.judges.choice import (
+    ALL_OTHERS,
+    JudgeChoices,
+    add_judge_options,
+    join_judges,
+    parse_flags,
+)
 from mmie_tasks.record.log_files import split_name
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import listed_names, open_run
@@ -150,7 +154,7 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
                 "address holds a password or a query.",
                 hint=f"`--judge {name}=JUDGE` with the judge of the run",
             )
-        chosen = join_judges([registry.parse_choice(text, "the run") for text in texts])
+        chosen = join_judges([parse_choice(text, "the run") for text in texts])
         if panel := next(iter(task_run.signatures), Signature()).panel:
             chosen = replace(chosen, panel=panel)
         if choices.get(name, chosen) != chosen:
@@ -165,7 +169,7 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
 def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:
     """The folder of the new run, beside the old one.
 
-    >>> judge = registry.parse_choice("openai:Qwen/Qwen3-VL-32B", "here")
+    >>> judge = parse_choice("openai:Qwen/Qwen3-VL-32B", "here")
     >>> _output_folder(Path("/runs"), {"": join_judges([judge])}, failed=False).name
     'runs-by-Qwen3-VL-32B'
     """

@@ -20,6 +20,7 @@ from loguru import logger
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from support.judge_asking import open_openai
 from support.judge_server import JudgeServer
 from support.loopback import error
 from support.virtual_time import simulate
@@ -28,7 +29,6 @@ from mmie_tasks.http.attempt import Failure
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.sender import Undelivered
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.record.reply import JudgeReply
 
 
@@ -80,8 +80,8 @@ def loopback_ratio(storm: Storm) -> float:
         return error(500) if dice.random() < storm.failing else "5"
 
     with JudgeServer(reply, delay_s=storm.reply_s) as server:
-        judge = open_judge(
-            environment={"OPENAI_API_KEY": "none"},
+        judge = open_openai(
+            {"OPENAI_API_KEY": "none"},
             model="judge-model",
             base_url=server.url,
             max_concurrency=storm.slots,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mmie_tasks.core.choice import parse_choice, split_options
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import parse_choice, split_options
 from mmie_tasks.http.errors import ServerError
 from mmie_tasks.http.extra_fields import read_extra_body, refusal_hint, refused_field
 

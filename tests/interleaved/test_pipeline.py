@@ -19,8 +19,8 @@ from support.hub_process import ask
 from support.hub_server import COMMIT, HubServer
 from support.tiny_pipeline import MAX_TOKENS, quietly, write_tiny_pipeline, write_tiny_sd3
 
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import Choice
 from mmie_tasks.interleaved.drawer import (
     DrawerMisconfigured,
     DrawerRefused,

@@ -35,7 +35,7 @@ from mmie_tasks.interleaved.drawer import (
     PictureRequest,
     PictureUnusable,
 )
-from mmie_tasks.interleaved.server import ImageServer, open_drawer
+from mmie_tasks.interleaved.server import ImageOptions, ImageServer, open_server
 
 KEY = "sk-thisisnotarealkey"
 FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
@@ -60,7 +60,7 @@ def drawer_at(url: str | None = None, *, key: str | None = KEY, **options: Any) 
     # Longer than a busy machine takes for anything here: only what fails on purpose ends so.
     options = {"model": "image-model", "timeout": 30.0, "patience": 30.0, **options}
     environment = {**({"OPENAI_API_KEY": key} if key else {}), **options.pop("environment", {})}
-    return replace(open_drawer(environment=environment, base_url=url, **options), pace=FAST)
+    return replace(open_server(ImageOptions(base_url=url, **options), environment), pace=FAST)
 
 
 def requests(count: int) -> list[PictureRequest]:

@@ -268,7 +268,7 @@ def test_a_check_stops_for_a_file_that_cannot_be_written(file):
 
 def test_a_check_includes_the_wrapped_judges(file):
     class KeylessJudge(ScriptedJudge):
-        def check(self):
+        def check(self, max_images: int = 0):
             raise JudgeMisconfigured("no key", hint="set one")
 
     with pytest.raises(JudgeMisconfigured, match="no key"):

@@ -4,30 +4,31 @@ from pathlib import Path
 
 import pytest
 
+from mmie_tasks.core.choice import Choice, parse_choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
+    ChosenJudges,
     JudgeChoices,
     choose_judges,
     environment_choices,
     is_paper_judge,
     open_judge,
+    parse_flags,
+    split_eval_arguments,
 )
-from mmie_tasks.judges.flags import parse_flags, split_eval_arguments
-from mmie_tasks.judges.panel_choice import ChosenJudges
-from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import Signature
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
 
-def only(judge: JudgeChoice) -> ChosenJudges:
+def only(judge: Choice) -> ChosenJudges:
     return ChosenJudges(judges=(judge,))
 
 
-def choose_judge(environment: dict[str, str], launched: JudgeChoices) -> JudgeChoice:
+def choose_judge(environment: dict[str, str], launched: JudgeChoices) -> Choice:
     """The only judge of MIA-Bench."""
     (judge,) = choose_judges("mia_bench", DEFAULT, environment, launched).judges
     return judge
@@ -45,7 +46,7 @@ def choose_judge(environment: dict[str, str], launched: JudgeChoices) -> JudgeCh
     ],
 )
 def test_a_choice_is_parsed(text: str, name: str, options: dict[str, str]) -> None:
-    assert parse_choice(text, "here") == JudgeChoice(name=name, options=options, source="here")
+    assert parse_choice(text, "here") == Choice(name=name, options=options, source="here")
 
 
 @pytest.mark.parametrize("text", ["", ":gpt", "openai:a=1,b", "openai:a=1,a=2", "openai:,=3"])
@@ -54,13 +55,13 @@ def test_invalid_choices_are_refused_without_repeating_them(text: str) -> None:
         parse_choice(text, "here")
 
 
-def model_of(environment: dict[str, str], launched: JudgeChoice | None = None) -> str | None:
+def model_of(environment: dict[str, str], launched: Choice | None = None) -> str | None:
     choices = {} if launched is None else {ALL_OTHERS: only(launched)}
     return choose_judge(environment, choices).options.get("model")
 
 
 def test_the_launcher_comes_before_the_variable_and_that_before_the_default() -> None:
-    launched = JudgeChoice(name="openai", options={"model": "launched"})
+    launched = Choice(name="openai", options={"model": "launched"})
     variable = {"MMIE_TASKS_JUDGE": "openai:variable"}
     assert model_of(variable, launched) == "launched"
     assert model_of(variable) == "variable"
@@ -69,7 +70,7 @@ def test_the_launcher_comes_before_the_variable_and_that_before_the_default() ->
 
 
 def test_an_option_without_a_model_keeps_the_default_model() -> None:
-    launched = JudgeChoice(name="openai", options={"max_cost": "2"})
+    launched = Choice(name="openai", options={"max_cost": "2"})
     choice = choose_judge({}, {ALL_OTHERS: only(launched)})
     assert choice.options == {"model": "gpt-4o-2024-11-20", "max_cost": "2"}
 
@@ -98,7 +99,7 @@ def test_the_source_names_the_variable_of_the_model() -> None:
 
 
 def test_another_judge_takes_no_option_from_the_default() -> None:
-    replay = JudgeChoice(name="replay", options={"path": "x"})
+    replay = Choice(name="replay", options={"path": "x"})
     assert choose_judge({"MODEL_VERSION": "y"}, {ALL_OTHERS: only(replay)}) == replay
 
 
@@ -174,9 +175,11 @@ def test_several_judges_for_one_benchmark_are_a_panel_that_needs_more_than_half(
     assert chosen.panel == Panel(rule="median", min_valid=2)
 
 
-def test_the_variable_names_no_panel() -> None:
-    with pytest.raises(SettingWrong, match=r"2 judges for `mmie`[\s\S]*--judge a --judge b"):
-        environment_choices({"MMIE_TASKS_JUDGE": "mmie_score mmie=openai:a mmie=replay:path=/a b"})
+def test_the_variable_may_name_a_panel_too() -> None:
+    text = "mmie_score mmie=openai:a mmie=replay:path=/a b"
+    choices = environment_choices({"MMIE_TASKS_JUDGE": text})
+    assert {name: len(chosen.judges) for name, chosen in choices.items()} == {"": 1, "mmie": 2}
+    assert choices["mmie"].panel == Panel(rule="median", min_valid=2)
 
 
 @pytest.mark.parametrize(
@@ -194,10 +197,10 @@ def test_every_judge_is_cached_unless_the_cache_is_off(
 ) -> None:
     options = {"model": "m", **{k: v.format(tmp_path) for k, v in cache.items()}}
     environment = {"XDG_CACHE_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": "x"}
-    judge = open_judge(JudgeChoice(name="openai", options=options), environment)
+    judge = open_judge(Choice(name="openai", options=options), environment)
     assert isinstance(judge, CachedJudge) == (file is not None)
     if isinstance(judge, CachedJudge):
-        assert judge.path == tmp_path / str(file)
+        assert judge.cache_file == tmp_path / str(file)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -259,7 +262,7 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
         ("--judge openai:x --judge_args timeout=soon", "`timeout=soon`"),
         ("--judge openai:x --judge_args api_key=sk-1234567", "takes no `api_key=`"),
         ("--judge openai:x --judge_args oops", "invalid form"),
-        ("--judge openai --judge openai", "the judges 1 and 2 of the panel are the same"),
+        ("--judge openai --judge openai", "The judges 1 and 2 of the panel are the same"),
         (
             "--judge openai:a --judge openai:b --judge_args timeout=60",
             "`--judge openai:MODEL,timeout=...`",

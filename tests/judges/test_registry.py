@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import option_types
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeRequest
 
@@ -19,19 +19,19 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "broken_judge.py").write_text("len(5)")
     monkeypatch.syspath_prepend(str(tmp_path))
     values = {
-        "word": "support.judges:open_word_judge",
+        "word": "support.judges:WordJudge",
         "class": "support.judges:FunctionJudge",
         "absent": "no_such_package:Judge",
         "broken": "broken_judge:Judge",
         "number": "support.judges:__name__",
-        "openai": "support.judges:open_word_judge",
+        "openai": "support.judges:WordJudge",
     }
     entries = [EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in values.items()]
     monkeypatch.setattr(registry, "entry_points", lambda **_group: entries)
 
 
 def text_from(**options: str) -> str:
-    judge = registry.create("word", options, {"ENDING": "."})
+    judge = registry.create(Choice(name="word", options=options), {"ENDING": "."})
     ((_, outcome),) = judge.ask([ANY])
     return outcome.text  # type: ignore[union-attr]
 
@@ -47,16 +47,12 @@ def test_built_in_judges_come_first_and_keep_their_names() -> None:
         "number",
         "word",
     )
-    assert registry.factory_of("openai").__module__.startswith("mmie_tasks.judges.openai")
+    assert registry.judge_class("openai").__module__.startswith("mmie_tasks.judges.openai")
 
 
 def test_options_arrive_in_their_declared_types() -> None:
     assert text_from(word="a", times="3", loud="true") == "AAA."
     assert text_from(word="5") == "5."
-
-
-def test_a_class_is_a_factory_with_its_parameters_as_options() -> None:
-    assert list(option_types(registry.factory_of("class"))) == ["reply_to"]
 
 
 @pytest.mark.parametrize(
@@ -71,23 +67,23 @@ def test_a_class_is_a_factory_with_its_parameters_as_options() -> None:
         pytest.param("word", {"environment": "x"}, "no option `environment`", id="environment"),
         pytest.param("absent", {}, "cannot be loaded from `no_such_package:Judge`", id="absent"),
         pytest.param("broken", {}, "`broken_judge:Judge`: TypeError: ", id="broken"),
-        pytest.param("number", {}, "cannot be called", id="not-callable"),
+        pytest.param("number", {}, "is not a subclass of `Judge`", id="no-judge"),
     ],
 )  # fmt: skip
 def test_invalid_names_and_options_are_refused_with_the_valid_ones(
     name: str, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(SettingWrong) as error:
-        registry.create(name, options, {})
+        registry.create(Choice(name=name, options=options), {})
     assert message in str(error.value)
 
 
 def test_a_key_as_an_option_is_refused_and_not_repeated() -> None:
     with pytest.raises(SettingWrong) as error:
-        registry.parse_options("openai", {"api_key": "sk-123456789"})
+        registry.options_of(Choice(name="openai", options={"api_key": "sk-123456789"}))
     assert "123456789" not in str(error.value)
     assert "OPENAI_API_KEY" in str(error.value)
 
 
 def test_cache_is_an_option_of_every_judge() -> None:
-    registry.parse_options("word", {"word": "a", "cache": "off"})
+    registry.options_of(Choice(name="word", options={"word": "a", "cache": "off"}))

@@ -17,7 +17,7 @@ from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_store import CacheFile, default_path
 from mmie_tasks.judges.content import content_key
-from mmie_tasks.judges.replay import ReplayJudge, open_judge
+from mmie_tasks.judges.replay import ReplayJudge, ReplayOptions
 
 A, B, C = (scripted_request(text) for text in "abc")
 OTHER = "judge:scripted|model:drawn-2|t:1"
@@ -184,13 +184,13 @@ def test_two_replies_to_one_request_stop(tmp_path):
 
 def test_several_recordings_are_replayed_together(tmp_path):
     first, second = (jsonl(tmp_path / f"{name}.jsonl", cached_reply(name)) for name in "12")
-    joined = open_judge(path=f"{first};{second}", environment={})
+    joined = ReplayJudge.open(ReplayOptions(path=f"{first};{second}"), {})
     judge_of_both = ReplayJudge(
         jsonl(tmp_path / "both.jsonl", cached_reply("1"), cached_reply("2"))
     )
     assert joined.signature == judge_of_both.signature != ReplayJudge(first).signature
     with pytest.raises(SettingWrong, match="no recording"):
-        open_judge(path=f"{first};{tmp_path / 'none'}", environment={})
+        ReplayJudge.open(ReplayOptions(path=f"{first};{tmp_path / 'none'}"), {})
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,6 @@ def test_a_recording_that_may_not_be_read_stops(tmp_path):
 def test_without_a_path_the_default_cache_is_replayed(tmp_path):
     environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
     with pytest.raises(SettingWrong, match="no recording"):
-        open_judge(environment=environment)
+        ReplayJudge.open(ReplayOptions(), environment)
     list(CachedJudge(ScriptedJudge(), CacheFile(default_path(environment))).ask([A]))
-    assert len(list(open_judge(environment=environment).ask([A]))) == 1
+    assert len(list(ReplayJudge.open(ReplayOptions(), environment).ask([A]))) == 1

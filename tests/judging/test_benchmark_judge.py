@@ -8,14 +8,13 @@ import pytest
 from PIL import Image
 from support.judges import FunctionJudge, echo
 
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.choice import ALL_OTHERS
-from mmie_tasks.judges.panel_choice import ChosenJudges
-from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeOptions, JudgeRequest, Outcome
+from mmie_tasks.judges.choice import ALL_OTHERS, ChosenJudges
 from mmie_tasks.judging.batch import PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeResult
@@ -26,12 +25,15 @@ class CheckCountingJudge(FunctionJudge):
 
     checks: ClassVar[list[str]] = []
 
-    def __init__(self, *, model: str = "right") -> None:
-        super().__init__(echo)
-        self.signature = f"judge:counting|model:{model}"
-        self._model = model
+    class Options(JudgeOptions):
+        model: str = "right"
 
-    def check(self) -> None:
+    def __init__(self, options: Options, _environment: object) -> None:
+        super().__init__(echo)
+        self.signature = f"judge:counting|model:{options.model}"
+        self._model = options.model
+
+    def check(self, max_images: int = 0) -> None:
         self.checks.append(self._model)
         if self._model == "wrong":
             raise JudgeMisconfigured("There is no model `wrong`.", hint="take another")
@@ -39,7 +41,7 @@ class CheckCountingJudge(FunctionJudge):
 
 @pytest.fixture(autouse=True)
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(registry, "factory_of", lambda _: CheckCountingJudge)
+    monkeypatch.setattr(registry, "judge_class", lambda _: CheckCountingJudge)
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "counting:cache=off")
     monkeypatch.setattr(CheckCountingJudge, "checks", [])
     return CheckCountingJudge.checks
@@ -49,7 +51,7 @@ def test_benchmarks_share_a_judge_and_its_check(checks: list[str]) -> None:
     first, second = BenchmarkJudge("first", "counting"), BenchmarkJudge("second", "counting")
     first.check()
     second.check()
-    assert first.judges().judges[0] is second.judges().judges[0]
+    assert first.judge() is second.judge()
     assert checks == ["right"]
 
 
@@ -64,9 +66,9 @@ def test_a_failed_check_is_repeated(checks: list[str], monkeypatch: pytest.Monke
 def test_the_choice_of_a_session_counts_until_the_session_ends() -> None:
     judge = BenchmarkJudge("first", "counting")
     options = {"model": "launched", "cache": "off"}
-    choice = JudgeChoice(name="counting", options=options)
+    choice = Choice(name="counting", options=options)
     session = JudgingSession({ALL_OTHERS: ChosenJudges(judges=(choice,))})
-    with session.used_by([judge]):
+    with judging_in(session, [judge]):
         assert str(judge.signature()) == "judge:counting|model:launched|paper_judge:no"
     assert str(judge.signature()) == "judge:counting|model:right|paper_judge:yes"
 

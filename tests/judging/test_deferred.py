@@ -17,7 +17,6 @@ from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainScore
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.judging.shared_judge import OpenJudges, SharedJudge
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.reply import JudgeResult
 
@@ -47,10 +46,10 @@ class WithJudge(BenchmarkJudge):
         super().__init__("", "unused")
         self._judge = judge
 
-    def judges(self, _: JudgingSession | None = None) -> OpenJudges:
+    def judge(self, _: JudgingSession | None = None) -> Judge:
         if isinstance(self._judge, Exception):
             raise self._judge
-        return OpenJudges(judges=(SharedJudge(self._judge),))
+        return self._judge
 
 
 def submit(benchmark: BenchmarkJudge, text: str) -> DeferredRow:

@@ -12,6 +12,7 @@ from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.judges.base import (
+    Judge,
     JudgeError,
     JudgeMisconfigured,
     JudgeRefused,
@@ -106,10 +107,12 @@ def test_a_second_request_that_fails_leaves_the_first_reply() -> None:
     assert result.verdict(read) == Unscored("unparsed")
 
 
-class CarelessJudge:
+class CarelessJudge(Judge):
     """Omits the first request, answers the last twice, and one that does not exist."""
 
     signature = "judge:careless"
+
+    def __init__(self) -> None: ...
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         for index in (len(requests) - 1, len(requests) - 1, 77, *range(1, len(requests) - 1)):
@@ -127,7 +130,7 @@ def test_a_request_that_a_judge_omits_is_unavailable_and_surplus_replies_are_dro
 def test_every_outcome_is_reported_those_of_second_requests_too() -> None:
     outcomes: list[Outcome] = []
     judge = FunctionJudge(lambda request: reply("4" if request.attempt else "impossible"))
-    list(judge_all(judge, [checked("a")], outcomes.append))
+    list(judge_all(judge, [checked("a")], lambda _, outcome: outcomes.append(outcome)))
     assert outcomes == [reply("impossible"), reply("4")]
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer
-from support.judges import FunctionJudge, echo
+from support.judges import FunctionJudge, class_of, echo
 
 import mmie_tasks
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges import registry
+from mmie_tasks.judges.openai.settings import MODEL_VARIABLES
 
 PIXEL = b"\x89PNG\r\n\x1a\n, or what stands for an image here"
 
@@ -96,7 +97,7 @@ def test_a_request_that_fails_is_a_value_beside_the_replies(
 def test_a_wrong_set_up_is_an_error_with_a_hint(
     name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for variable in registry.model_variables("openai"):
+    for variable in MODEL_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     with pytest.raises(MmieTasksError, match="hint: "):
         mmie_tasks.judge(name, "hello", **options)
@@ -136,15 +137,12 @@ def test_it_works_inside_a_running_event_loop_as_in_a_notebook(server: JudgeServ
 
 def test_a_judge_in_this_process_is_closed_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     class LocalJudge(FunctionJudge):
-        closed = 0
-
-        def before_loading(self, _callback: object) -> None:
-            """Loads no model."""
+        closed, in_process = 0, True
 
         def close(self) -> None:
             self.closed += 1
 
     judge = LocalJudge(echo)
-    monkeypatch.setattr(registry, "factory_of", lambda _: lambda: judge)
+    monkeypatch.setattr(registry, "judge_class", lambda _: class_of(judge))
     assert mmie_tasks.judge("local", "hello", cache="off")[0].reply.text == "hello"
     assert judge.closed == 1

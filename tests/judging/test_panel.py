@@ -6,12 +6,13 @@ import math
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
 from support.judge_server import Body, JudgeServer, Says
-from support.judges import FunctionJudge, echo, reply, text_of
+from support.judges import FunctionJudge, class_of, echo, reply, text_of
 from support.loopback import error
 
 from mmie_tasks.core.errors import SettingWrong
@@ -19,7 +20,7 @@ from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict,
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.cache_store import CacheFile, default_path
-from mmie_tasks.judges.flags import parse_flags
+from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
@@ -61,9 +62,9 @@ def choose(servers: Sequence[JudgeServer], *more_judges: str, panel: str = "") -
 
 def register(monkeypatch: pytest.MonkeyPatch, **judges: Judge) -> None:
     """Register judges of another package."""
-    factories = {name: lambda judge=judge: judge for name, judge in judges.items()}
-    built_in = registry.factory_of
-    monkeypatch.setattr(registry, "factory_of", lambda name: factories.get(name) or built_in(name))
+    classes = {name: class_of(judge) for name, judge in judges.items()}
+    built_in = registry.judge_class
+    monkeypatch.setattr(registry, "judge_class", lambda name: classes.get(name) or built_in(name))
 
 
 def read(text: str) -> Verdict:
@@ -106,6 +107,12 @@ def judge(
         benchmark.submit(pending(str(n), [] if judged is None else judged)) for n in range(count)
     ]
     return [dict(row["points"]) for row in rows]  # type: ignore[call-overload]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 def number_in(body: Body) -> int:
@@ -243,13 +250,12 @@ def test_ctrl_c_keeps_the_replies_that_have_arrived(
 class InProcessJudge(FunctionJudge):
     """Loads and frees a model, and writes that into a list."""
 
+    in_process = True
+
     def __init__(self, name: str, events: list[str]) -> None:
         super().__init__(echo)
         self.signature = f"judge:{name}"
         self._name, self._events, self._is_loaded = name, events, False
-
-    def before_loading(self, callback: Callable[[], object]) -> None:
-        callback()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         self._events.append(f"{self._name} loads")
@@ -308,7 +314,7 @@ def test_a_judge_in_this_process_is_refused_twice_without_starting_its_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     register(monkeypatch, c=JudgeOnADevice())
-    with pytest.raises(SettingWrong, match="the judges 1 and 2 of the panel are the same"):
+    with pytest.raises(SettingWrong, match="The judges 1 and 2 of the panel are the same"):
         choose([], "c", "c").check()
 
 
@@ -342,14 +348,15 @@ def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
     class StepJudge(FunctionJudge):
         def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
             for index, outcome in super().ask(requests):
-                filled.append(len(judged))
                 yield index, outcome
+                wait_until(lambda: len(judged) > len(filled))
+                filled.append(len(judged))
 
     first, second = InProcessJudge("a", []), StepJudge(echo)
-    second.close, second.before_loading = first.close, first.before_loading  # type: ignore[attr-defined]
+    second.in_process = True
     register(monkeypatch, a=first, b=second)
     judge(choose([], "a", "b"), 3, judged)
-    assert filled == [0, 1, 2]
+    assert filled == [1, 2, 3]
 
 
 # The rules

@@ -88,7 +88,7 @@ def test_the_bar_shows_the_forecast_of_the_cost(capfd: pytest.CaptureFixture[str
 class BusyJudge(FunctionJudge):
     retries = 40
 
-    def request_counts(self) -> RequestCounts:
+    def counts(self) -> RequestCounts:
         return RequestCounts(in_flight=7, retries=self.retries)
 
 

@@ -1,14 +1,14 @@
 """A tested model and a judge on one server: the warning, the check before a run, the mark."""
 
 import pytest
+from support.judge_asking import open_openai
 from support.judge_server import JudgeServer
 from support.loopback import error
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.judging.served_model import ServedModel, judges_itself, served_model, shared_server
-from mmie_tasks.judging.shared_judge import SharedJudge
+from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.runner.evaluation import served_model_of
 
 URL = "http://127.0.0.1:8000/v1"
@@ -17,7 +17,7 @@ OPENAI = "https://api.openai.com/v1"
 
 
 def judge_with(variables, model="gpt-4o", **options):
-    return open_judge(environment=variables, model=model, **options)
+    return open_openai(variables, model=model, **options)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,8 @@ def test_judge_and_tested_model_are_one_if_model_and_address_are(model, options,
 
 def check_at(server, tested_url=None):
     judge = judge_with({"OPENAI_BASE_URL": server.url}, timeout=10.0)
-    SharedJudge(judge).check(ServedModel(model="qwen", url=tested_url or server.url))
+    tested = ServedModel(model="qwen", url=tested_url or server.url)
+    JudgingSession(tested=tested).check(judge)
 
 
 def test_a_server_that_takes_any_name_is_no_judge_if_its_list_lacks_the_model(logs):

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
-from support.judges import FunctionJudge, echo, reply, text_of
+from support.judges import FunctionJudge, class_of, echo, reply, text_of
 
 import mmie_tasks
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judges.base import Judge, JudgeOptions, JudgeRequest
 from mmie_tasks.judging.batch import PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeResult
 
-Register = Callable[[Callable[..., FunctionJudge]], None]
+Register = Callable[[type[Judge]], None]
 
 
 @pytest.fixture
 def register(monkeypatch: pytest.MonkeyPatch) -> Register:
-    """Registers the factory of every judge."""
-    return lambda factory: monkeypatch.setattr(registry, "factory_of", lambda _: factory)
+    """Registers the class of every judge."""
+    return lambda judge: monkeypatch.setattr(registry, "judge_class", lambda _: judge)
 
 
 def grade(_: JudgeResult) -> Verdicts:
@@ -39,17 +39,17 @@ def submit(judge: BenchmarkJudge, text: str) -> Mapping[str, object]:
 
 def test_an_evaluation_does_not_send_the_samples_of_one_that_died(register: Register) -> None:
     asked = FunctionJudge(echo)
-    register(lambda: asked)
+    register(class_of(asked))
     benchmark = BenchmarkJudge("first", "counting:cache=off")
 
     def die() -> None:
-        with JudgingSession().used_by([benchmark]):
+        with judging_in(JudgingSession(), [benchmark]):
             submit(benchmark, "of the first evaluation")
             raise RuntimeError("out of memory")
 
     with pytest.raises(RuntimeError):
         die()
-    with JudgingSession().used_by([benchmark]):
+    with judging_in(JudgingSession(), [benchmark]):
         assert dict(submit(benchmark, "of the second").items()) == {"a": {"score": 1.0}}
     assert [[text_of(request) for request in call] for call in asked.calls] == [["of the second"]]
 
@@ -57,13 +57,13 @@ def test_an_evaluation_does_not_send_the_samples_of_one_that_died(register: Regi
 def test_rows_that_are_read_late_are_judged_in_the_session_that_they_are_of(
     register: Register,
 ) -> None:
-    register(lambda: FunctionJudge(echo))
+    register(class_of(FunctionJudge(echo)))
     benchmark = BenchmarkJudge("first", "counting:cache=off")
     sessions = {"their own": list[object](), "another": list[object]()}
     running = {name: JudgingSession(on_outcome=seen.append) for name, seen in sessions.items()}
-    with running["their own"].used_by([benchmark]):
+    with judging_in(running["their own"], [benchmark]):
         rows = submit(benchmark, "x")
-    with running["another"].used_by([benchmark]):
+    with judging_in(running["another"], [benchmark]):
         assert dict(rows.items()) == {"a": {"score": 1.0}}
     assert {name: len(seen) for name, seen in sessions.items()} == {"their own": 1, "another": 0}
 
@@ -73,14 +73,19 @@ def opened(register: Register) -> list[str]:
     """The keys with which judges were opened; a judge replies with its own."""
     keys: list[str] = []
 
-    def open_judge(*, environment: Mapping[str, str], model: str = "m") -> FunctionJudge:
-        key = environment.get("THEIR_KEY", "none")
-        keys.append(key)
-        judge = FunctionJudge(lambda _: reply(key))
-        judge.signature = f"judge:theirs|model:{model}"
-        return judge
+    class KeyJudge(FunctionJudge):
+        class Options(JudgeOptions):
+            model: str = "m"
 
-    register(open_judge)
+        @classmethod
+        def open(cls, options: Options, environment: Mapping[str, str]) -> Judge:
+            key = environment.get("THEIR_KEY", "none")
+            keys.append(key)
+            judge = cls(lambda _: reply(key))
+            judge.signature = f"judge:theirs|model:{options.model}"
+            return judge
+
+    register(KeyJudge)
     return keys
 
 
@@ -90,11 +95,8 @@ def ask() -> str:
     return result.reply.text
 
 
-def test_without_a_run_a_judge_is_used_again_whatever_else_is_set(
-    opened: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_run_a_judge_is_used_again(opened: list[str]) -> None:
     ask()
-    monkeypatch.setenv("SOMETHING_ELSE", "1")
     ask()
     assert opened == ["none"]
 
@@ -128,8 +130,8 @@ def test_in_a_run_a_judge_stays_the_same_whatever_is_set(
     """It has one budget."""
     session = JudgingSession()
     benchmark = BenchmarkJudge("first", "theirs:cache=off")
-    with session.used_by([benchmark]):
-        before = benchmark.judges().judges[0]
+    with judging_in(session, [benchmark]):
+        before = benchmark.judge()
         monkeypatch.setenv("THEIR_KEY", "other")
-        assert benchmark.judges().judges[0] is before
+        assert benchmark.judge() is before
     assert opened == ["none"]

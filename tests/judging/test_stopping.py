@@ -13,19 +13,16 @@ from support.judge_server import Body, JudgeServer
 from support.judges import FunctionJudge, echo
 from support.loopback import HANG, Sent
 
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges.base import JudgeRequest, Outcome
-from mmie_tasks.judges.cache import unwrapped
-from mmie_tasks.judges.choice import open_judge
-from mmie_tasks.judges.flags import parse_flags
-from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.judges.choice import open_judge, parse_flags
 from mmie_tasks.judging import benchmark_judge, session
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.record.reply import JudgeResult
 
 SILENT_S = 60.0  # a judge's timeout; each test ends long before
@@ -105,12 +102,12 @@ def test_stopping_ends_judges_that_wait_for_a_silent_server(
 
 
 def test_a_judge_that_was_stopped_can_be_asked_again(server: JudgeServer) -> None:
-    choice = JudgeChoice(
+    choice = Choice(
         name="openai", options={"model": "m", "base_url": server.url, "timeout": str(SILENT_S)}
     )
     judge = open_judge(choice, os.environ)
     requests = [JudgeRequest(parts=("a",), max_tokens=9)]
-    server.says(hangs_after(server, 0, unwrapped(judge).stop))  # type: ignore[attr-defined]
+    server.says(hangs_after(server, 0, judge.stop))
     assert len(ends_within(SILENT_S / 2, lambda: list(judge.ask(requests)))) == 1
     server.says("3")
     ((_, outcome),) = judge.ask(requests)
@@ -151,8 +148,7 @@ def interrupted(*_: object) -> None:
 class Stuck(FunctionJudge):
     """A judge in this process whose device is out of order."""
 
-    def before_loading(self, callback: Callable[[], object]) -> None:
-        pass
+    in_process = True
 
     def close(self) -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
@@ -171,7 +167,7 @@ def test_a_judge_that_cannot_be_closed_costs_a_warning(
     monkeypatch.setattr(session, "open_judge", lambda choice, _: judges[choice.name])
     running = JudgingSession()
     for name in judges:
-        running.open(JudgeChoice(name=name))
+        running.open(Choice(name=name))
     running.close()
     assert closed == ["closed"]
     assert any("illegal memory access" in line for line in logs)
@@ -179,5 +175,5 @@ def test_a_judge_that_cannot_be_closed_costs_a_warning(
 
 def test_replies_of_a_judge_that_cannot_be_closed_are_returned() -> None:
     checked = [CheckedRequest(request=JudgeRequest(parts=("3",), max_tokens=9))]
-    (result,) = judge_together(SharedJudge(Stuck(echo)), checked, "")
+    (result,) = judge_together(Stuck(echo), checked, "")
     assert result.last_text == "3"

@@ -17,6 +17,7 @@ from support.transformers_5 import needs_transformers_5
 from mmie_tasks.cli import main
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
+from mmie_tasks.judges.base import Judge, JudgeOptions
 from mmie_tasks.preflight.doctor import run
 from mmie_tasks.preflight.findings import Finding
 from mmie_tasks.runner.pair_check import check_pair
@@ -210,17 +211,20 @@ def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], te
         run(arguments, os.environ, check_pair)
 
 
-class BrokenJudge:
+class BrokenJudge(Judge):
     """A judge of another package that fails wherever `where` says."""
 
     signature = "judge:broken"
 
-    def __init__(self, *, where: str) -> None:
-        self.where = where
-        if where == "factory":
+    class Options(JudgeOptions):
+        where: str
+
+    def __init__(self, options: Options, _environment: object) -> None:
+        self.where = options.where
+        if self.where == "factory":
             raise KeyError("sides")
 
-    def check(self) -> None:
+    def check(self, max_images: int = 0) -> None:
         if self.where == "check":
             raise ValueError("no side is up")
 
@@ -247,10 +251,12 @@ def test_whatever_a_judge_of_another_package_raises_is_a_finding_like_others(
 
 
 def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody mmei=openai")
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody")
     status, findings = report("--tasks", "mmie")
     assert status == 1
     assert "no judge `nobody`" in findings["mmie: judge"][0].message
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "replay mmei=openai")
+    _, findings = report("--tasks", "mmie")
     assert "`mmei`, which is no benchmark" in findings["MMIE_TASKS_JUDGE"][0].message
 
 

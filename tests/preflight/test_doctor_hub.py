@@ -14,16 +14,16 @@ from support.hub_server import COMMIT, HubServer
 LOOK = """
 import os
 from dataclasses import asdict
-from mmie_tasks.benchmarks.mmie.benchmark import assets
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.preflight.assets import check_assets
-answer = [asdict(finding) for finding in check_assets(assets((), os.environ))]
+answer = [asdict(finding) for finding in check_assets(BENCHMARK.assets((), os.environ))]
 """
 LOOK_AT_THE_JUDGE = """
 import os
 from dataclasses import asdict
-from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
 from mmie_tasks.preflight.assets import check_assets
-assets = MmieScoreJudge(environment=os.environ).assets()
+assets = MmieScoreJudge(MmieScoreOptions(), os.environ).assets()
 answer = [asdict(finding) for finding in check_assets(assets)]
 """
 DOWNLOAD = f"""

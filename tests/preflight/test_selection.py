@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.milebench.sample import DATASETS, has_variant
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.flags import parse_flags
+from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.preflight.prefetch import benchmark_assets, judge_assets, run
 from mmie_tasks.preflight.selection import select_tasks
 

@@ -9,8 +9,7 @@ import pytest
 from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
 
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, resolver
-from mmie_tasks.judges.choice import ALL_OTHERS
-from mmie_tasks.judges.flags import parse_flags
+from mmie_tasks.judges.choice import ALL_OTHERS, parse_flags
 from mmie_tasks.runner import command_line, hooks
 from mmie_tasks.runner.evaluation import (
     RunningEvaluation,

@@ -18,9 +18,9 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.benchmarks.mmie import task as mmie
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.judges.panel_choice import ChosenJudges
-from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.judges.choice import ChosenJudges
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runner import early_checks, hooks, loaded_tasks, results_metadata
 
@@ -81,7 +81,7 @@ def sign(configs: dict[str, Any], task: Task, **fields: Any) -> None:
 
 def test_results_are_signed_after_judging_and_name_the_machine() -> None:
     """The task's own configuration, which keys the runner's cache of answers, stays unsigned."""
-    chosen = ChosenJudges(judges=(JudgeChoice(name="openai", options={"model": "gpt-4o"}),))
+    chosen = ChosenJudges(judges=(Choice(name="openai", options={"model": "gpt-4o"}),))
     judge = SimpleNamespace(
         benchmark="sketch", machine=lambda: "NVIDIA H200, torch 2.12.0", choices=lambda: chosen
     )
@@ -99,7 +99,7 @@ def test_results_are_signed_after_judging_and_name_the_machine() -> None:
 
 def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
     options = {"model": "m", "base_url": "https://host/v1?code=word"}
-    chosen = ChosenJudges(judges=(JudgeChoice(name="openai", options=options),))
+    chosen = ChosenJudges(judges=(Choice(name="openai", options=options),))
     judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
     configs: dict[str, Any] = {"sketch": {}}
     sign(configs, Task(), judge=judge)

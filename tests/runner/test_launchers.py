@@ -21,9 +21,9 @@ def added(monkeypatch: pytest.MonkeyPatch, **available: str) -> dict[str, str]:
 def test_our_launchers_are_added_and_a_taken_name_keeps_its_meaning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert added(monkeypatch, default="TheirDefault") == {
+    assert added(monkeypatch, of_theirs="TheirDefault") == {
         "sglang": "SGLangLauncher",
-        "default": "TheirDefault",
+        "of_theirs": "TheirDefault",
         "of_ours": "mmie_tasks.runner.launchers.of_ours",
     }
 
@@ -32,8 +32,8 @@ def test_an_unknown_name_ends_the_run_with_the_valid_names(monkeypatch: pytest.M
     with pytest.raises(SystemExit) as error:
         added(monkeypatch)["opnai"]
     assert "no judge or launcher `opnai`" in str(error.value)
-    assert "`default`, `of_ours`, `sglang`" in str(error.value)
-    with pytest.raises(SystemExit, match=r"`default`[\s\S]*`mmie-tasks eval --judge a --judge b`"):
+    assert "`of_ours`, `sglang`" in str(error.value)
+    with pytest.raises(SystemExit, match="`mmie-tasks eval --judge mmie=JUDGE "):
         added(monkeypatch)["panel"]
 
 
@@ -64,12 +64,9 @@ def test_an_invalid_option_ends_the_run_when_the_launcher_is_created() -> None:
     [
         pytest.param("name=openai,model=4", {"": ("openai", {"model": "4"})}, id="plain"),
         pytest.param(
-            "name=replay,path=a;b,mmie.name=openai,mmie.base_url=http://[::1]:1/v1?a=b",
-            {
-                "": ("replay", {"path": "a;b"}),
-                "mmie": ("openai", {"base_url": "http://[::1]:1/v1?a=b"}),
-            },
-            id="both",
+            "name=openai,model=m,base_url=http://[::1]:1/v1?a=b",
+            {"": ("openai", {"model": "m", "base_url": "http://[::1]:1/v1?a=b"})},
+            id="address",
         ),
     ],
 )
@@ -84,31 +81,7 @@ def test_other_launchers_choose_no_judge(launcher_args: str | None) -> None:
     assert launchers.parse_launcher_args(launcher_args) == {}
 
 
-def test_a_launcher_chooses_the_judges_of_single_benchmarks() -> None:
-    launcher = launchers.default(
-        **{"mmie.name": "mmie_score", "mia_bench.name": "openai", "mia_bench.model": "m"}
-    )
-    assert named(launcher.choices) == {
-        "mmie": ("mmie_score", {}),
-        "mia_bench": ("openai", {"model": "m"}),
-    }
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        pytest.param(
-            {"mmei.name": "openai"},
-            "`mmei`, which is no benchmark[\\s\\S]*hint: .*mia_bench, mmie",
-            id="unknown",
-        ),
-        pytest.param({"mmie.name": "opnai"}, "no judge `opnai`", id="judge"),
-        pytest.param({"mmie.model": "m"}, "hint: add `mmie.name=JUDGE`", id="no-name"),
-        pytest.param({"model": "m"}, "hint: add `name=JUDGE`", id="default-with-options"),
-    ],
-)
-def test_an_invalid_judge_of_a_benchmark_ends_the_run(
-    options: dict[str, object], message: str
-) -> None:
-    with pytest.raises(SystemExit, match=message):
-        launchers.default(**options)
+@pytest.mark.parametrize("args", ["name=openai,model=m,mmie.name=mmie_score", "name=default"])
+def test_a_judge_for_one_benchmark_is_chosen_by_the_other_option(args: str) -> None:
+    with pytest.raises(SystemExit, match="`mmie-tasks eval --judge mmie=JUDGE "):
+        launchers.parse_launcher_args(args)

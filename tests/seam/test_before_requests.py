@@ -37,10 +37,13 @@ task.build_all_requests()
 """
 
 COIN = """
-class Coin:
+from mmie_tasks.extend import Judge
+
+
+class Coin(Judge):
     signature = "judge:coin"
 
-    def check(self):
+    def check(self, max_images=0):
         raise ZeroDivisionError("no side")
 
     def ask(self, requests):

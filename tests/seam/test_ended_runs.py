@@ -166,7 +166,9 @@ def test_what_will_be_lost_is_said_once_and_before_the_judge_is_asked_anything(
 DEAF = """
 import time
 
-class Deaf:
+from mmie_tasks.extend import Judge
+
+class Deaf(Judge):
     signature = "judge:deaf|model:deaf"
 
     def ask(self, requests):

@@ -8,23 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from mmie_tasks.http.pace import Pace
-from mmie_tasks.judges.base import JudgeRequest, Outcome
+from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
-from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.judges.openai.judge import OpenAIJudge
-from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.judges.openai.settings import OpenAIOptions, Settings, read_settings
 
 KEY = "sk-thisisnotarealkey"
 FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
 
 
+def open_openai(environment: dict[str, str], **options: Any) -> Judge:
+    """The judge as the registry opens it, with typed options."""
+    return OpenAIJudge.open(OpenAIOptions(**options), environment)
+
+
 def settings_of(environment: dict[str, str] | None = None, **options: Any) -> Settings:
-    """The settings that `open_judge` reads from options and the environment."""
+    """The settings from options and the environment."""
     environment = {"MMIE_TASKS_CACHE": "/nowhere", "MODEL_VERSION": "m", **(environment or {})}
-    judge = open_judge(environment=environment, **options)
-    assert isinstance(judge, OpenAIJudge)
-    return judge.settings
+    return read_settings(OpenAIOptions(**options), environment)
 
 
 def judge_at(url: str, *, key: str | None = KEY, pace: Pace = FAST, **options: Any) -> OpenAIJudge:

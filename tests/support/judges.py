@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.extend import JudgeReply, JudgeRequest, Outcome, Usage
+from mmie_tasks.extend import Judge, JudgeOptions, JudgeReply, JudgeRequest, Outcome, Usage
 
 SIGNATURE = "judge:scripted|model:drawn-1"
 
@@ -18,7 +18,7 @@ def reply(text: str, **fields: object) -> JudgeReply:
     return JudgeReply(text=text, model="m", usage=Usage(input_tokens=3, output_tokens=2), **fields)
 
 
-class FunctionJudge:
+class FunctionJudge(Judge):
     """Replies with a function of each request, and records its calls."""
 
     signature = "judge:function|model:m"
@@ -37,12 +37,31 @@ def echo(request: JudgeRequest) -> Outcome:
     return reply(text_of(request))
 
 
-def open_word_judge(
-    *, environment: Mapping[str, str], word: str, times: int = 1, loud: bool = False
-) -> FunctionJudge:
-    """A factory with options."""
-    text = word.upper() if loud else word
-    return FunctionJudge(lambda _: reply(text * times + environment.get("ENDING", "")))
+def class_of(judge: Judge) -> type[Judge]:
+    """A class, as the registry returns it, that opens this judge."""
+
+    class Registered(FunctionJudge):
+        in_process = judge.in_process
+
+        @classmethod
+        def open(cls, options: JudgeOptions, environment: Mapping[str, str]) -> Judge:  # noqa: ARG003
+            return judge
+
+    return Registered
+
+
+class WordJudge(FunctionJudge):
+    """Has options, and reads the environment."""
+
+    class Options(JudgeOptions):
+        word: str
+        times: int = 1
+        loud: bool = False
+
+    @classmethod
+    def open(cls, options: Options, environment: Mapping[str, str]) -> Judge:
+        text = options.word.upper() if options.loud else options.word
+        return cls(lambda _: reply(text * options.times + environment.get("ENDING", "")))
 
 
 def scripted_request(*parts: str | Path, max_tokens: int = 64, attempt: int = 0) -> JudgeRequest:
@@ -56,13 +75,15 @@ def scripted_reply(
     return JudgeReply(text=text, model=model, usage=usage, cached=cached)
 
 
-class ScriptedJudge:
+class ScriptedJudge(Judge):
     """Replies ``re: `` and the request's first text, or as scripted; records its calls.
 
     Attributes:
         calls: The first text of each request, call by call.
         closed: How many calls have ended.
     """
+
+    signature = SIGNATURE
 
     def __init__(
         self, signature: str = SIGNATURE, script: Mapping[str, Outcome] | None = None

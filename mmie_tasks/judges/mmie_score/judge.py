@@ -10,10 +10,11 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from loguru import logger
+from pydantic import PositiveInt
 
 from mmie_tasks.core.log import warn
 from mmie_tasks.hub.asset import Asset, Check, installed_asset
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
+from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeOptions, JudgeRequest, Outcome
 from mmie_tasks.judges.mmie_score import memory
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.source import (
@@ -38,61 +39,50 @@ from mmie_tasks.judges.mmie_score.ray_engines import (
 )
 from mmie_tasks.judges.mmie_score.request_queue import longest_first
 
-_GONE = {
-    "attention": "an engine chooses its attention by itself, and `engine=` chooses the engine",
-    "graphs": "vLLM captures CUDA graphs by itself: `engine=vllm`",
-    "deadline_s": "Ray restarts an engine that dies, and `engine=` chooses the engine",
-}
-"""Options of earlier versions, and what replaced them."""
-
 _PACKAGES = ("torch", "transformers", "sentencepiece", "safetensors", "pillow", "psutil")
 
 
-class MmieScoreJudge:
+class MmieScoreOptions(JudgeOptions):
+    """The options of the judge `mmie_score`; the README of this folder describes them."""
+
+    model: str | None = None
+    revision: str | None = None
+    device: str = "auto"
+    dtype: DtypeOption = "auto"
+    engine: EngineOption = "auto"
+    batch_invariant: bool = False
+    max_memory: str | None = None
+    max_rows: PositiveInt = 64
+    engines: str = "auto"
+
+
+class MmieScoreJudge(Judge):
     """MMIE-Score on one device of this process, or on many GPUs by Ray.
 
     Nothing is loaded until the first request, since the tested model needs the memory; the weights
-    stay until `close`. The page of this folder describes the options. `environment` contains
-    ``MMIE_SCORE_MODEL``, ``RAY_ADDRESS``, ``LOCAL_RANK`` and other variables of launchers.
+    stay until `close`. `environment` contains ``MMIE_SCORE_MODEL``, ``RAY_ADDRESS``,
+    ``LOCAL_RANK`` and other variables of launchers.
     """
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        revision: str | None = None,
-        device: str = "auto",
-        dtype: DtypeOption = "auto",
-        engine: EngineOption = "auto",
-        batch_invariant: bool = False,
-        max_memory: str | None = None,
-        max_rows: int = 64,
-        engines: str = "auto",
-        attention: str = "",
-        graphs: str = "",
-        deadline_s: str = "",
-        environment: Mapping[str, str],
-    ) -> None:
-        gone = {"attention": attention, "graphs": graphs, "deadline_s": deadline_s}
-        for name in filter(gone.get, gone):
-            message = f"The option `{name}` is gone: {_GONE[name]}."
-            raise JudgeMisconfigured(message, hint="leave it out")
-        if max_rows < 1:
-            message = f"`max_rows={max_rows}` leaves nothing to compute."
-            raise JudgeMisconfigured(message, hint="1 or more, or leave it out")
+    Options = MmieScoreOptions
+    can_compare = False
+    in_process = True
+
+    def __init__(self, options: MmieScoreOptions, environment: Mapping[str, str]) -> None:
+        max_memory = options.max_memory
         self.options = LocalOptions(
-            model=model or environment.get(MODEL_VARIABLE) or DEFAULT_MODEL,
-            revision=revision,
-            device=device,
-            dtype=dtype,
-            engine=engine,
-            batch_invariant=batch_invariant,
+            model=options.model or environment.get(MODEL_VARIABLE) or DEFAULT_MODEL,
+            revision=options.revision,
+            device=options.device,
+            dtype=options.dtype,
+            engine=options.engine,
+            batch_invariant=options.batch_invariant,
             max_memory_bytes=None if max_memory is None else memory.parse_bytes(max_memory),
-            max_rows=max_rows,
+            max_rows=options.max_rows,
         )
         self.local = LocalJudge(self.options, environment)
-        limit = engine_limit(engines, device, environment)
-        self._ray = RayEngines(limit=limit, device=device, environment=environment)
+        limit = engine_limit(options.engines, options.device, environment)
+        self._ray = RayEngines(limit=limit, device=options.device, environment=environment)
         self._environment = environment
         self._compute_lock = threading.Lock()
         self._open_lock = threading.RLock()
@@ -213,7 +203,7 @@ class MmieScoreJudge:
         engines = f"{gpus} engines, on the GPUs of Ray" if gpus else "one engine, in this process"
         return f"{self.local.capacity(checkpoint)}; {engines}"
 
-    def check(self) -> None:
+    def check(self, max_images: int = 0) -> None:  # noqa: ARG002 - as `Judge.check`
         """Check the checkpoint's files and the device, without reading weights.
 
         CUDA is neither started nor made unusable for forked processes: the tested model may still

@@ -20,6 +20,7 @@ from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.http.access import Access
 from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
 from mmie_tasks.judges.base import (
+    Judge,
     JudgeError,
     JudgeMisconfigured,
     JudgeRefused,
@@ -45,7 +46,7 @@ _AGAIN = "run the same command again to retry"
 _FAULTS = (JudgeUnavailable, Rejected, OSError, DataBroken)
 
 
-class BatchJudge:
+class BatchJudge(Judge):
     """Sends requests through the Batch API.
 
     Args:
@@ -72,7 +73,7 @@ class BatchJudge:
                 hint="leave one of them out; `--limit` makes a run smaller",
             )
         self.settings = settings
-        self.max_images = 0
+        self.model = settings.model
         self.limits = limits or Limits()
         self.pace = pace or BatchPace()
         self.adaptations = Adaptations(dialect=settings.dialect)
@@ -88,12 +89,7 @@ class BatchJudge:
         """Its server."""
         return self.settings.access
 
-    @property
-    def model(self) -> str:
-        """Its model, as its server names it."""
-        return self.settings.model
-
-    def check(self) -> None:
+    def check(self, max_images: int = 0) -> None:
         """Return if key, server and model can be used: see `check.check`. Creates no batch.
 
         Raises:
@@ -101,7 +97,7 @@ class BatchJudge:
         """
         check(
             self.settings,
-            max_images=self.max_images,
+            max_images=max_images,
             pace=self.pace.retries,
             adaptations=self.adaptations,
         )

@@ -25,10 +25,9 @@ from mmie_tasks.http.model_list import ModelList, list_models, nearest_names, wa
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
-from mmie_tasks.judges.model_variables import OWN_ADDRESS_HINT
 from mmie_tasks.judges.openai.chat_server import ChatServer
 from mmie_tasks.judges.openai.dialect import Adaptations
-from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.judges.openai.settings import OWN_ADDRESS_HINT, Settings
 from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sight import LEAST_PER_PICTURE

@@ -11,6 +11,7 @@ from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.send_all import send_all
 from mmie_tasks.http.sender import ReplyStore, Sender, Undelivered
 from mmie_tasks.judges.base import (
+    Judge,
     JudgeError,
     JudgeMisconfigured,
     JudgeRefused,
@@ -22,7 +23,12 @@ from mmie_tasks.judges.base import (
     RequestCounts,
 )
 from mmie_tasks.judges.openai.dialect import Adaptations
-from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.judges.openai.settings import (
+    MODEL_VARIABLES,
+    OpenAIOptions,
+    Settings,
+    read_settings,
+)
 
 _ERRORS: Mapping[str, type[JudgeError]] = {
     "unavailable": JudgeUnavailable,
@@ -34,7 +40,7 @@ _ERRORS: Mapping[str, type[JudgeError]] = {
 # The OpenAI SDK takes a second to import, so `check` and `chat_server` are imported when used.
 
 
-class OpenAIJudge:
+class OpenAIJudge(Judge):
     """Requests chat completions. The cost limit counts over the object's lifetime.
 
     Args:
@@ -42,9 +48,12 @@ class OpenAIJudge:
         pace: Waiting times between attempts.
     """
 
+    Options = OpenAIOptions
+    model_variables = MODEL_VARIABLES
+
     def __init__(self, settings: Settings, *, pace: Pace | None = None) -> None:
         self.settings = settings
-        self.max_images = 0
+        self.model = settings.model
         self._sender = Sender(
             access=settings.access,
             budget=Budget(max_cost_usd=settings.max_cost_usd),
@@ -54,6 +63,16 @@ class OpenAIJudge:
         )
         self._adaptations = Adaptations(dialect=settings.dialect)
         self._stop = Event()  # of the calls that run
+
+    @classmethod
+    def open(cls, options: OpenAIOptions, environment: Mapping[str, str]) -> Judge:
+        """The judge, or the one by the Batch API; raises like `read_settings`."""
+        settings = read_settings(options, environment)
+        if not options.batch:
+            return cls(settings)
+        from mmie_tasks.judges.openai.batch import BatchJudge
+
+        return BatchJudge(settings)
 
     @property
     def signature(self) -> str:
@@ -65,16 +84,11 @@ class OpenAIJudge:
         """Its server."""
         return self.settings.access
 
-    @property
-    def model(self) -> str:
-        """Its model, as its server names it."""
-        return self.settings.model
-
-    def request_counts(self) -> RequestCounts:
+    def counts(self) -> RequestCounts:
         """Requests in flight, and those sent again by this object."""
         return RequestCounts(in_flight=self._sender.in_flight, retries=self._sender.retries)
 
-    def check(self) -> None:
+    def check(self, max_images: int = 0) -> None:
         """Return if the key, the server and the model can be used: see `check.check`.
 
         Raises:
@@ -84,7 +98,7 @@ class OpenAIJudge:
 
         check(
             self.settings,
-            max_images=self.max_images,
+            max_images=max_images,
             pace=self._sender.pace,
             adaptations=self._adaptations,
         )
@@ -100,12 +114,12 @@ class OpenAIJudge:
         Nothing is sent before the first `next`; closing the iterator cancels the requests in
         flight.
         """
-        return self.ask_with_store(requests)
+        return self.ask_with_store(requests, None)
 
     def ask_with_store(
-        self, requests: Sequence[JudgeRequest], store: ReplyStore[Outcome] | None = None
+        self, requests: Sequence[JudgeRequest], store: ReplyStore[Outcome] | None
     ) -> Iterator[tuple[int, Outcome]]:
-        """As `ask`; replies are looked up right before sending, and stored on arrival."""
+        """See `Judge.ask_with_store`; without a store like `ask`."""
         if (missing_key := self.settings.access.missing_key(JudgeMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return

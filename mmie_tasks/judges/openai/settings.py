@@ -1,20 +1,117 @@
-"""Settings of an `openai` judge."""
+"""Options of the judge `openai`, and its settings: the options, completed from the environment.
+
+Variables for judges alone take precedence over those that also configure the tested model.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
-from mmie_tasks.http.access import Access
-from mmie_tasks.http.extra_fields import extra_fields
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.files import cache_dir
+from mmie_tasks.http.access import (
+    Access,
+    ApiType,
+    cost_share_usd,
+    first_of,
+    first_set,
+    read_base_url,
+    read_key,
+)
+from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
+from mmie_tasks.judges.base import JudgeOptions
 from mmie_tasks.judges.openai.completion import Price
 from mmie_tasks.judges.openai.dialect import Dialect, dialect_of
 from mmie_tasks.record.signature import signature_text
 
+MODEL_VARIABLES = ("JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION")
+"""Name the model, in order of precedence."""
+
+OWN_URL_VARIABLE = "JUDGE_BASE_URL"
+"""Names the server of judges alone; the others are read for tested models, too."""
+
+OWN_ADDRESS_HINT = (
+    f"`{OWN_URL_VARIABLE}=...` or `--judge_args base_url=...` names a server for the judge alone"
+)
+
+_UsDollars: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+_KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
+    "openai": ("JUDGE_API_KEY", "OPENAI_API_KEY"),
+    "azure": ("JUDGE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
+}
+_URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
+    "openai": (OWN_URL_VARIABLE, "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "azure": (OWN_URL_VARIABLE, "AZURE_OPENAI_ENDPOINT", "AZURE_ENDPOINT"),
+}
+_COMPUTED: Mapping[str, str] = {
+    **{name: f"`{name}=`" for name in ("model", "temperature", "max_tokens", "reasoning_effort")},
+    "max_completion_tokens": "`max_tokens=`",
+    **dict.fromkeys(("messages", "response_format"), "leave it out: the benchmark sets it"),
+    **dict.fromkeys(
+        ("functions", "function_call", "tools", "tool_choice"),
+        "leave it out: the benchmark's schema sets it",
+    ),
+    **dict.fromkeys(
+        ("n", "stream", "stream_options"), "leave it out: a request has one whole reply"
+    ),
+}
+"""Fields of a request that `chat_request` sets or `completion` relies on, to what sets them."""
+_AZURE_VERSION_VARIABLES = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
+_AZURE_VERSION = "2024-10-21"
+
+
+class OpenAIOptions(JudgeOptions):
+    """The options of the judge `openai`. An option wins over the environment.
+
+    Attributes:
+        model: The judge's model, ``gpt-4o-2024-11-20``; at Azure, the deployment.
+        base_url: Address of the server, ``http://HOST:PORT/v1``.
+        api_type: ``openai`` or ``azure``.
+        api_version: Azure's API version.
+        api_key_env: Name of the environment variable that holds the key.
+        temperature: From 0 to 2, or None for the server's default.
+        max_tokens: Longest reply in tokens, instead of the benchmark's limit.
+        detail: Image resolution for the model: ``low``, ``high`` or ``auto``.
+        timeout: Seconds that one attempt may take.
+        patience: Seconds without any reply after which all remaining requests are given up.
+        max_concurrency: Most requests in flight; the actual number adapts.
+        price_in: US dollars per million tokens of requests.
+        price_out: US dollars per million tokens of replies, hidden reasoning included.
+        max_cost: US dollars that all processes of the run may spend together; needs both prices.
+        batch: Use the provider's Batch API: half the price, up to 24 hours.
+        reasoning_effort: ``none``, ``low`` or whatever else the server takes; empty for its
+            default.
+        extra_body: A JSON object, whose fields are added to the body of every request.
+    """
+
+    model: str | None = None
+    base_url: str | None = None
+    api_type: ApiType | None = None
+    api_version: str | None = None
+    api_key_env: str | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
+    max_tokens: PositiveInt | None = None
+    detail: str | None = None
+    timeout: PositiveFloat = 120.0
+    patience: PositiveFloat = 120.0
+    max_concurrency: PositiveInt = 100
+    price_in: _UsDollars | None = None
+    price_out: _UsDollars | None = None
+    max_cost: PositiveFloat | None = None
+    batch: bool = False
+    reasoning_effort: str = ""
+    extra_body: str = ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The options of `openai.open_judge`, completed from the environment.
+    """The options, completed from the environment.
 
     Attributes:
         temperature: None for the server's default.
@@ -53,7 +150,7 @@ class Settings:
         """Everything that can move a score: the model, its parameters, and whose server it is.
 
         The host of a server that is not the provider's own is named, since any model may have a
-        provider's model's name there. The port is in the cache's key only: see `OnServer`.
+        provider's model's name there. The port is in the cache's key only.
         """
         dialect = self.dialect
         headroom = f"+{dialect.headroom}" if dialect.headroom else ""
@@ -68,3 +165,65 @@ class Settings:
             extra_body=self.extra_body or None,
             host=self.access.foreign_host,
         )
+
+
+def read_settings(options: OpenAIOptions, environment: Mapping[str, str]) -> Settings:
+    """Complete the options from the environment, which holds the API key; an empty variable counts
+    as unset.
+
+    Raises:
+        SettingWrong: An option or variable has an invalid value, or one is missing.
+    """
+    model = options.model or first_of(environment, MODEL_VARIABLES)
+    if model is None:
+        raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
+    # Other values of the variable (`async_openai`, `bedrock`) are for other tasks.
+    service: ApiType = (
+        "azure" if (options.api_type or environment.get("API_TYPE")) == "azure" else "openai"
+    )
+    key_variables = (
+        _KEY_VARIABLES[service] if options.api_key_env is None else (options.api_key_env,)
+    )
+    version = (
+        options.api_version or first_of(environment, _AZURE_VERSION_VARIABLES) or _AZURE_VERSION
+    )
+    variable = None if options.base_url else first_set(environment, _URL_VARIABLES[service])
+    address = options.base_url if variable is None else environment[variable].strip()
+    access = Access(
+        service=f"The judge `{model}`",
+        base_url=read_base_url("judge", address or None, service),
+        api_type=service,
+        api_version=version,
+        api_key=read_key("judge", options.api_key_env, key_variables, environment),
+        key_variables=key_variables,
+        timeout_s=options.timeout,
+        shared_variable=variable if variable and variable != OWN_URL_VARIABLE else "",
+    )
+    return Settings(
+        model=model,
+        access=access,
+        max_concurrency=options.max_concurrency,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        detail=options.detail,
+        price=_price(options),
+        max_cost_usd=cost_share_usd(options.max_cost, environment),
+        patience_s=options.patience,
+        cache_dir=cache_dir(environment),
+        reasoning_effort=options.reasoning_effort.strip(),
+        extra_body=read_extra_body("judge", options.extra_body, _COMPUTED, access.secrets),
+    )
+
+
+def _price(options: OpenAIOptions) -> Price | None:
+    """The price; None if it is not set, and nothing needs it."""
+    if options.price_in is not None and options.price_out is not None:
+        return Price(input_usd=options.price_in, output_usd=options.price_out)
+    names = {"max_cost", "price_in", "price_out"}
+    if given := sorted(options.model_dump(include=names, exclude_none=True)):
+        missing = [name for name in ("price_in", "price_out") if name not in given]
+        raise SettingWrong(
+            f"The judge option `{given[0]}` needs {' and '.join(f'`{name}`' for name in missing)}.",
+            hint="set both in US dollars per million tokens, as in `price_in=2.5,price_out=10`",
+        )
+    return None

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmie_tasks.benchmarks.registry import entries
+from mmie_tasks.core.choice import Choice, parse_choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import short_name
 from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.flags import with_judge_args
-from mmie_tasks.judges.registry import JudgeChoice, parse_choice
+from mmie_tasks.judges.choice import with_judge_args
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.quality.judge_exam.exam_result import (
     COMPARE,
@@ -45,20 +45,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
             Path(options.verdicts).expanduser(), load_opening(folder, environment)
         )
         return _printed(exam, is_json=options.json)
-    text = options.judge
-    if options.judge_args:
-        text = with_judge_args(text, options.judge_args)
-    choice = parse_choice(text, "`judge-exam`")
-    shared = JudgingSession(environment=environment).open(choice)
+    choice = parse_choice(with_judge_args(options.judge, options.judge_args), "`judge-exam`")
+    session = JudgingSession(environment=environment)
+    judge = session.open(choice)
     if folder is None:
         message = "OpenING's answers are read from a local folder only."
         raise SettingWrong(message, hint=FOLDER_HINT)
     try:
         method = _method(choice, options.method)
-        shared.check()  # before a download
-        exam = examine(
-            shared, method, load_opening(folder, environment), options.limit, environment
-        )
+        session.check(judge)  # before a download
+        exam = examine(judge, method, load_opening(folder, environment), options.limit, environment)
     except KeyboardInterrupt:
         sys.stderr.write(
             "\nInterrupted. The replies so far are in the cache: the same command asks for the "
@@ -116,9 +112,9 @@ def _check_options(options: argparse.Namespace) -> None:
             raise SettingWrong(message, hint=f"leave `--{name}` out")
 
 
-def _method(choice: JudgeChoice, name: str | None) -> ExamMethod:
+def _method(choice: Choice, name: str | None) -> ExamMethod:
     """The named method; by default the judge compares, or else gives points for its benchmark."""
-    can_compare = registry.can_compare(choice.name)
+    can_compare = registry.judge_class(choice.name).can_compare
     if name == COMPARE and not can_compare:
         message = f"The judge `{choice.name}` gives points and does not compare."
         hint = "leave `--method` out, or name a benchmark: `--method mmie`"

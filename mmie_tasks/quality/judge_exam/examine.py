@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
-from mmie_tasks.judging.shared_judge import SharedJudge
+from mmie_tasks.judges.base import Judge
 from mmie_tasks.quality.judge_exam.exam_result import COMPARE, ExamResult, PublishedVerdicts
 from mmie_tasks.quality.judge_exam.grade import grade_judge
 from mmie_tasks.quality.judge_exam.methods import ExamMethod
@@ -41,7 +41,7 @@ def published_exam(path: Path, verdict_set: VerdictSet) -> ExamResult:
 
 
 def examine(
-    shared: SharedJudge,
+    judge: Judge,
     method: ExamMethod,
     whole: VerdictSet,
     limit: int | None,
@@ -66,9 +66,9 @@ def examine(
         f"{counted(count, 'pair')} of {len(whole.pairs):,}, {how}: {counted(2 * count, 'request')} "
         "at most; what is in the cache is not asked again.\n"
     )
-    comparisons = method.ask(shared, verdict_set.pairs, f"pairs of {verdict_set.name}")
+    comparisons = method.ask(judge, verdict_set.pairs, f"pairs of {verdict_set.name}")
     exam = ExamResult(
-        judge=Signature.of_judges([shared.judge.signature]),
+        judge=Signature.of_judges([judge.signature]),
         exam=signature_text(_set_signature(verdict_set), method.signature),
         verdict_set=verdict_set,
         grade=grade_judge(verdict_set, comparisons.judgements),

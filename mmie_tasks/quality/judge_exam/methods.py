@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import Scored, Unscored, differ
+from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judging.judge import judge_together
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
-from mmie_tasks.judging.shared_judge import SharedJudge
 from mmie_tasks.quality.judge_exam.comparison_prompt import (
     comparison_request,
     prompt_version,
@@ -78,7 +78,7 @@ class ExamMethod:
 
     name: str
     signature: str
-    ask: Callable[[SharedJudge, Sequence[Pair], str], Comparisons]
+    ask: Callable[[Judge, Sequence[Pair], str], Comparisons]
 
 
 def comparing() -> ExamMethod:
@@ -106,13 +106,13 @@ def giving_points(benchmark: str, judge_request: RequestMaker) -> ExamMethod:
     )
 
 
-def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Comparisons:
+def _compare_pairs(judge: Judge, pairs: Sequence[Pair], title: str) -> Comparisons:
     orders = [(pair, is_reversed) for pair in pairs for is_reversed in (False, True)]
     requests = [
         CheckedRequest(request=comparison_request(pair, is_reversed=is_reversed))
         for pair, is_reversed in orders
     ]
-    outcome = _judge_with_cost(shared, requests, title)
+    outcome = _judge_with_cost(judge, requests, title)
     judgements = []
     for (pair, order), result in zip(orders, outcome.results, strict=True):
         verdict = result.verdict(read_verdict)
@@ -126,14 +126,14 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
 
 
 def _score_answers(
-    judge_request: RequestMaker, shared: SharedJudge, pairs: Sequence[Pair], title: str
+    judge_request: RequestMaker, judge: Judge, pairs: Sequence[Pair], title: str
 ) -> Comparisons:
     """Compare the points of each pair's answers; an answer in several pairs is judged once."""
     answers = dict.fromkeys((pair.question, answer) for pair in pairs for answer in pair.answers)
     request_or_reason = {answer: _request_or_reason(judge_request, *answer) for answer in answers}
     requests = [r for r in request_or_reason.values() if isinstance(r, GradedRequest)]
     by_content = {request.request: request for request in requests}
-    outcome = _judge_with_cost(shared, list(by_content.values()), title)
+    outcome = _judge_with_cost(judge, list(by_content.values()), title)
     results = dict(zip(by_content, outcome.results, strict=True))
     points: dict[tuple[PartsInOrder, PartsInOrder], float | NoVerdict] = {}
     for answer, request in request_or_reason.items():
@@ -185,11 +185,9 @@ def _no_verdict(unscored: Unscored) -> NoVerdict:
     return NoVerdict(unscored.reason, unscored.detail)
 
 
-def _judge_with_cost(
-    shared: SharedJudge, requests: Sequence[CheckedRequest], title: str
-) -> CostedResults:
+def _judge_with_cost(judge: Judge, requests: Sequence[CheckedRequest], title: str) -> CostedResults:
     began_s = time.monotonic()
-    results = judge_together(shared, requests, title)
+    results = judge_together(judge, requests, title)
     elapsed_s = time.monotonic() - began_s
     replies = [reply for result in results for reply in result.replies]
     sent = sum(not reply.cached for reply in replies)

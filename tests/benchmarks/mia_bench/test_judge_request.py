@@ -75,7 +75,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
     assert len(server.asked) == 1
     sample = BENCHMARK.read_line(line)
     request = request_of(sample.question, sample.answer, line)
-    [result] = judge_together(benchmark.BENCHMARK.judge.judges().judges[0], [request], "")
+    [result] = judge_together(benchmark.BENCHMARK.judge.judge(), [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1

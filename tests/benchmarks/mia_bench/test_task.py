@@ -23,8 +23,8 @@ from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.run_images import ImageOpener
+from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judges.content import content_key
-from mmie_tasks.judges.flags import parse_flags
 from mmie_tasks.judging.session import JudgingSession
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"

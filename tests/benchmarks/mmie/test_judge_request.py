@@ -84,7 +84,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
     line = logged_line(row, answer)
     assert len(server.asked) == 1
     request = request_of(line)
-    [result] = judge_together(benchmark.BENCHMARK.judge.judges().judges[0], [request], "")
+    [result] = judge_together(benchmark.BENCHMARK.judge.judge(), [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1

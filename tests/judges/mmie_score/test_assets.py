@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from support.golden import GOLDEN
+from support.judge_creation import create
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.memory import TWO_STEPS
-from mmie_tasks.judges.registry import create
 from mmie_tasks.preflight.assets import check_assets
 from mmie_tasks.preflight.findings import Finding
 

@@ -16,8 +16,8 @@ pytestmark = needs_transformers_5
 PROGRAM = f"""
 import os, sys, torch
 torch.cuda._device_count_nvml = lambda: 1  # as on a machine with a GPU whose driver works
-from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-judge = MmieScoreJudge(model={str(CHECKPOINT)!r}, environment={{}})
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
+judge = MmieScoreJudge(MmieScoreOptions(model={str(CHECKPOINT)!r}), {{}})
 judge.check()
 signature = judge.signature
 if os.fork() == 0:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.internvl_golden import CHECKPOINT, cases
+from support.judge_creation import create
 from support.ray_engines import NODE, TESTS, ScriptedEngine, computed, engines_started, three_nodes
 from support.transformers_5 import needs_transformers_5
 
@@ -28,7 +29,6 @@ from mmie_tasks.judges.base import (
 from mmie_tasks.judges.mmie_score import ray_engines
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.ray_engines import RayEngines
-from mmie_tasks.judges.registry import create
 from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = [

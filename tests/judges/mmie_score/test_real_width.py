@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from support.judge_creation import create
 from support.judge_engines import references
 from support.random_checkpoint import REAL_WIDTH, write
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
@@ -126,7 +126,7 @@ def expected(
 
 def _replies(folder: Path, requests: Sequence[JudgeRequest], **options: str) -> list[Reply]:
     all_options = {"model": str(folder), "device": "cpu", "dtype": "float32", **options}
-    judge = registry.create("mmie_score", all_options, {})
+    judge = create("mmie_score", all_options, {})
     outcomes = dict(judge.ask(requests))
     judge.close()  # type: ignore[attr-defined]
     replies = [outcomes[index] for index in range(len(requests))]

@@ -15,6 +15,7 @@ from random import Random
 import pytest
 from support import internvl_golden as golden
 from support import random_checkpoint, wide_heads
+from support.judge_creation import create
 from support.judge_engines import (
     GENERATED_DIGIT_IDS,
     Prompts,
@@ -35,7 +36,6 @@ from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.generation import FailedPrompt
 from mmie_tasks.judges.mmie_score.vllm_engine import installed
-from mmie_tasks.judges.registry import create
 
 pytestmark = [
     pytest.mark.skipif(not installed(), reason="vLLM is not installed: make test-vllm"),

@@ -7,7 +7,7 @@ from support.judge_asking import FAST, requests, settings_of
 from support.judge_server import JudgeServer
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.judges.cache import CachedJudge, storage_signature
+from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_export import export_line, read_recording
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile
 from mmie_tasks.judges.content import content_key
@@ -72,7 +72,7 @@ def test_a_cache_from_before_answers_for_servers_without_a_port(cache, address, 
     (request,) = requests(1)
     signature = f"judge:openai|model:m|t:0{host}"
     judge = judge_at(address)
-    assert (judge.signature, storage_signature(judge)) == (signature, signature)
+    assert (judge.signature, judge.storage_signature) == (signature, signature)
     with CacheFile(cache).open() as replies:
         reply = JudgeReply(text="old", model="m")
         replies.put(CachedReply(signature, content_key(request), reply, 0))
@@ -90,8 +90,8 @@ def test_a_cache_from_before_answers_for_servers_without_a_port(cache, address, 
 )
 def test_the_port_is_in_the_key_and_not_in_the_signature(address, end):
     judge = judge_at(address)
-    assert storage_signature(judge) == f"judge:openai|model:m|t:0{end}"
-    assert judge.signature == storage_signature(judge).partition("|servers")[0]
+    assert judge.storage_signature == f"judge:openai|model:m|t:0{end}"
+    assert judge.signature == judge.storage_signature.partition("|servers")[0]
     assert not judge.settings.access.needs_key
 
 

@@ -27,9 +27,9 @@ def server():
         yield server
 
 
-def problem(judge):
+def problem(judge, max_images=0):
     with pytest.raises(JudgeMisconfigured) as raised:
-        judge.check()
+        judge.check(max_images)
     return str(raised.value)
 
 
@@ -60,8 +60,7 @@ def pictures(body) -> list[str]:
 @pytest.mark.parametrize(("max_images", "sent"), [(0, 0), (1, 1), (12, 2)])
 def test_the_check_sends_as_many_pictures_as_the_run_at_most_two(server, max_images, sent):
     judge = judge_at(server.url)
-    judge.max_images = max_images
-    judge.check()
+    judge.check(max_images)
     (body,) = server.asked
     urls = pictures(body)
     assert len(set(urls)) == len(urls) == sent
@@ -83,8 +82,7 @@ def test_a_server_that_refuses_the_pictures_of_the_run_stops_it_with_a_hint(
     server.says(lambda body: refusal if len(pictures(body)) >= max_images else "5")
     judge = judge_at(server.url)
     judge.check()
-    judge.max_images = 12
-    text = problem(judge)
+    text = problem(judge, 12)
     assert "image" in text.partition("hint:")[0]
     assert """--limit-mm-per-prompt '{"image": 12}'""" in text
     assert "--mmproj" in text
@@ -93,8 +91,7 @@ def test_a_server_that_refuses_the_pictures_of_the_run_stops_it_with_a_hint(
 def test_a_wrong_key_is_not_taken_for_a_refusal_of_pictures(server):
     server.says(error(401))
     judge = judge_at(server.url)
-    judge.max_images = 12
-    assert "--mmproj" not in problem(judge)
+    assert "--mmproj" not in problem(judge, 12)
     assert len(server) == 1
 
 
@@ -114,8 +111,7 @@ def warnings_of_check(server, warnings, reply, **more):
 
     server.says(says)
     judge = judge_at(server.url)
-    judge.max_images = 12
-    judge.check()
+    judge.check(12)
     return list(warnings)
 
 
@@ -166,9 +162,8 @@ def test_another_model_that_answers_is_named_before_the_run(server, warnings):
 
 def test_a_judge_cannot_know_the_colours_beforehand(server):
     judge = judge_at(server.url)
-    judge.max_images = 2
     for _ in range(12):
-        judge.check()
+        judge.check(2)
     assert len({tuple(map(colour, pictures(body))) for body in server.asked}) > 1
 
 

@@ -7,10 +7,10 @@ from support.judge_asking import ask, cached_judge_at, judge_at, requests, setti
 from support.judge_server import JudgeServer
 from support.loopback import error
 
+from mmie_tasks.core.choice import parse_choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.flags import parse_flags
+from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judging.judge import judge
 from mmie_tasks.runner.launchers import parse_launcher_args
 
@@ -76,7 +76,7 @@ def test_the_options_of_every_door_are_the_same():
     flags = parse_flags(["openai:m"], [args])[""].judges[0]
     launched = parse_launcher_args(f"name=openai,model=m,{args}")[""].judges[0]
     assert flags.options == launched.options == options
-    assert registry.parse_choice(flags.text, "a run").options == options
+    assert parse_choice(flags.text, "a run").options == options
 
 
 def test_in_python_the_body_may_be_a_map(server, tmp_path, monkeypatch):

@@ -2,11 +2,12 @@ import subprocess
 import sys
 
 import pytest
-from support.judge_asking import settings_of
+from support.judge_asking import open_openai, settings_of
+from support.judge_creation import create
 
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.openai import open_judge
 
 
 def test_with_only_a_key_the_providers_own_server_is_used():
@@ -91,7 +92,7 @@ def test_an_option_wins_over_the_environment():
 )
 def test_an_invalid_option_is_rejected_by_name(options, message):
     with pytest.raises(SettingWrong, match="hint: ") as raised:
-        registry.create("openai", {"model": "m", **options}, {"OPENAI_API_KEY": "k"})
+        create("openai", {"model": "m", **options}, {"OPENAI_API_KEY": "k"})
     assert message in str(raised.value)
 
 
@@ -105,7 +106,10 @@ def test_an_invalid_option_is_rejected_by_name(options, message):
     ],
 )
 def test_the_signature_holds_what_moves_a_score(options, signature):
-    assert registry.create("openai", {"model": "m", **options}, {}).signature == signature
+    assert (
+        registry.create(Choice(name="openai", options={"model": "m", **options}), {}).signature
+        == signature
+    )
 
 
 def test_the_signature_holds_nothing_else():
@@ -132,8 +136,8 @@ def test_the_signature_names_a_server_that_is_not_the_providers(options, host):
 
 def test_opening_a_judge_does_not_load_the_sdk():
     code = (
-        "import sys; from mmie_tasks.judges.openai import open_judge;"
-        "open_judge(environment={}, model='m'); print('openai' in sys.modules)"
+        "import sys; from mmie_tasks.judges.choice import open_judge, parse_choice;"
+        "open_judge(parse_choice('openai:m', 'here'), {}); print('openai' in sys.modules)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -144,4 +148,4 @@ def test_opening_a_judge_does_not_load_the_sdk():
 def test_there_is_no_default_model():
     """Each benchmark names its own, in one line."""
     with pytest.raises(SettingWrong, match="which model"):
-        open_judge(environment={"OPENAI_API_KEY": "k"})
+        open_openai({"OPENAI_API_KEY": "k"})

@@ -7,19 +7,16 @@ from urllib.parse import parse_qsl, quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
+from support.judge_asking import FAST, KEY, ask, judge_at, open_openai, settings_of
 from support.judge_server import JudgeServer, completion
 from support.loopback import Sent, error
 
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.options import option_types
 from mmie_tasks.http.errors import read_server_error
 from mmie_tasks.judges import choice as choosing
-from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.judges.openai.judge import OpenAIJudge
-from mmie_tasks.judges.registry import JudgeChoice
 
 ODD_KEY = "4f9a-oddly/shaped+key"
 
@@ -127,20 +124,20 @@ def test_a_query_is_not_sent_to_where_a_server_redirects(server, query):
 
 def test_a_key_is_no_option():
     with pytest.raises(SettingWrong) as raised:
-        choosing.open_judge(JudgeChoice(name="openai", options={"api_key": KEY}), {})
+        choosing.open_judge(Choice(name="openai", options={"api_key": KEY}), {})
     assert KEY not in str(raised.value)
-    assert "api_key" not in option_types(registry.factory_of("openai"))
+    assert "api_key" not in OpenAIJudge.Options.model_fields
 
 
 def test_a_key_instead_of_a_variables_name_is_rejected_and_not_repeated():
     with pytest.raises(SettingWrong) as raised:
-        open_judge(environment={}, api_key_env=KEY)
+        open_openai({}, api_key_env=KEY)
     assert KEY not in str(raised.value)
 
 
 def test_a_key_that_cannot_be_sent_is_rejected_and_not_repeated():
     with pytest.raises(SettingWrong) as raised:
-        open_judge(environment={"OPENAI_API_KEY": "“sk-quoted”"})
+        open_openai({"OPENAI_API_KEY": "“sk-quoted”"})
     assert "sk-quoted" not in str(raised.value)
 
 

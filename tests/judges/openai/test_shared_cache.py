@@ -8,7 +8,6 @@ from support.hub_process import FORKS
 from support.judge_asking import ask_cached, cached_judge_at, question_of, requests
 from support.judge_server import completion
 
-from mmie_tasks.judges.cache import storage_signature
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
@@ -76,7 +75,7 @@ def test_a_reply_that_another_process_stored_meanwhile_is_not_requested(server, 
         with CacheFile(path).open() as table:
             for request in requests(3)[1:]:
                 reply = JudgeReply(text="5", model="m")
-                signature = storage_signature(judge.judge)
+                signature = judge.judge.storage_signature
                 table.put(CachedReply(signature, content_key(request), reply, 0))
         stored.set()
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.judge_asking import ask, judge_at, requests
+from support.judge_asking import ask, judge_at, open_openai, requests
 from support.judge_server import completion
 from support.virtual_time import simulate
 
@@ -12,7 +12,6 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.sender import Undelivered
 from mmie_tasks.judges.base import JudgeRefused, JudgeRequest, OutOfBudget
-from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.record.reply import JudgeReply
 
 # The server says 100 tokens in and 10 out: at this price, one dollar a reply.
@@ -62,7 +61,7 @@ def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_p
 )
 def test_a_limit_without_prices_is_rejected_and_names_the_options(prices, words):
     with pytest.raises(SettingWrong, match=f"`max_cost` needs {words}\\.") as raised:
-        open_judge(environment={}, model="gpt-4o", max_cost=1.0, **prices)
+        open_openai({}, model="gpt-4o", max_cost=1.0, **prices)
     assert "price_in=2.5,price_out=10" in str(raised.value)
 
 
@@ -74,7 +73,7 @@ def test_without_prices_the_cost_of_a_reply_is_unknown(server):
 @pytest.mark.parametrize(("processes", "share"), [("4", 2.5), ("", 10.0)])
 def test_the_processes_of_a_run_share_the_limit(processes, share):
     environment = {"WORLD_SIZE": processes}
-    judge = open_judge(environment=environment, model="gpt-4o", **DOLLAR, max_cost=10.0)
+    judge = open_openai(environment, model="gpt-4o", **DOLLAR, max_cost=10.0)
     assert judge.settings.max_cost_usd == share
 
 

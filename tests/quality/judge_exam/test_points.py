@@ -23,7 +23,7 @@ from support.transformers_5 import needs_transformers_5
 from support.verdict_files import pair
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
-from mmie_tasks.judges.registry import parse_choice
+from mmie_tasks.core.choice import parse_choice
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.quality.judge_exam.command import run
 from mmie_tasks.quality.judge_exam.methods import giving_points

@@ -1,0 +1,189 @@
+"""Judges and drawers are chosen by name: ``NAME:MODEL,key=value``, and their options read.
+
+The options of each are one pydantic model, a subclass of `ChoiceOptions`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.suggestions import valid_names_text
+
+_SECRETS = ("api_key", "key", "token", "password", "secret")
+_COMMA = re.compile(",")
+_JSON_VALUE = re.compile(r"=\s*['\"]?\{")
+_BRACES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
+_MAY_HOLD_SECRET = re.compile(r"\?|://[^/\s]*@")  # in an address
+
+OptionsT = TypeVar("OptionsT", bound="ChoiceOptions")
+
+
+class ChoiceOptions(BaseModel):
+    """The options that users may type: the fields, with their types and defaults.
+
+    The text ``none`` is None where the type allows it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _none(cls, value: object, info: ValidationInfo) -> object:
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        allows_none = type(None) in typing.get_args(annotation)
+        return None if allows_none and str(value).lower() == "none" else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A judge or drawer by name, with its options as the user typed them.
+
+    Attributes:
+        name: May be unknown.
+        options: Name to value, as text.
+        source: Where the choice was made, for messages.
+    """
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def text(self) -> str | None:
+        """The form that `parse_choice` reads; None if an address in it holds a user, a password or
+        a query, which may be secrets.
+
+        >>> Choice(name="openai", options={"model": "gpt-4o"}).text
+        'openai:model=gpt-4o'
+        >>> Choice(name="openai", options={"base_url": "http://me:word@host/v1"}).text is None
+        True
+        """
+        pairs = [f"{key}={value}" for key, value in self.options.items()]
+        if any(_MAY_HOLD_SECRET.search(value) for value in self.options.values()):
+            return None
+        return f"{self.name}:{','.join(pairs)}" if pairs else self.name
+
+
+def parse_choice(text: str, source: str, kind: str = "judge") -> Choice:
+    """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``; `kind` is for messages.
+
+    Raises:
+        SettingWrong: The text has another form; the message does not repeat it: it may hold an API
+            key.
+
+    >>> parse_choice("openai:gpt-4o,timeout=60", "here").options
+    {'model': 'gpt-4o', 'timeout': '60'}
+    """
+    name, _, rest = text.strip().partition(":")
+    if not name:
+        hint = "`NAME`, `NAME:MODEL` or `NAME:k=v,k=v`"
+        raise SettingWrong(f"{source} names no {kind}.", hint=hint)
+    subject = f"{source} names a {kind}"
+    return Choice(name=name, options=parse_pairs(rest, subject, "model"), source=source)
+
+
+def parse_pairs(text: str, subject: str, first: str = "") -> dict[str, str]:
+    """Parse ``k=v,k=v``; a first part without ``=`` is the value of the option `first`.
+
+    Raises:
+        SettingWrong: A part is not of this form, or an option stands there twice.
+    """
+    pairs = [pair.strip() for pair in split_options(text) if pair.strip()]
+    if first and pairs and "=" not in pairs[0]:
+        pairs[0] = f"{first}={pairs[0]}"
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals) or key in options:
+            name = "`NAME`, `NAME:MODEL` or `NAME:k=v,k=v`" if first else "`k=v,k=v`"
+            raise SettingWrong(
+                f"{subject} in an invalid form, at option {len(options) + 1}.",
+                hint=f"{name}, each option once",
+            )
+        options[key] = value
+    return options
+
+
+def split_options(text: str, separator: re.Pattern[str] = _COMMA) -> list[str]:
+    """Split a text at the matches of a pattern, but not within a value that begins with ``{``: it
+    reaches to the matching brace, as JSON has them.
+
+    >>> split_options('a=1,b={"c": [1, 2], "d": "},"},e=2')
+    ['a=1', 'b={"c": [1, 2], "d": "},"}', 'e=2']
+    """
+    parts, start, position = [], 0, 0
+    while match := separator.search(text, position):
+        value = _JSON_VALUE.search(text, position)
+        if value is not None and value.end() <= match.start():
+            position = _end_of_object(text, value.end() - 1)
+            continue
+        parts.append(text[start : match.start()])
+        start = position = match.end()
+    return [*parts, text[start:]]
+
+
+def _end_of_object(text: str, start: int) -> int:
+    """The position after the brace that closes the one at the start; the text's end without it."""
+    depth = 0
+    for token in _BRACES.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return len(text)
+
+
+def option_text(value: object) -> str:
+    """An option as it is typed: JSON for a map.
+
+    >>> option_text({"top_k": True}), option_text(0.5)
+    ('{"top_k": true}', '0.5')
+    """
+    return json.dumps(value) if isinstance(value, Mapping) else str(value)
+
+
+def read_options(
+    options: Mapping[str, str], model: type[OptionsT], kind: str, name: str = ""
+) -> OptionsT:
+    """The options in their declared types.
+
+    Args:
+        options: As the user typed them.
+        model: Declares them.
+        kind: ``judge`` or ``drawer``, for messages.
+        name: Of the judge or drawer; empty if the kind has only one.
+
+    Raises:
+        SettingWrong: No such option, one is missing, a value of another type or range, or an API
+            key, which would be written into logs and results; the message does not repeat the key.
+    """
+    if secret := next((key for key in _SECRETS if key in options), None):
+        raise SettingWrong(
+            f"A {kind} takes no `{secret}=`: its options are written into logs and results.",
+            hint="`export OPENAI_API_KEY=...`, or name your variable with `api_key_env=NAME`",
+        )
+    subject = f"The {kind} `{name}`" if name else f"A {kind}"
+    if unknown := [key for key in options if key not in model.model_fields]:
+        hint = f"its options: {valid_names_text(model.model_fields, unknown[0])}"
+        raise SettingWrong(f"{subject} has no option `{unknown[0]}`.", hint=hint)
+    try:
+        return model.model_validate(options)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        missing = [str(problem["loc"][0]) for problem in problems if problem["type"] == "missing"]
+        wrong = [problem for problem in problems if problem["type"] != "missing"]
+        if not wrong:
+            needed = ",".join(f"{key}=..." for key in missing)
+            raise SettingWrong(f"{subject} needs `{needed}`.", hint=f"`{name}:{needed}`") from None
+        key, problem = wrong[0]["loc"][0], wrong[0]["msg"]
+        raise SettingWrong(
+            f"{subject} cannot use the option `{key}={options[str(key)]}`. {problem}.",
+            hint=f"`{key}=` with such a value, or leave it out",
+        ) from None

@@ -1,0 +1,111 @@
+"""What every judge does: the built-in ones, one of another package, a panel, and the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from support.internvl_golden import CHECKPOINT
+from support.judge_asking import judge_at
+from support.judge_server import JudgeServer
+from support.judges import FunctionJudge, ScriptedJudge, echo
+from support.transformers_5 import needs_transformers_5
+
+from mmie_tasks.judges.base import Judge, JudgeError, JudgeRequest, outcomes_of
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.cache_store import CacheFile
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
+from mmie_tasks.judges.panel import PanelJudge
+from mmie_tasks.judges.replay import ReplayJudge
+from mmie_tasks.record.panel import Panel
+from mmie_tasks.record.reply import JudgeReply
+
+REQUESTS = [JudgeRequest(parts=(text,), max_tokens=4) for text in ("a", "b", "c")]
+
+MakeJudge: TypeAlias = Callable[[str, Path], Judge]
+
+
+def replay(_: str, folder: Path) -> Judge:
+    list(cached("", folder).ask(REQUESTS))
+    return ReplayJudge(folder / "replies.sqlite3")
+
+
+def cached(_: str, folder: Path) -> Judge:
+    return CachedJudge(ScriptedJudge(), CacheFile(folder / "replies.sqlite3"))
+
+
+def panel(url: str, folder: Path) -> Judge:
+    members = [FunctionJudge(echo), judge_at(url), cached(url, folder)]
+    return PanelJudge(members, Panel(rule="median", min_valid=2))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer("5") as running:
+        yield running
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(lambda url, _: judge_at(url), id="openai"),
+        pytest.param(
+            lambda *_: MmieScoreJudge(MmieScoreOptions(model=str(CHECKPOINT), device="cpu"), {}),
+            id="mmie_score",
+            marks=needs_transformers_5,
+        ),
+        pytest.param(replay, id="replay"),
+        pytest.param(lambda *_: FunctionJudge(echo), id="another-package"),
+        pytest.param(cached, id="cache"),
+        pytest.param(panel, id="panel"),
+    ]
+)
+def judge(request: pytest.FixtureRequest, server: JudgeServer, tmp_path: Path) -> Iterator[Judge]:
+    make: MakeJudge = request.param
+    judge = make(server.url, tmp_path)
+    yield judge
+    judge.close()
+
+
+def test_each_request_has_one_outcome_for_each_judge_with_its_index(judge: Judge) -> None:
+    count = len(REQUESTS) * len(judge.members)
+    outcomes = list(judge.ask(REQUESTS))
+    assert sorted(index for index, _ in outcomes) == list(range(count))
+    assert all(isinstance(outcome, (JudgeReply, JudgeError)) for _, outcome in outcomes)
+    assert all(isinstance(outcome, JudgeReply) and outcome.model for _, outcome in outcomes)
+
+
+def test_no_request_has_no_outcome(judge: Judge) -> None:
+    assert list(outcomes_of(judge, [])) == []
+
+
+def test_the_signature_has_key_and_value_and_stays_when_requests_were_answered(
+    judge: Judge,
+) -> None:
+    judge.settle()
+    before = judge.signature
+    list(judge.ask(REQUESTS))
+    assert judge.signature == before
+    assert all(part.partition(":")[2] for part in before.split("|"))
+    assert judge.storage_signature.startswith(before)
+
+
+def test_the_check_passes_and_nothing_that_it_can_do_needs_a_server_of_its_own(
+    judge: Judge,
+) -> None:
+    judge.check(2)
+    names = [asset.name for asset in judge.assets()]
+    assert len(names) == len(set(names))
+    assert (counts := judge.counts()) is None or counts.in_flight == 0
+    assert all(member.title(0) for member in judge.members)
+
+
+def test_a_judge_that_was_stopped_and_closed_replies_again(judge: Judge) -> None:
+    first = dict(judge.ask(REQUESTS))
+    judge.stop()
+    judge.close()
+    judge.close()
+    again = dict(judge.ask(REQUESTS))
+    assert again.keys() == first.keys()
+    assert all(isinstance(outcome, JudgeReply) for outcome in again.values())
