@@ -11,7 +11,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.compare.comparison import compare
-from mmie_tasks.results.render import Cell, Table
+from mmie_tasks.results.render import Cell, RichText, Table
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import metric_tables, signature_table, task_scores
 from mmie_tasks.runs.run import Run
@@ -98,7 +98,7 @@ def test_the_difference_of_two_runs_is_that_of_compare() -> None:
     compared = compare(one.tasks["sketch"], two.tasks["sketch"]).metrics
     for table, expected in zip(tables, compared, strict=True):
         difference, pairs = table.rows[0][-2:]
-        assert isinstance(difference, Text)
+        assert isinstance(difference, RichText)
         assert expected.interval is not None
         assert expected.difference is not None
         assert difference.text == f"{expected.difference:+.2f}"
@@ -130,8 +130,8 @@ def test_keys_in_which_signatures_differ_are_marked_also_where_values_are_cut() 
     long = "m" * 3_000
     table = signature_table(Signature.parse(f"judge:a|model:{long}|t:{t}") for t in (0, 1))
     assert table.header == ["Key", "Signature 1", "Signature 2"]
-    marked = {row[0].text: row[0].badges for row in table.rows if isinstance(row[0], Text)}
+    marked = {row[0].text: row[0].badges for row in table.rows if isinstance(row[0], RichText)}
     assert marked == {"judge": (), "model": (), "t": ("differs",)}
     model = table.rows[1][1]
-    assert isinstance(model, Text)
+    assert isinstance(model, RichText)
     assert "more characters in the log" in model.text
