@@ -26,7 +26,7 @@ from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import BadRecord, Line, NoJudgeRequest, Record, read_record
+from mmie_tasks.record.record import NO_REPLY, BadRecord, Line, NoJudgeRequest, Record, read_record
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import Row, RunnerTable, plain_score
 from mmie_tasks.record.sample import LoggedSample
@@ -250,7 +250,7 @@ class Benchmark(ABC, Generic[RecordT]):
             return record
         if self.judge is None and isinstance(answer, str):
             return self._scored(record, answer_of_results([answer]))
-        raise BadRecord("the log does not hold the reply or answer")
+        raise BadRecord(NO_REPLY)
 
     def _scored(self, record: RecordT, answer: str | Unscored) -> RecordT:
         if isinstance(answer, Unscored):

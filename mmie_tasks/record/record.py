@@ -34,6 +34,7 @@ IMAGE_PLACEHOLDER = "<image>"
 """Placeholder of an image in a logged question, unless the model's wrapper sets another."""
 
 NOT_LOGGED = "not in this log"
+NO_REPLY = "the log does not hold the reply or answer"
 
 _LOGGED_CHARS = 80  # the text that points were read from may be the whole answer
 _VERDICT_KINDS = ("Scored", "Unscored")
@@ -131,13 +132,13 @@ class Record(BaseModel):
 
         Args:
             grade: The verdicts on the replies of one judge.
+
+        Raises:
+            BadRecord: The log does not hold the replies that a score was read from.
         """
         if not self.judgements:
             return self
-        read = [
-            Judgement(judge=j.judge, result=j.result, verdicts=grade(j.result))
-            for j in self.judgements
-        ]
+        read = [_regraded(judgement, grade) for judgement in self.judgements]
         return self.graded(Judged.by(read, self.signature.panel))
 
     @property
@@ -260,7 +261,9 @@ def read_record(kind: type[RecordT], line: Line) -> RecordT:
     try:
         return kind.model_validate(migrated(record))
     except ValidationError as error:
-        detail = error.errors(include_url=False, include_context=False)[0]
+        details = error.errors(include_url=False, include_context=False)
+        # Of a verdict that is neither scored nor unscored, what is wrong says more than what lacks.
+        detail = next((d for d in details if d["type"] != "missing"), details[0])
         name = ".".join(str(part) for part in detail["loc"] if part not in _VERDICT_KINDS)
         value = repr(detail["input"])[:80]
         raise BadRecord(f"`{name}` is {value}: {detail['msg']}") from error
@@ -333,6 +336,14 @@ def _text(line: Line, name: str) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     raise BadRecord(f"`{name}` is {type(value).__name__}, not a text")
+
+
+def _regraded(judgement: Judgement, grade: Callable[[JudgeResult], Verdicts]) -> Judgement:
+    if judgement.result != JudgeResult():
+        return replace(judgement, verdicts=grade(judgement.result))
+    if isinstance(judgement.verdicts.official, Scored):
+        raise BadRecord(NO_REPLY)
+    return judgement
 
 
 def _graded_fields(graded: Judged | Verdicts) -> dict[str, Any]:

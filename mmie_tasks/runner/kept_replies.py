@@ -11,6 +11,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, named_errors
 from mmie_tasks.judges.choice import JudgeChoices, cache_path, choose_judges, open_judge
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
 
@@ -57,12 +58,13 @@ def _replies(
     """
     judge = open_judge(choice, environment)
     signature = "" if judge.in_process else judge.signature
+    own = Signature.of_judges([signature]) if signature else None
     for sample in task_run.samples:
         given = {
             judged.judge: judged.result.replies
             for judged in sample.judgements
-            if str(judged.judge) == signature
-            or (not signature and judged.judge.fields.get("judge") == choice.name)
+            if judged.judge == own
+            or (own is None and judged.judge.fields.get("judge") == choice.name)
         }
         if sample.replies and not given:
             raise SettingWrong(

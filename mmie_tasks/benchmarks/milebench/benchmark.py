@@ -28,7 +28,7 @@ from mmie_tasks.core.run_memory import RunMemory
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.record import BadRecord, Line
+from mmie_tasks.record.record import NO_REPLY, BadRecord, Line
 from mmie_tasks.record.rows import Row
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class MileBench(Benchmark[MileRecord]):
             return record
         answer = line.get("filtered_resps")
         if not isinstance(answer, str):
-            raise BadRecord("the log does not hold the reply or answer")
+            raise BadRecord(NO_REPLY)
         return record.graded(Judged(verdicts=score_answer(record.released, [answer])))
 
     @override
