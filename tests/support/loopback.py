@@ -94,7 +94,7 @@ HANG_UP = Sent(status=0)
 
 def sends(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Sent:
     """A response with a JSON document."""
-    return Sent(json.dumps(document, ensure_ascii=False).encode(), status, headers or {})
+    return Sent(json.dumps(document).encode(), status, headers or {})
 
 
 def error(status: int, *, code: str | None = None, message: str = "no", **more: Any) -> Sent:
