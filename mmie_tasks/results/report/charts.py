@@ -24,7 +24,7 @@ from mmie_tasks.record.metrics import Scale, mean_of
 from mmie_tasks.record.sample import READER_KINDS, LoggedSample, Needle, ScoreKind
 from mmie_tasks.results.page_data import Json, page_data
 from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
-from mmie_tasks.results.report.tables import MetricOfRuns, TaskScores
+from mmie_tasks.results.report.tables import ComparedMetric, TaskScores
 
 NO_SCORE = "no score"
 """The last bar of a histogram."""
@@ -105,7 +105,7 @@ def charts(scores: TaskScores) -> list[Chart]:
     return [*drawn, *_needle_charts(scores)]
 
 
-def _metrics(scores: TaskScores, kind: str, rows: Sequence[MetricOfRuns]) -> Iterator[Chart]:
+def _metrics(scores: TaskScores, kind: str, rows: Sequence[ComparedMetric]) -> Iterator[Chart]:
     if len(rows) < 2:
         return
     labels = [row.metric.title for row in rows]

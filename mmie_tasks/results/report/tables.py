@@ -66,7 +66,7 @@ class RunScores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricOfRuns:
+class ComparedMetric:
     """One metric of the runs that have the task, None for a run without samples of it; and the
     difference of two runs that were scored alike.
     """
@@ -89,7 +89,7 @@ class TaskScores:
 
     task: JoinedTask
     names: Sequence[str]
-    rows: Mapping[str, Sequence[MetricOfRuns]]
+    rows: Mapping[str, Sequence[ComparedMetric]]
     why_no_difference: str = field(default="")
 
     @cached_property
@@ -121,12 +121,12 @@ def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
         except NotComparable as error:
             why_not = "the difference of the runs is not shown: they were not scored alike"
             why_not = f"{why_not}, they differ in {', '.join(error.keys)}"
-    rows: dict[str, list[MetricOfRuns]] = {}
+    rows: dict[str, list[ComparedMetric]] = {}
     for metric in metrics_of(runs):
         scores = tuple(_run_scores(run, metric) for run in runs)
         if any(scores):
             difference = differences.get((metric.kind, metric.name))
-            row = MetricOfRuns(metric=metric, scores=scores, difference=difference)
+            row = ComparedMetric(metric=metric, scores=scores, difference=difference)
             rows.setdefault(metric.kind, []).append(row)
     return TaskScores(task=task, names=names, rows=rows, why_no_difference=why_not)
 
@@ -188,7 +188,7 @@ def _scored(scores: RunScores, between: str) -> str | None:
     return f"{value.scored:,} {between} {value.total:,}" if value else None
 
 
-def _difference(row: MetricOfRuns, *, with_pairs: bool = False) -> RichText | None:
+def _difference(row: ComparedMetric, *, with_pairs: bool = False) -> RichText | None:
     difference = row.difference
     if difference is None:
         return None
@@ -250,7 +250,7 @@ def score_table(
 
 def _score_rows(
     scores: TaskScores,
-    row: MetricOfRuns,
+    row: ComparedMetric,
     annotations: Sequence[Annotation],
     kinds: Sequence[ScoreKind],
     *,
