@@ -31,14 +31,13 @@ class BuiltRequest(Generic[FactsT]):
 
     Attributes:
         request: None if the judge gets none.
-        reason: The reason, if so.
-        detail: The reason for people.
+        reason: Why there is no request.
+        detail: The reason in words.
         facts: Counts about the request and the answer.
-        answer: The answer with the files of its pictures.
-        answer_signature: Protocol and drawer of an answer of ``--model interleaved``; None for
-            other answers.
+        answer: The answer; its pictures are files.
+        answer_signature: Protocol and drawer of an answer of ``--model interleaved``, else None.
         cut_images: Existing pictures of the answer that the benchmark's prompt does not show.
-        cut_texts: Texts of the answer that it does not show.
+        cut_texts: Texts of the answer that the prompt does not show.
     """
 
     request: JudgeRequest | None = None
@@ -56,12 +55,7 @@ class BuiltRequest(Generic[FactsT]):
         return replace(self, request=None, reason=reason, detail=detail, facts=facts)
 
     def prepared(self, kind: type[PictureRecordT], **fields: object) -> Prepared[PictureRecordT]:
-        """The answer with the record of its sample.
-
-        Args:
-            kind: The benchmark's record.
-            fields: Those of the sample.
-        """
+        """The answer with its record, of class `kind` and with the sample's `fields`."""
         record = kind.of(
             Verdicts.unscored(self.reason, self.detail),
             facts=self.facts,
@@ -86,16 +80,16 @@ def build_request(
     start: Callable[[ParsedAnswer], FactsT],
     build: Callable[[FactsT, Segments], BuiltRequest[FactsT]],
 ) -> BuiltRequest[FactsT]:
-    """The request for an answer. Never raises: a run's answers would be lost.
+    """The request for an answer. Never raises, or a run's answers would be lost.
 
     Args:
-        results: The runner's results of the tested model: one text, or one per round.
+        results: lmms-eval's results of the tested model: one text, or one per round.
         task: Name of the task.
-        row: The runner's number of the sample.
-        sample_texts: Its question and its gold answer.
-        start: The benchmark's own facts about an answer.
-        build: From facts and the answer, whose pictures are files. Raises a `MmieTasksError` if
-            what every request needs is not available.
+        row: lmms-eval's number of the sample.
+        sample_texts: Texts of the question and the gold answer.
+        start: Makes the benchmark's own facts about an answer.
+        build: Builds from facts and an answer whose pictures are files. Raises a `MmieTasksError`
+            if something that every request needs is not available.
     """
     answer = read_results(results)
     has_pictures = any(segment.image for segment in answer.segments)
@@ -124,7 +118,7 @@ def build_request(
         )
         try:
             built = build(facts, segments)
-        except MmieTasksError as error:  # nothing checked it before
+        except MmieTasksError as error:  # the setup was not checked before
             detail = first_line(error)
             built = BuiltRequest(reason="unavailable", detail=detail, facts=facts)
     if answer.drawing is None:
@@ -135,7 +129,7 @@ def build_request(
 
 
 def _n_left_on_disk(answer: Segments, resolved: Segments) -> int:
-    """The pictures beside a text that names none."""
+    """The number of pictures found for a text that names none."""
     names_pictures = any(segment.image for segment in answer)
     has_text = any(segment.text and segment.text.strip() for segment in answer)
     return sum(bool(s.image) for s in resolved) if has_text and not names_pictures else 0
@@ -145,7 +139,7 @@ def require_drawn(facts: AnswerFacts) -> None:
     """Check that no picture of a logged answer was withheld for a reason outside the models.
 
     Raises:
-        NoJudgeRequest: One was: the sample is not judged.
+        NoJudgeRequest: A picture was withheld, so the sample is not judged.
     """
     if not facts.not_drawn.keys().isdisjoint(WITHHELD):
         detail = f"pictures not drawn: {listed(facts.not_drawn)}"

@@ -1,4 +1,4 @@
-"""The class `Benchmark`: everything that runner, preflight and results know of a benchmark.
+"""The class `Benchmark`: everything that runner, preflight and results know about a benchmark.
 
 A benchmark's folder has a module ``benchmark`` with an object ``BENCHMARK``. The registry
 (`mmie_tasks.benchmarks.registry`) loads it; nothing else imports a benchmark by name.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 
 Doc: TypeAlias = Mapping[str, Any]
-"""One sample as the runner hands it to a task's functions."""
+"""A sample as lmms-eval passes it to a task's functions."""
 
 Environment: TypeAlias = Mapping[str, str]
 Options: TypeAlias = Mapping[str, Any] | None
@@ -59,8 +59,8 @@ class PublishedRow:
 
     Attributes:
         model: The tested model, as the publication names it.
-        scores: Name of a metric to the score in percent.
-        source: Where the scores are, and what makes them incomparable with others.
+        scores: Metric name to the score in percent.
+        source: Where the scores are published, and what makes others not comparable with them.
     """
 
     model: str
@@ -73,11 +73,11 @@ class Prepared(Generic[RecordT]):
     """An answer before it is judged.
 
     Attributes:
-        record: The record of its sample; without a request, its verdicts say why.
-        request: The request to the judge; None if the judge gets none.
+        record: The sample's record; without a request, its verdicts say why.
+        request: None if the judge gets none.
         cut_images: Images of the answer that the benchmark's prompt does not show.
-        cut_texts: Texts of the answer that it does not show.
-        drawn_by: Protocol and drawer of an answer of ``--model interleaved``; None for others.
+        cut_texts: Texts of the answer that the prompt does not show.
+        drawn_by: Protocol and drawer of an answer of ``--model interleaved``, else None.
     """
 
     record: RecordT
@@ -87,50 +87,48 @@ class Prepared(Generic[RecordT]):
     drawn_by: str | None = None
 
     def withdrawn(self, reason: UnscoredReason, detail: str) -> Prepared[RecordT]:
-        """The same answer without a request, and why."""
+        """The same answer, unscored and without a request."""
         verdicts = Judged(verdicts=Verdicts.unscored(reason, detail))
         return replace(self, record=self.record.graded(verdicts), request=None)
 
 
 class Benchmark(ABC, Generic[RecordT]):
-    """A benchmark: its samples, its questions, who judges the answers, and what it reports.
+    """A benchmark: its samples, its questions, its judge, and what it reports.
 
     A task file names functions of a module, so a benchmark's module ``task`` has lines such as
     ``process_docs = BENCHMARK.process_docs``.
 
     A benchmark with a judge overrides `request` and `grade`, one that is scored by rule `score`; a
-    benchmark whose answers are more than a text overrides `prepared`. Importing a module that
-    defines one must stay cheap: no torch, datasets, numpy or lmms_eval; methods import what they
-    need when they are called.
+    benchmark whose answers are more than a text overrides `prepared`. Importing its module must
+    stay cheap: no torch, datasets, numpy or lmms_eval, which methods import when called.
 
     Attributes:
-        name: Prefix of its task names: ``mmie`` for ``mmie``, ``mmie_sa``, ...
-        title: For display: ``MMIE``.
-        version: ``N-X`` of its tasks: N changes with the scores, X with the interface.
-        scale: The scale of its verdicts.
-        metrics: What it reports, the headline first. A run that lacks a metric's groups is shown
+        name: Prefix of the task names: ``mmie`` for ``mmie``, ``mmie_sa``, ...
+        title: Display name: ``MMIE``.
+        version: ``N-X`` of the tasks: N changes with the scores, X with the interface.
+        scale: The scale of the verdicts.
+        metrics: The reported metrics, headline first. A run without a metric's groups is shown
             without that metric.
-        record: The class of its records.
-        judge: Selects and calls the judge; None for a benchmark that is scored by rule.
-        takes_any_question: Whether `judge_request` takes questions that are not its samples.
+        record: The class of the records.
+        judge: Selects and calls the judge; None if the benchmark is scored by rule.
+        takes_any_question: Whether `judge_request` takes questions that are not in the benchmark.
         has_picture_answers: Whether answers may have pictures, so that `picture_limit` counts.
-        has_expected_score: Whether `grade` gives expected scores, where a judge reports
-            probabilities.
-        has_export: Whether `export` does anything.
-        image_token: What marks an image in a question for models that take text and images
-            separately; ``{n}`` in it counts from 1. A task file may have another ``image_token``.
+        has_expected_score: Whether `grade` gives expected scores if a judge reports probabilities.
+        has_export: Whether `export` is implemented.
+        image_token: Marks an image in a question, for models that take text and images separately;
+            ``{n}`` in it counts from 1. A task file may set another ``image_token``.
         strata: The kind of group within which samples are drawn for people to score; empty to draw
             from all samples alike.
-        stratum_sizes: Stratum to its number of samples in the whole benchmark; empty without
-            strata. Intervals for the benchmark weigh the strata by them.
-        published: Task to the number of samples that its published scores are for. Subsets of ours
-            have that of the whole benchmark.
-        two_of_each: Task to the smallest ``--limit`` with two samples of each group that the
-            headline is a mean of, for a hint in a smaller run. For tasks whose samples take turns
-            between the groups.
+        stratum_sizes: Stratum to its number of samples in the whole benchmark, by which intervals
+            weigh the strata; empty without strata.
+        published: Task to the number of samples that its published scores cover. Our own subsets
+            have the number of the whole benchmark.
+        two_of_each: Task to the smallest ``--limit`` with two samples of each group in the
+            headline's mean, for a hint in a smaller run. Only for tasks whose samples take turns
+            between groups.
         published_rows: A selection of published scores of the whole benchmark.
-        datasets: Names of its datasets, if its sample ids are ``<dataset>/<id>``. Saved answers
-            with bare ids in a folder of such a name belong to that dataset.
+        datasets: Names of the datasets, if sample ids are ``<dataset>/<id>``. Saved answers with
+            bare ids belong to the dataset that their folder is named after.
         opener: Opens the images of questions, and remembers which could not be opened.
     """
 
@@ -167,20 +165,20 @@ class Benchmark(ABC, Generic[RecordT]):
         raise NotImplementedError
 
     def check_data(self, docs: Any) -> None:  # noqa: ANN401 - a `Dataset`
-        """Check the samples of a run before anything is generated; raises a `MmieTasksError`."""
+        """Check a run's samples before anything is generated; raises a `MmieTasksError`."""
 
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:  # noqa: ARG002
-        """What the named tasks (all if none is named) need on this machine."""
+        """What the named tasks need on this machine; all tasks if none is named."""
         return ()
 
     # The question to the tested model.
 
     @abstractmethod
     def question(self, doc: Doc, options: Mapping[str, Any]) -> Sequence[str | Path]:
-        """Texts and image files of a question, in order; `options` are those of the task file."""
+        """Texts and image files of a question, in order; `options` come from the task file."""
 
     def add_answer_folder(self, folder: Path) -> None:
-        """Add a folder to search for images that answers of a run refer to."""
+        """Add a folder to search for images that a run's answers refer to."""
 
     def picture_limit(self, doc: Doc) -> int:  # noqa: ARG002 - for pictures in answers
         """How many pictures of an answer the judge can see; 0 if answers are texts."""
@@ -189,9 +187,7 @@ class Benchmark(ABC, Generic[RecordT]):
     # The answer, and its score.
 
     def fields(self, doc: Doc) -> Mapping[str, object]:
-        """What the record has of its sample: by default each field of the record that the sample
-        has, too.
-        """
+        """Values for the record's fields: by default, the sample's fields of the same names."""
         return doc
 
     def request(self, doc: Doc, answer: str) -> JudgeRequest:
@@ -203,14 +199,15 @@ class Benchmark(ABC, Generic[RecordT]):
         raise NotImplementedError
 
     def score(self, record: RecordT, answer: str) -> Verdicts:
-        """Every verdict on an answer, of a benchmark that is scored by rule."""
+        """Every verdict on an answer, for a benchmark that is scored by rule."""
         raise NotImplementedError
 
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[RecordT]:
-        """The request to the judge for an answer, and the record of its sample. Never raises: a
-        run's answers would be lost.
+        """The request to the judge and the record for an answer. Never raises, or a run's answers
+        would be lost.
 
-        By default an answer that is not a text, or says that the tested model failed, is unscored.
+        By default an answer that is not a text, or that reports a failure of the tested model, is
+        unscored.
         """
         answer = answer_of_results(results)
         question = (
@@ -229,15 +226,11 @@ class Benchmark(ABC, Generic[RecordT]):
         return Prepared(record=self._scored(record, answer), request=None)
 
     def is_impossible(self, record: RecordT, reply: str) -> bool:  # noqa: ARG002 - see `CheckedRequest`
-        """Whether a reply is impossible, so that the request is sent a second time."""
+        """Whether a reply is unusable, so that the request is sent a second time."""
         return False
 
     def regraded(self, record: RecordT, line: Line) -> RecordT:
-        """A record with the verdicts of today's readers on its saved replies, or answer.
-
-        Args:
-            record: A sample's record.
-            line: The line of the log that has it.
+        """A record with the verdicts of today's readers on its saved replies or answer.
 
         Raises:
             BadRecord: The log does not hold the replies or the answer that was scored.
@@ -258,7 +251,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return record.graded(Judged(verdicts=self.score(record, answer)))
 
     def table(self, doc: Doc) -> RunnerTable:  # noqa: ARG002 - some tasks lack groups
-        """The lines of a sample's task in the runner's table."""
+        """The metrics in lmms-eval's table for a sample's task."""
         in_table = (metric for metric in self.metrics if metric.in_table)
         return RunnerTable(metrics=(self.metrics[0], *in_table), scale=self.scale)
 
@@ -267,11 +260,8 @@ class Benchmark(ABC, Generic[RecordT]):
     ) -> GradedRequest:
         """The request for any question and answer, in the benchmark's own judge prompt.
 
-        Args:
-            question: The question.
-            answer: The answer.
-            line: The log line of a sample, from which everything else is: its category, gold,
-                components. None: the question is not a sample of the benchmark.
+        The sample's log line gives everything else: category, gold answer, components. It is None
+        if the question is not in the benchmark.
 
         Raises:
             NoJudgeRequest: A run would not ask the judge either.
@@ -283,14 +273,14 @@ class Benchmark(ABC, Generic[RecordT]):
     # What is reported.
 
     def provenance(self, doc: Doc) -> Mapping[str, object]:
-        """What can move a score besides judge and request, key to value: readers, task version and
-        data; a key with the value None is left out.
+        """What can move a score apart from judge and request: readers, task version and data. A key
+        with the value None is left out.
         """
         task = f"{self.name}@{self.version}"
         return {"reader": "official+robust", "task": task, "data": doc.get("data")}
 
     def request_provenance(self) -> Mapping[str, object]:
-        """What can move a score of the request to the judge, key to value: the prompt.
+        """What in the request to the judge can move a score: the prompt.
 
         Raises:
             MmieTasksError: The prompt is not available, or a setting is invalid.
@@ -298,25 +288,25 @@ class Benchmark(ABC, Generic[RecordT]):
         return {}
 
     def signature(self, doc: Doc) -> Signature:
-        """Everything that can move the score; another judge than the paper's is marked as such.
+        """Everything that can move the score; marks a judge that is not the paper's.
 
         Raises:
-            MmieTasksError: The chosen judge cannot be opened, or as `request_provenance`.
+            MmieTasksError: The judge or the prompt is not available, or a setting is invalid.
         """
         judges = None if self.judge is None else self.judge.signature()
         fields = {**self.request_provenance(), **self.provenance(doc)}
         return Signature.of_run(fields, os.environ, judges)
 
     def counts(self, records: Sequence[RecordT]) -> Mapping[str, float]:  # noqa: ARG002
-        """The benchmark's own counts for the results file: name to number."""
+        """The benchmark's own counts for the results file."""
         return {}
 
     def notes(self, records: Sequence[RecordT]) -> Iterable[str]:  # noqa: ARG002
-        """Lines for the log about what is not as usual."""
+        """Lines for the log about anything unusual."""
         return ()
 
     def export(self, arguments: Sequence[str], environment: Environment) -> str:
-        """Runs ``mmie-tasks export NAME ARGUMENTS``; returns what to print.
+        """Run ``mmie-tasks export NAME ARGUMENTS``; returns what to print.
 
         Raises:
             MmieTasksError: An input is unusable.
@@ -324,7 +314,7 @@ class Benchmark(ABC, Generic[RecordT]):
         raise NotImplementedError
 
     def read_line(self, line: Line) -> LoggedSample:
-        """The sample of a line of a log.
+        """The sample of a log line.
 
         Raises:
             BadRecord: The line is not a scored sample of this benchmark.
@@ -332,7 +322,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return self.read_record(line).sample(line)
 
     def read_record(self, line: Line) -> RecordT:
-        """The record of a line of a log.
+        """The record of a log line.
 
         Raises:
             BadRecord: The line is not a scored sample of this benchmark.
@@ -344,10 +334,10 @@ class Benchmark(ABC, Generic[RecordT]):
     def process_docs(self, stub: Dataset) -> Dataset:
         """The samples, in place of the stub that the task file loads.
 
-        Missing or broken data ends the process with a message: the runner would retry an exception.
+        Missing or broken data ends the process with a message: lmms-eval would retry an exception.
         """
         try:
-            coverage_floor(os.environ)  # an invalid setting ends the run here, and not after it
+            coverage_floor(os.environ)  # an invalid setting ends the run now, not at its end
             return self.documents(stub.config_name, os.environ)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from error
@@ -370,7 +360,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return "".join(texts)
 
     def doc_to_visual(self, doc: Doc) -> list[Image.Image]:
-        """The images of the question, opened, in order."""
+        """The opened images of the question, in order."""
         return [self._open(doc, part) for part in self.question(doc, {}) if isinstance(part, Path)]
 
     def doc_to_target(self, doc: Doc) -> str:
@@ -379,7 +369,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return "\n".join(segment["text"] for segment in gold if segment["text"])
 
     def process_results(self, doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
-        """The rows of one answer; with a judge, filled in once it is judged."""
+        """The rows of one answer; a judge fills them in later."""
         prepared = self.prepared(doc, results)
         if problem := self.opener.failure(prepared.record.id):
             prepared = prepared.withdrawn("bad_image", problem)
@@ -398,10 +388,10 @@ class Benchmark(ABC, Generic[RecordT]):
         return self.judge.submit(pending, plain=plain_score)
 
     def graded_request(self, prepared: Prepared[RecordT]) -> GradedRequest:
-        """The request for an answer with the readers of its reply.
+        """The request for an answer, with the readers of its reply.
 
         Raises:
-            NoJudgeRequest: The judge gets none.
+            NoJudgeRequest: The judge gets no request.
         """
         record = prepared.record
         if prepared.request is None:
@@ -415,9 +405,7 @@ class Benchmark(ABC, Generic[RecordT]):
         )
 
     def _logged_signature(self, doc: Doc, drawn_by: str | None) -> Signature:
-        """The signature in the record of a judged sample, which may be unscored for lack of a
-        judge: one in this process fixes its signature when it starts.
-        """
+        """The signature after judging: a judge in this process fixes its own when it starts."""
         try:
             signature = self.signature(doc)
         except MmieTasksError as error:

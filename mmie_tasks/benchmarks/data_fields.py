@@ -8,14 +8,10 @@ from mmie_tasks.core.errors import BadSample
 
 
 def text_of(value: object, location: str) -> str:
-    """A text.
-
-    Args:
-        value: A value of a JSON file.
-        location: Row and field, for the message.
+    """The value, if it is a text; `location` is its row and field, for the message.
 
     Raises:
-        BadSample: It is not text, or has a lone surrogate, which cannot be sent to a model.
+        BadSample: The value is not text, or has a lone surrogate, which cannot be sent to a model.
 
     >>> text_of(3, "row 7: `question`")
     Traceback (most recent call last):
@@ -34,7 +30,7 @@ def items_of(value: object, location: str) -> Sequence[object]:
     """The items of a list.
 
     Raises:
-        BadSample: It is not a list.
+        BadSample: The value is not a list.
     """
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise BadSample(f"{location} is {type(value).__name__}, not a list")
@@ -45,16 +41,16 @@ def texts_of(value: object, location: str) -> tuple[str, ...]:
     """The texts of a list.
 
     Raises:
-        BadSample: It is not a list of texts.
+        BadSample: The value is not a list of texts.
     """
     return tuple(text_of(x, f"{location}[{i}]") for i, x in enumerate(items_of(value, location)))
 
 
 def object_of(value: object, location: str) -> Mapping[str, object]:
-    """An object.
+    """The value, if it is a JSON object.
 
     Raises:
-        BadSample: It is not one.
+        BadSample: The value is not an object.
     """
     if not isinstance(value, Mapping):
         raise BadSample(f"{location} is {type(value).__name__}, not an object")

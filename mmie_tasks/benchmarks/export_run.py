@@ -1,4 +1,4 @@
-"""What the exports of benchmarks do alike: their arguments, and the samples of one logged run."""
+"""What the exports of benchmarks share: their arguments, and the records of a logged run."""
 
 from __future__ import annotations
 
@@ -30,12 +30,7 @@ def export_parser(name: str, description: str, output: str) -> argparse.Argument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRun:
-    """A run to be exported.
-
-    Attributes:
-        model: The tested model's name.
-        path: A sample log, or a folder with those of one run.
-    """
+    """A run to be exported: a sample log or a folder, and the name of its tested model."""
 
     model: str
     path: Path
@@ -45,7 +40,7 @@ def named_runs(parsed: argparse.Namespace) -> list[ExportedRun]:
     """The runs of parsed arguments.
 
     Raises:
-        SettingWrong: There are more or fewer names than runs.
+        SettingWrong: The number of names differs from the number of runs.
     """
     paths = [Path(run).expanduser() for run in parsed.runs]
     names = parsed.model or [path.stem if path.is_dir() else path.parent.name for path in paths]
@@ -66,15 +61,15 @@ def records_of(
     """The records of a run, by id, in the order of the logs.
 
     Args:
-        run: A sample log, or a folder with those of one run. Of several logs of a task the newest
-            is taken.
-        benchmark: Its name.
-        read: Reads the record of a line. Raises `BadRecord` if it is not of the benchmark.
-        same: What may not differ between two tasks about one sample.
-        noun: Its name, for the message.
+        run: A sample log, or the folder of one run; the newest log of a task counts.
+        benchmark: Name of the benchmark.
+        read: Reads the record of a line; raises `BadRecord` for a line of another benchmark.
+        same: What must be equal in two tasks about one sample.
+        noun: What `same` compares, for the message.
 
     Raises:
-        AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
+        AnswersUnusable: There is not exactly one run of the benchmark, a line is unusable, or two
+            tasks differ on a sample.
     """
     hint = f"name the folder of one run with `--log_samples`, or its `*_samples_{benchmark}*.jsonl`"
     runs = [

@@ -19,7 +19,7 @@ def read_data_file(path: Path, hint: str) -> bytes:
     """The bytes of a data file.
 
     Raises:
-        DataMissing: It cannot be read.
+        DataMissing: The file cannot be read.
     """
     try:
         return path.read_bytes()
@@ -28,34 +28,24 @@ def read_data_file(path: Path, hint: str) -> bytes:
 
 
 def digest_of(content: bytes) -> str:
-    """``sha256:`` and 12 hex digits, the revision of a local file."""
+    """The revision of a local file: ``sha256:`` and 12 hex digits."""
     return f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonFile:
-    """A parsed data file.
-
-    Attributes:
-        value: Its content.
-        digest: See `digest_of`.
-    """
+    """A parsed data file, with its `digest_of`."""
 
     value: object
     digest: str
 
 
 def read_json_file(path: Path, *, layout: str, repair: str) -> JsonFile:
-    """Read a data file of a benchmark: JSON in UTF-8, which may begin with a byte order mark.
-
-    Args:
-        path: The file.
-        layout: The hint where it cannot be read.
-        repair: The hint where it is not JSON.
+    """Read a data file: JSON in UTF-8, which may begin with a byte order mark.
 
     Raises:
-        DataMissing: It cannot be read.
-        DataBroken: It is not JSON.
+        DataMissing: The file cannot be read; the hint is `layout`.
+        DataBroken: The file is not JSON; the hint is `repair`.
     """
     content = read_data_file(path, layout)
     try:
@@ -75,15 +65,10 @@ def read_samples(
 ) -> list[_Sample]:
     """The samples of a data file's rows. Ids must be unique: answers are matched by them.
 
-    Args:
-        file: The data file.
-        rows: Its rows.
-        read: Position and row to the sample. Raises `BadSample` for a row that cannot be used.
-        id_of: The id of a sample.
-        repair: The hint where a row cannot be used.
+    `read` turns position and row into a sample, and raises `BadSample` for an unusable row.
 
     Raises:
-        DataBroken: A row cannot be used; names row and field.
+        DataBroken: A row cannot be used; names row and field, and the hint is `repair`.
     """
     samples: dict[str, _Sample] = {}
     positions: dict[str, int] = {}

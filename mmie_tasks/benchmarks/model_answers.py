@@ -17,20 +17,20 @@ from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.core.files import cache_dir
 
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
-"""Folders, in which pictures that answers name are searched for."""
+"""Folders to search for the pictures that answers name."""
 
-# Of this process: lmms-eval hands the functions of a task an answer, and nothing about the run.
+# Global, because lmms-eval passes the functions of a task an answer and nothing about the run.
 _answer_folders: dict[Path, None] = {}
 
 
 def add_answer_folder(folder: Path) -> None:
-    """Also search for the images of answers below a folder, in an evaluation until it ends."""
+    """Also search below a folder for the images of answers, until the evaluation ends."""
     _answer_folders[folder.absolute()] = None
 
 
 @contextmanager
 def answer_folders_of_run() -> Iterator[None]:
-    """Forget at the end which folders were added: no evaluation searches those of another."""
+    """Forget the added folders at the end: an evaluation does not search another one's."""
     before = dict(_answer_folders)
     try:
         yield
@@ -40,9 +40,9 @@ def answer_folders_of_run() -> Iterator[None]:
 
 
 def read_results(results: Sequence[object]) -> ParsedAnswer:
-    """The answer in the runner's results of a tested model: one text, or one per round.
+    """The answer in lmms-eval's results of a tested model: one text, or one per round.
 
-    A saved answer that is not text is parsed from its JSON. One without segments is judged.
+    A saved answer that is not text is parsed from its JSON. An answer without segments is judged.
     """
     match list(results):
         case [str(text)] if (drawn := read_drawn_answer(text)) and isinstance(drawn.answer, str):
@@ -58,8 +58,8 @@ def read_results(results: Sequence[object]) -> ParsedAnswer:
 
 
 def resolver() -> ImageResolver:
-    """Finds the files of images that an answer names: in the working directory, the folders of
-    `OUTPUT_ROOT` and those of the run.
+    """Finds the image files that answers name: in the working directory, the folders of
+    `OUTPUT_ROOT` and the folders of the run.
     """
     folders = [name for name in os.environ.get(OUTPUT_ROOT, "").split(os.pathsep) if name]
     roots = [Path(), *(Path(folder).expanduser() for folder in folders), *_answer_folders]

@@ -1,4 +1,4 @@
-"""The order of a task's samples, in which every ``--limit`` is a fair sample of the task."""
+"""Orders a task's samples so that every ``--limit`` is a fair sample of the task."""
 
 from __future__ import annotations
 
@@ -15,15 +15,10 @@ def fair_order(
 ) -> list[_Item]:
     """The items in a random order in which every prefix has the groups in their proportions.
 
-    The first grouping divides all items, the next each of its groups, and so on. Items of one group
-    are in the order of the SHA-256 of their ids: the same in every process, and whatever the order
-    of the data file.
-
-    Args:
-        items: The samples.
-        id_of: Their ids, which are unique.
-        groupings: Names of the groups; at every prefix of n samples, the number in each group of
-            the first grouping differs by less than 1 from n times its share.
+    The first grouping divides all items, the next each of its groups, and so on. At every prefix of
+    n items, the size of each group of the first grouping differs by less than 1 from n times its
+    share. Items of one group are in the order of the SHA-256 of their ids, which are unique: the
+    same in every process and for every order of the data file.
 
     >>> fair_order(["b1", "a1", "a2", "a3"], str, lambda name: name[0])
     ['a2', 'a3', 'a1', 'b1']
@@ -44,10 +39,8 @@ def _lot(sample_id: str) -> bytes:
 
 
 def _turns(sizes: Mapping[str, int]) -> Iterator[str]:
-    """The name of each item's group: the quota method of Balinski and Young.
-
-    It gives the next seat to the largest quotient of size and seats, among those whose share is not
-    exceeded by it (American Mathematical Monthly 82, 1975, pages 701-730).
+    """The group of each item, by the quota method (Balinski and Young, American Mathematical
+    Monthly 82, 1975, pages 701-730).
     """
     total = sum(sizes.values())
     counts = dict.fromkeys(sizes, 0)

@@ -1,4 +1,4 @@
-"""Judge prompts of the user's own, in the place of a benchmark's."""
+"""Reads the user's own judge prompts, which replace a benchmark's."""
 
 from __future__ import annotations
 
@@ -22,16 +22,12 @@ _Prompts = TypeVar("_Prompts", bound=BaseModel)
 
 
 def read_other_prompts(path: Path, variable: str, form: type[_Prompts], content: str) -> _Prompts:
-    """The prompts in a JSON file.
+    """The prompts in the JSON file that the setting `variable` names.
 
-    Args:
-        path: The file.
-        variable: The setting that names it.
-        form: Their form.
-        content: The form in words, for the hint.
+    `content` describes `form` in words, for the hint.
 
     Raises:
-        SettingWrong: The file cannot be read, or has another form.
+        SettingWrong: The file cannot be read, or does not have this form.
     """
     try:
         return form.model_validate_json(path.read_bytes())
@@ -45,15 +41,9 @@ def read_other_prompts(path: Path, variable: str, form: type[_Prompts], content:
 
 
 def other_name(title: str, path: Path, content: bytes) -> str:
-    """The name of other prompts in the signature; logs a warning.
+    """The signature's name of other prompts: ``other:`` and 12 hex digits of the hash of `content`.
 
-    Args:
-        title: Of the benchmark.
-        path: Of the file.
-        content: What the name is a hash of.
-
-    Returns:
-        ``other:`` and 12 hex digits.
+    Warns that the scores are not comparable with published ones.
     """
     name = f"other:{hashlib.sha256(content).hexdigest()[:12]}"
     logger.warning(

@@ -15,19 +15,14 @@ def picture_dataset(
 ) -> datasets.Dataset:
     """The dataset that lmms-eval iterates; nothing is opened.
 
-    Columns: those named in `texts` and `numbers`, ``row`` (position, from 0), ``question`` and
-    ``gold`` (lists of ``text`` and ``image``, either null) and ``data``.
-
-    Args:
-        samples: With an attribute for every column but ``row`` and ``data``.
-        data: The revision of the data.
-        texts: Attributes that are texts.
-        numbers: Attributes that are whole numbers.
+    Columns: `texts`, `numbers` (whole), ``row`` (position, from 0), ``question`` and ``gold``
+    (lists of ``text`` and ``image``, either null) and ``data``, the revision of the data. Samples
+    have an attribute for every column except ``row`` and ``data``.
     """
     import datasets
 
     text, number = datasets.Value("string"), datasets.Value("int32")
-    # In the order of earlier runs: lmms-eval hashes samples as they are.
+    # Keep this order, that of earlier runs: lmms-eval hashes samples as they are.
     features = {**dict.fromkeys((*texts, "data"), text), **dict.fromkeys((*numbers, "row"), number)}
     columns: dict[str, list[object]] = {
         name: [getattr(sample, name) for sample in samples] for name in (*texts, *numbers)
@@ -43,7 +38,7 @@ def picture_dataset(
 
 
 def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Images of questions without a file, each with the id of a sample that has it."""
+    """Path of each question image without a file, to the id of the first sample that has it."""
     missing: dict[str, str] = {}
     for doc in docs:
         for segment in doc["question"]:
@@ -53,6 +48,6 @@ def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def described(docs: datasets.Dataset) -> str:
-    """A sentence about samples and images."""
+    """A sentence about the samples and how many images are missing."""
     count = len(missing_images(docs))
     return f"{len(docs):,} samples of {docs[0]['data']}; {count or 'no'} images are missing"

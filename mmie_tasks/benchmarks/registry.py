@@ -1,7 +1,7 @@
 """The registry of benchmarks: ours, and those that other packages register.
 
-A benchmark of ours is a folder beside this file with a module ``benchmark``. Another package
-registers its own in its ``pyproject.toml``:
+Each of ours is a folder next to this file with a module ``benchmark``. Another package registers
+its own in its ``pyproject.toml``:
 
     [project.entry-points."mmie_tasks.benchmarks"]
     my_benchmark = "my_package.benchmark:BENCHMARK"
@@ -34,11 +34,11 @@ _OURS = "mmie_tasks.benchmarks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkEntry:
-    """A registered benchmark; nothing of it is imported until `load`.
+    """A registered benchmark; none of its modules is imported until `load`.
 
     Attributes:
-        name: Its tasks have this name, or begin with it and ``_``.
-        target: Where its `Benchmark` object is: ``package.module:OBJECT``.
+        name: The benchmark's tasks have this name, or begin with it and ``_``.
+        target: Where the `Benchmark` object is: ``package.module:OBJECT``.
     """
 
     name: str
@@ -51,7 +51,7 @@ class BenchmarkEntry:
 
     @property
     def package(self) -> str:
-        """The importable name of the package whose modules belong to the benchmark.
+        """The importable package that contains the benchmark's modules.
 
         >>> entry_of_task("mmie_sa").package
         'mmie_tasks.benchmarks.mmie'
@@ -63,8 +63,8 @@ class BenchmarkEntry:
         """Import the `Benchmark` object.
 
         Raises:
-            SettingWrong: The module cannot be imported, or the object or its judge is not that of
-                a benchmark of this name.
+            SettingWrong: The module cannot be imported, or the object or its judge belongs to
+                another benchmark.
         """
         module, _, attribute = self.target.partition(":")
         try:
@@ -92,7 +92,7 @@ class BenchmarkEntry:
         """The folder with the benchmark's task files; it may be missing.
 
         Raises:
-            SettingWrong: The package of another benchmark cannot be found.
+            SettingWrong: The benchmark's package cannot be found.
         """
         if self.is_ours:
             return task_dir() / self.name
@@ -109,10 +109,10 @@ class BenchmarkEntry:
         return Path(next(iter(spec.submodule_search_locations))) / "task_yamls"
 
     def tasks_by_name(self) -> Mapping[str, tuple[str, ...]]:
-        """Every name that belongs to the benchmark (its own, its tasks, its tags) to the tasks.
+        """Each name of the benchmark, its tasks and its tags, to the tasks that it selects.
 
         Raises:
-            SettingWrong: As `task_dir`.
+            SettingWrong: The benchmark's package cannot be found.
             DataBroken: A task file is not YAML.
         """
         names: dict[str, tuple[str, ...]] = {self.name: (self.name,)}
@@ -154,7 +154,9 @@ def entries() -> tuple[BenchmarkEntry, ...]:
 
 @cache
 def _plugins(_search_path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Names and targets of other packages' benchmarks; reading their metadata takes 40 ms."""
+    """Names and targets of other packages' benchmarks; cached, as reading their metadata takes 40
+    ms.
+    """
     return tuple(sorted((entry.name, entry.value) for entry in entry_points(group=ENTRY_POINTS)))
 
 
@@ -169,7 +171,7 @@ def entry_of_task(task: str) -> BenchmarkEntry | None:
 
 
 def entry_of_module(module: str) -> BenchmarkEntry | None:
-    """The benchmark whose package contains a module; None if no benchmark's does.
+    """The benchmark whose package contains a module; None if there is none.
 
     >>> entry_of_module("mmie_tasks.benchmarks.milebench.task").name
     'milebench'
@@ -178,16 +180,16 @@ def entry_of_module(module: str) -> BenchmarkEntry | None:
 
 
 def entry_names(shown: tuple[BenchmarkEntry, ...]) -> str:
-    """The names of benchmarks, separated by commas, for a message."""
+    """Comma-separated names of benchmarks, for a message."""
     return ", ".join(entry.name for entry in shown)
 
 
 def similar_tasks(name: str) -> list[str]:
-    """The benchmarks, tasks and tags that a misspelt name may mean; ``DocVQA`` means
-    ``milebench_DocVQA``.
+    """The benchmarks, tasks and tags that a misspelt name may mean: ``milebench_DocVQA`` for
+    ``DocVQA``.
 
     Raises:
-        MmieTasksError: As `BenchmarkEntry.tasks_by_name`.
+        MmieTasksError: A benchmark's package or task file is unusable.
     """
     entry = entry_of_task(name)
     searched = entries() if entry is None else (entry,)
@@ -200,21 +202,19 @@ def benchmark_of_task(task: str) -> Benchmark | None:
     """Load the benchmark of a task, group or tag; None if no benchmark matches.
 
     Raises:
-        SettingWrong: The benchmark is registered and cannot be loaded.
+        SettingWrong: The benchmark is registered but cannot be loaded.
     """
     entry = entry_of_task(task)
     return None if entry is None else entry.load()
 
 
 def require_judged(choices: Iterable[str], source: str) -> None:
-    """Check the benchmarks for which a setting chooses judges.
+    """Check that the benchmarks for which a setting chooses judges have a judge.
 
-    Args:
-        choices: The names of the benchmarks; an empty one stands for all others.
-        source: The setting, for messages.
+    An empty name means all others; `source` is the setting, for messages.
 
     Raises:
-        SettingWrong: There is no such benchmark, or it has no judge.
+        SettingWrong: A benchmark does not exist, or has no judge.
     """
     for name in filter(None, choices):
         entry = entry_of_task(name)

@@ -1,4 +1,4 @@
-"""What robust readers read of a judge's reply: its own words, in plain characters."""
+"""Extracts what robust readers read in a judge's reply: its own plain words, and JSON objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from mmie_tasks.answers.thinking import strip_thinking
 
 LONGEST = 100_000
-"""Characters of a reply that is read: many times what fits in the tokens it may have."""
+"""Length of the longest reply that is read, in characters: many times its limit of tokens."""
 
 NUMBER_WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
@@ -21,7 +21,7 @@ NUMBER_WORDS = (
 NUMBER = rf"(?:\d{{0,4}}\.?\d{{1,4}}|(?:{'|'.join(NUMBER_WORDS)})\b)"
 """Pattern of points: ``4``, ``4.5``, ``.5``, ``four``."""
 
-_MAX_OBJECTS = 100  # JSON that is searched for in a reply
+_MAX_OBJECTS = 100  # attempts to read a JSON object in a reply
 _PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=float)
 _WHOLE_FENCE = re.compile(r"(?s)\s*(```|~~~)\w*\n((?:(?!\1).)*)\1\s*")
 _NOT_OWN = re.compile(
@@ -52,9 +52,9 @@ _NAMES_VERDICT = re.compile(
 def own_words(reply: str) -> str:
     """The judge's own words, without Markdown's marks, in one spelling for each character.
 
-    Thinking is taken off, and a fence around the whole reply. Other fences, quotations, code, block
-    quotes, struck text, and what is between tags are somebody else's; each leaves an ``…``. What is
-    never closed is no quotation.
+    Thinking is removed, and a fence around the whole reply. Other fences, quotations, code, block
+    quotes, struck text, and text between tags are somebody else's; each becomes an ``…``. A mark
+    that is never closed does not begin a quotation.
     """
     text = unicodedata.normalize("NFKC", strip_thinking(reply).text).translate(_PLAIN)
     text = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Me", "Mn"))
@@ -65,8 +65,8 @@ def own_words(reply: str) -> str:
 
 
 def json_objects(reply: str, decoder: json.JSONDecoder = _PAIRS) -> Iterator[Any]:
-    """The JSON objects in a reply, behind the judge's thinking, without those inside of another;
-    by default as lists of pairs of key and value, in which a key may occur twice.
+    """The outermost JSON objects after the judge's thinking; by default as lists of pairs of key
+    and value, in which a key may occur twice.
     """
     text, position = strip_thinking(reply).text, 0
     for _ in range(_MAX_OBJECTS):
@@ -82,8 +82,8 @@ def json_objects(reply: str, decoder: json.JSONDecoder = _PAIRS) -> Iterator[Any
 
 
 def is_of_others(line: str) -> bool:
-    """Whether a line says that the verdict below it is of somebody or something else: a heading,
-    or words that end with a colon, without a word for a verdict.
+    """Whether a line announces somebody or something else's verdict below it: a heading, or words
+    that end with a colon, without a word for a verdict.
 
     >>> is_of_others("The response ends with:"), is_of_others("Here is my evaluation:")
     (True, False)

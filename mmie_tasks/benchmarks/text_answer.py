@@ -1,4 +1,4 @@
-"""Answers of benchmarks whose answers are texts: what is logged of one, and read from a log.
+"""Answers that are texts: what is logged about one, and how it is read from a log.
 
 Pure: no files, network, clock, environment or logging.
 """
@@ -17,7 +17,7 @@ from mmie_tasks.record.text_facts import TextFacts
 
 
 def answer_of_results(results: Sequence[object]) -> str | Unscored:
-    """The text of the runner's results, without its thinking; or why there is no answer.
+    """The text of lmms-eval's results, without its thinking; or why there is no answer.
 
     >>> answer_of_results(["[GENERATION_FAILED] out of memory"])
     Unscored(reason='no_answer', detail='generation failed')
@@ -33,11 +33,7 @@ def answer_of_results(results: Sequence[object]) -> str | Unscored:
 
 
 def facts_of_results(results: Sequence[object], *, is_expected: bool = False) -> TextFacts:
-    """What is unusual about the text of the runner's results; nothing about several.
-
-    Args:
-        results: Of the tested model.
-        is_expected: As of `text_facts`.
+    """What is unusual about the text of lmms-eval's results; empty for several. See `text_facts`.
     """
     text = results[0] if len(results) == 1 else None
     return text_facts(text, is_expected=is_expected) if isinstance(text, str) else TextFacts()

@@ -40,7 +40,9 @@ WHOLE_TASKS = ("mmie", "mmie_1k")
 
 
 def grade(result: JudgeResult) -> Verdicts:
-    """All verdicts of a reply. The official script also reads a reply that reached its limit."""
+    """All verdicts on a reply. The official script also reads a reply that was cut off at its
+    limit.
+    """
     official = result.first_verdict(read_official, read_cut_off=True)
     offset = digit_offset(result.reply.text) if result.reply else None
     expected = expected_verdict(result.reply, offset, official, FULL_MARKS)
@@ -88,7 +90,7 @@ class Mmie(Benchmark[MmieRecord]):
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
-        """The data, and the official judge prompts; every task of MMIE needs both.
+        """The data and the official judge prompts; every task of MMIE needs both.
 
         Raises:
             SettingWrong: ``MMIE_REVISION`` cannot be a revision.
@@ -100,8 +102,8 @@ class Mmie(Benchmark[MmieRecord]):
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
-        """The question between ``pre_prompt`` and ``post_prompt``; with ``instruct: true``, the
-        words that ask for pictures are after it.
+        """The question between ``pre_prompt`` and ``post_prompt``; ``instruct: true`` appends the
+        words that ask for pictures.
         """
         after = str(options.get("post_prompt", ""))
         if options.get("instruct") and (limit := self.picture_limit(doc)):
@@ -115,11 +117,10 @@ class Mmie(Benchmark[MmieRecord]):
 
     @override
     def picture_limit(self, doc: Doc) -> int:
-        """How many pictures of an answer the judge can see; 0 for multi-step reasoning, whose
-        answers are texts.
+        """How many pictures of an answer the judge can see; 0 for the texts of multi-step
+        reasoning.
 
-        The answer ends with the third image of question and answer together (rules D9 and D5 in
-        `prompts`).
+        The answer ends at the third image of question and answer together (D9 and D5 in `prompts`).
         """
         sample = Sample.from_doc(doc)
         in_question = sum(isinstance(part, Path) for part in question_parts(sample))
@@ -153,7 +154,7 @@ class Mmie(Benchmark[MmieRecord]):
     ) -> GradedRequest:
         """The request for any question and answer, assembled as in a run.
 
-        Without a line the template is that of situational analysis (SA).
+        Without a line the template is the one for situational analysis (SA).
         """
         sample = Sample(id="", category="SA", question=question, gold=())
         if line is not None:

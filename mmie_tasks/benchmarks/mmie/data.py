@@ -1,5 +1,5 @@
-"""MMIE's samples as a `datasets.Dataset` whose images are paths, from a local folder or the gated
-Hub dataset (`mmie_tasks.benchmarks.mmie.download`).
+"""MMIE's samples as a `datasets.Dataset` of image paths, from a local folder or the gated Hub
+dataset (`mmie_tasks.benchmarks.mmie.download`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ LAYOUT = (
     f"the layout is `{ANNOTATION}`, the file of MMIE/MMIE or one in the official judge's form, "
     f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
 )
-_EXAMPLE = "overview.json"  # of the same repository: a few rows that show the form
+_EXAMPLE = "overview.json"  # a few rows in the same repository that show the form
 _MISSING = "MMIE_MISSING_IMAGES"
 
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
-"""Values of ``dataset_name``, to the tasks that have them."""
+"""Value of ``dataset_name`` to its task."""
 
 SMALL_ROWS = 1_000
 
@@ -52,19 +52,19 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     (`fair_order`).
 
     Columns: those of `picture_dataset`, ``id``, ``index`` (position among these samples in the
-    order of the data file, from 0), ``category`` (by the id), ``field`` and ``subfield`` (may be
-    empty). An image is the absolute path of a file that was not opened and may be missing. ``data``
-    is the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file.
+    order of the data file, from 0), ``category`` (from the id), ``field`` and ``subfield`` (may be
+    empty). An image is an absolute path that was not opened and may be missing. ``data`` is the
+    revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file.
 
     Args:
-        selection: ``all``, one category (``sa``, ``pbl``, ``msr``), or ``1k``: the sample that
-            `ids_of_1k` draws, which is ours and no published subset.
+        selection: ``all``, a category (``sa``, ``pbl``, ``msr``), or ``1k``: our own sample, drawn
+            by `ids_of_1k`, not a published subset.
         environment: ``MMIE_DATA``, and the variables of the Hub download.
 
     Raises:
         DataMissing: The data is missing, or has no such rows.
         DataBroken: A row cannot be used; names row, id and field.
-        SettingWrong: No such selection, or a variable has an invalid value.
+        SettingWrong: The selection does not exist, or a variable has an invalid value.
     """
     if selection not in TASKS:
         raise SettingWrong(
@@ -93,7 +93,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
 
 
 def task_dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
-    """`dataset` with the name of the task of a selection in each row."""
+    """`dataset` with a column ``task``, the name of the selection's task."""
     samples = dataset(selection, environment)
     return samples.add_column("task", [TASKS[selection]] * len(samples))
 
@@ -102,7 +102,7 @@ def check_data(docs: datasets.Dataset) -> None:
     """Check that the images of the questions exist, before anything is generated or judged.
 
     Raises:
-        DataMissing: Files are missing, and ``MMIE_MISSING_IMAGES`` is not ``count``.
+        DataMissing: Images are missing, and ``MMIE_MISSING_IMAGES`` is not ``count``.
         SettingWrong: ``MMIE_MISSING_IMAGES`` is neither ``stop`` nor ``count``.
     """
     hint = f"`export {_MISSING}=count` continues without the images and counts them"
@@ -121,10 +121,10 @@ def check_data(docs: datasets.Dataset) -> None:
 
 
 def describe(environment: Mapping[str, str]) -> str:
-    """A sentence about samples and images, after a check of both.
+    """Check samples and images, and describe them in a sentence.
 
     Raises:
-        MmieTasksError: As `dataset` and `check_data`.
+        MmieTasksError: Data or images are missing or unusable.
     """
     docs = dataset("all", environment)
     check_data(docs)
@@ -134,8 +134,8 @@ def describe(environment: Mapping[str, str]) -> str:
 def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     """The ids of the thousand samples of ``mmie_1k``, or all ids if there are fewer.
 
-    Each category has its share, rounded by largest remainder; in it, the ids whose
-    ``mmie_1k:<id>`` has the smallest SHA-256. So the ids alone decide, not their order.
+    Each category has its share, rounded by largest remainder, of the ids whose ``mmie_1k:<id>`` has
+    the smallest SHA-256. The ids alone decide, not their order.
 
     >>> len(ids_of_1k({"SA": ["SA-1", "SA-2"], "PBL": [], "MSR": ["MSR-1"]}))
     3
@@ -156,7 +156,7 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
 
 
 def _count(samples: Sequence[Sample], revision: str) -> None:
-    """Log counts other than the published ones: a warning for the Hub's data, else a note."""
+    """Log counts that differ from the published ones: a warning for the Hub's data, else a note."""
     counts = Counter(sample.category for sample in samples)
     if counts != CATEGORY_SIZES:
         sizes = " + ".join(f"{counts[category]:,} {category}" for category in CATEGORIES)
@@ -187,7 +187,7 @@ def _selected(samples: Sequence[Sample], selection: str, path: Path) -> Sequence
 
 
 def _local_file(path: Path) -> Path:
-    """The data file that ``MMIE_DATA`` names: the file itself, or the folder that contains it."""
+    """The data file that ``MMIE_DATA`` names, directly or by its folder."""
     if not path.exists():
         raise DataMissing(f"`MMIE_DATA` is `{path}`: there is no such folder or file.", hint=LAYOUT)
     file = path / ANNOTATION if path.is_dir() else path
@@ -200,7 +200,7 @@ def _local_file(path: Path) -> Path:
 
 
 def _references(value: object) -> Iterator[str]:
-    """What ``image`` is anywhere in a data file."""
+    """Every value of ``image`` in a data file."""
     match value:
         case list():
             yield from chain.from_iterable(map(_references, value))
@@ -211,12 +211,8 @@ def _references(value: object) -> Iterator[str]:
 
 
 def _read_row(images: ImageFolder, position: int, row: object) -> Sample:
-    """The sample of a row, its images as paths.
-
-    A gold image outside the folder is left out: no judge sees it.
-
-    Raises:
-        BadSample: The row cannot be used, or its question names an image outside the folder.
+    """The sample with image paths; gold images outside the folder are left out, as no judge sees
+    them.
     """
     sample = Sample.from_row(row, f"row {position}")
     question, gold = map(images.resolved, (sample.question, sample.gold))

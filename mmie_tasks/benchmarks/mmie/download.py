@@ -1,7 +1,6 @@
 """Where MMIE's data comes from: a data file and an archive of a gated dataset on the Hub.
 
-The folder that is made of them has ``data.json`` and, with the folders inside the archive,
-``images/``.
+The resulting folder has ``data.json`` and, with the archive's folders, ``images/``.
 """
 
 from __future__ import annotations

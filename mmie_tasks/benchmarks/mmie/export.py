@@ -101,12 +101,12 @@ def _export_row(
 
 
 class _ExportedImages:
-    """Copies files into ``images/``, every file once, numbered in order of first use."""
+    """Copies each file once into ``images/``, numbered in order of first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "images"
         self._folder.mkdir(parents=True)
-        self.names: dict[str, str] = {}  # of every copied file
+        self.names: dict[str, str] = {}  # copied file to its exported name
 
     def part(self, segment: Segment) -> dict[str, str | None]:
         """The segment in the script's form; a missing file keeps its name."""

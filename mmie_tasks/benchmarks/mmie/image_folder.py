@@ -17,22 +17,22 @@ from mmie_tasks.record.segment import Segments
 class ImageFolder:
     """Finds the files that a data file names.
 
-    The file of a reference is the first of these that exists, and the first of them if none does:
+    The file of a reference is the first of these that exists, or the first if none does:
 
     1. ``<root>/<reference>``, as the official script joins them;
     2. ``<root>/images/<reference>``, as in papers that read the dataset's file;
     3. the reference, without a leading ``images/``, in the innermost folder that the archive has
        around its images;
-    4. the file's name alone in that folder, if no other reference ends in it: nobody has published
-       the archive's layout.
+    4. the file's name alone in that folder, if no other reference ends in it: the archive's layout
+       is not published.
 
     Links are followed and must end in the root, or in its ``images``, which may itself be a link.
 
     Args:
         root: The folder of the data file, absolute.
-        hub: Whether everything came from the Hub. In a local folder, absolute references stay as
-            they are, as for the official script.
-        references: All of the data file.
+        hub: Whether the data came from the Hub. In a local folder, absolute references stay as they
+            are, as in the official script.
+        references: All references of the data file.
     """
 
     def __init__(self, root: Path, *, hub: bool, references: Iterable[str] = ()) -> None:
@@ -43,14 +43,14 @@ class ImageFolder:
         self._real_roots = tuple(f"{os.path.realpath(f)}/" for f in (root, root / IMAGES))
 
     def resolved(self, segments: Segments) -> Segments:
-        """The segments with the paths of their images; without those outside the root."""
+        """The segments with the paths of their images; an image outside the root is removed."""
         return tuple(
             replace(segment, image=self.path(segment.image)) if segment.image else segment
             for segment in segments
         )
 
     def path(self, reference: str) -> str | None:
-        """The path of a reference; None for one that leaves the root, such as ``../0.png``."""
+        """The path of a reference; None if it leaves the root, as ``../0.png`` does."""
         if posixpath.isabs(reference) and not self._hub:
             return reference
         name = _normalised(reference)
@@ -73,7 +73,7 @@ def _normalised(reference: str) -> str:
 
 
 def _innermost(folder: Path) -> Path:
-    """The folder, or the one that is reached from it while a folder holds nothing but a folder."""
+    """The innermost folder below a chain of folders that contain nothing but a folder."""
     while folder.is_dir():
         entries = list(islice(folder.iterdir(), 2))
         if len(entries) != 1 or not entries[0].is_dir():

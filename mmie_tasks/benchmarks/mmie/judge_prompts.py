@@ -1,6 +1,6 @@
 """The templates of MMIE's judge: the official ones, or the user's.
 
-Our files hold no official prompt: the official file is identified by its SHA-256, read as data,
+No official prompt is in this repository: the official file is identified by its SHA-256, parsed
 with `ast`, and never run.
 """
 
@@ -49,9 +49,10 @@ class Templates:
     """The template of each category.
 
     Attributes:
-        texts: ``SA``, ``PBL`` and ``MSR`` to a template with the fields of `FIELDS`.
-        official: Whether they are MMIE's own.
-        name: For the signature: ``official@eb0fd6e``, or ``other:`` and 12 hex digits of a hash.
+        texts: Category to a template with the fields of `FIELDS`.
+        official: Whether the templates are MMIE's own.
+        name: Name in the signature: ``official@eb0fd6e``, or ``other:`` and 12 hex digits of a
+            hash.
     """
 
     texts: Mapping[str, str]
@@ -70,16 +71,15 @@ def _templates(_cache: str, _local: str | None, _other: str | None) -> Templates
 
 
 def templates(environment: Mapping[str, str]) -> Templates:
-    """The judge's templates.
+    """The judge's templates: the user's if ``MMIE_OTHER_PROMPTS`` is set, else MMIE's
+    (`prompts_file`).
 
-    Args:
-        environment: ``MMIE_OTHER_PROMPTS`` names a JSON file with the keys SA, PBL and MSR, whose
-            templates replace MMIE's: scores made with them are not MMIE's. Otherwise the official
-            ones; see `prompts_file` for its variables.
+    ``MMIE_OTHER_PROMPTS`` names a JSON file with the keys SA, PBL and MSR. Scores made with it are
+    not MMIE's.
 
     Raises:
         SettingWrong: Two settings contradict each other, or the other templates are unusable.
-        DataMissing: The official file is not available. Nothing is ever taken in its place.
+        DataMissing: The official file is not available; nothing is ever used in its place.
         DataBroken: The local copy is not the official file.
     """
     if not (other := environment.get(OTHER)):
@@ -116,12 +116,8 @@ class _OtherTemplates(StrictModel):
 def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes:
     """The bytes of the official file: a local copy, the cached file, or a download.
 
-    It is cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.files.cache_dir`.
-
-    Args:
-        environment: ``MMIE_PROMPTS`` names a local copy. With ``HF_HUB_OFFLINE`` nothing is
-            downloaded.
-        pin: The file.
+    ``MMIE_PROMPTS`` names a local copy. A download is cached as ``mmie/prompts-eb0fd6e.py`` below
+    `mmie_tasks.core.files.cache_dir`; with ``HF_HUB_OFFLINE`` there is none.
 
     Raises:
         DataBroken: The local copy is another file.
@@ -149,7 +145,7 @@ def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes:
 
 
 def cached_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes | None:
-    """The bytes in our cache; None if there are none, or other ones."""
+    """The bytes of the cached file; None if it is missing or another file."""
     return cached_bytes(pin, _cache_path(environment))
 
 
@@ -160,8 +156,8 @@ def _cache_path(environment: Mapping[str, str]) -> Path:
 def parse(source: str) -> dict[str, str]:
     """Read category to template from Python source of the official form, without running it.
 
-    The form (``prompts.py`` at eb0fd6e): module-level ``NAME = "rubric"``, and ``get_prompt`` with
-    one chain of ``if "SA" in data_id: return NAME + "tail"``.
+    The form (``prompts.py`` at eb0fd6e): ``NAME = "rubric"`` in the module, and ``get_prompt`` with
+    a chain of ``if "SA" in data_id: return NAME + "tail"``.
     """
     rubrics: dict[str, str] = {}
     official: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Metrics of MMIE: what it reports, and counts and notes about a run.
+"""Metrics of MMIE, and counts and notes about a run.
 
 Verdicts are points from 0 to 6; every score is in percent of full marks.
 """
@@ -20,10 +20,10 @@ FIELDS = (
     *("literature", "education", "finance", "health", "eecs", "art", "sports", "philosophy"),
     *("mathematics", "statistics", "physics", "coding"),
 )
-"""The dataset's fields in the form of metric names: see `slug`."""
+"""The dataset's fields as metric names; see `slug`."""
 
 JUDGE_WINDOW = 4096
-"""Tokens up to which the judge was trained; beyond it its author warns of its scores (issue 5)."""
+"""Tokens up to which the judge was trained; its author warns about scores of more (issue 5)."""
 
 SCALE = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=percent_of)
 
@@ -43,7 +43,7 @@ METRICS = (_HEADLINE, *_CATEGORIES, *_FIELDS)
 
 TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
 CATEGORY_TABLE = RunnerTable(metrics=(_HEADLINE, *_FIELDS), scale=SCALE)
-"""The runner's table of a task with a single category."""
+"""lmms-eval's table of a task with a single category."""
 
 PARSE_RATE_FLOOR = 95.0
 """Percent. The published scores imply that nearly every reply could be read."""
@@ -53,7 +53,7 @@ SIGN_COUNTS = {
     "text_names_image": "names an existing image",
     "text_image_tag": "has an image tag",
 }
-"""A count of answers to the sign that it counts, see `mmie_tasks.answers.picture_signs`."""
+"""Name of a count to the sign that it counts in answers; see `mmie_tasks.answers.picture_signs`."""
 
 _UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without readable points
 
@@ -61,14 +61,13 @@ _UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without reada
 def counts(records: Sequence[MmieRecord]) -> dict[str, float]:
     """MMIE's own counts, for the results file.
 
-    Returns:
-        ``dropped`` (samples that the official script leaves out), ``missing_images`` and
-        ``bad_images`` (images), ``truncated``, ``typed_controls``, ``over_4096``,
-        ``text_like_json``, ``text_names_image`` and ``text_image_tag`` (samples),
-        ``pictures_unplaced`` (answers with pictures that their text has no place for),
-        ``pictures_drawn``, ``pictures_failed`` and ``pictures_unused`` (of ``--model interleaved``;
-        the last is what the protocol could not use), and ``parse_rate`` (percent of the replies
-        that points could be read from; absent without replies).
+    * Samples: ``dropped`` (by the official script), ``truncated``, ``typed_controls``,
+      ``over_4096``, ``text_like_json``, ``text_names_image``, ``text_image_tag``, and
+      ``pictures_unplaced`` (the text has no place for the answer's pictures).
+    * Images: ``missing_images`` and ``bad_images``; with ``--model interleaved``,
+      ``pictures_drawn``, ``pictures_failed`` and ``pictures_unused`` (the protocol could not use
+      them).
+    * ``parse_rate``: percent of the replies with readable points; absent without replies.
     """
     facts = [record.facts for record in records]
     totals: dict[str, float] = {
@@ -92,7 +91,7 @@ def counts(records: Sequence[MmieRecord]) -> dict[str, float]:
 
 
 def notes(records: Sequence[MmieRecord]) -> Iterator[str]:
-    """Lines about the answers and requests of a run; what did not occur has no line."""
+    """Lines for the log about a run's answers and requests; what did not occur has no line."""
     facts = [record.facts for record in records]
     shapes = listed(Counter(sample.shape or "none" for sample in facts))
     yield (
@@ -124,7 +123,7 @@ def notes(records: Sequence[MmieRecord]) -> Iterator[str]:
 
 
 def _long(records: Sequence[MmieRecord]) -> str:
-    """The number of requests that are longer than those the judge was trained on."""
+    """The line about requests that are longer than those the judge was trained on."""
     lengths = [record.judge_tokens for record in records if record.judge_tokens is not None]
     long = sum(length > JUDGE_WINDOW for length in lengths)
     return f"requests over {JUDGE_WINDOW:,} tokens of the judge: {long:,} of {len(lengths):,}"

@@ -13,7 +13,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 FULL_MARKS = 6
 
 _HEADING = "### Score"
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")  # in the digits of any script, as theirs
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")  # digits of any script, as in theirs
 _SHOWN = 40  # characters of a number in a message
 
 
@@ -22,13 +22,13 @@ def read_official(reply: str) -> Verdict:
 
     Quirks kept, because every published number went through them:
 
-    * The first number after the first ``### Score``, however far away and whatever it counts:
+    * The first number after the first ``### Score`` counts, however far away and whatever it means:
       ``### Score (0-6): 4`` is 0, ``### Score\n1) Clear. Final: 5`` is 1, and ``.5`` is 5.
-    * No other spelling of the heading is one.
+    * No other spelling of the heading counts.
     * Halves go to the even side, then the range is checked: 4.5 is 4, 6.5 is 6, -0.4 is 0.
 
-    What the script drops uncounted is `Unscored` here. A number too large for a float ends the
-    script; here it is off the scale like any other.
+    Replies that the script drops uncounted are `Unscored` here. The script fails on a number too
+    large for a float; here the number is off the scale.
 
     >>> read_official("### Feedback\nClear steps.\n### Score\n5")
     Scored(points=5, reading='5')
@@ -44,7 +44,7 @@ def read_official(reply: str) -> Verdict:
 
 
 def find_number(reply: str) -> re.Match[str] | None:
-    r"""The number that `read_official` reads, with its position; None if there is none.
+    r"""The match of the number that `read_official` reads; None if there is none.
 
     >>> find_number("### Score\n5").span()
     (10, 11)
@@ -55,8 +55,7 @@ def find_number(reply: str) -> re.Match[str] | None:
 
 
 def digit_offset(reply: str) -> int | None:
-    r"""The index of the number that `read_official` reads; None unless it is a single digit from 0
-    to 9.
+    r"""The index of the number that `read_official` reads; None unless it is one digit, 0 to 9.
 
     >>> [digit_offset(f"### Score\n{score}") for score in ("5", "4.5", "\u0665")]
     [10, None, None]
@@ -80,9 +79,8 @@ def _on_scale(number: str) -> Verdict:
 def rounded_mean(mean: float) -> float:
     """A mean of points, 0 to 6, rounded to 3 decimals.
 
-    Source: ``average`` in ``main.py``. Rounded as numpy does, which the official script uses: a
-    thousand times the mean to the nearest whole, half to even. Python's own ``round`` uses the
-    exact decimals and differs.
+    Source: ``average`` in ``main.py``, which rounds with numpy: a thousand times the mean to the
+    nearest whole, half to even. Python's ``round`` uses the exact decimals and differs.
 
     >>> rounded_mean(10 / 3)
     3.333
@@ -91,14 +89,14 @@ def rounded_mean(mean: float) -> float:
 
 
 def percent_of(mean: float) -> float:
-    """A mean of points, 0 to 6, in percent of full marks: the only place that computes it.
+    """A mean of points, 0 to 6, in percent of full marks.
 
     The mean is rounded first (`rounded_mean`), then its percentage to 2 decimals, as in the paper's
-    table.
+    table. No mean of 3 decimals is half-way between two percentages, so the rounding of halves does
+    not matter.
 
     Source: the author in issue 10 of the official repository; all 80 published cells have this
-    form. No mean of 3 decimals lies half-way between two percentages, so it does not matter how
-    halves are rounded.
+    form.
 
     >>> percent_of(3.928), percent_of(10 / 3)
     (65.47, 55.55)

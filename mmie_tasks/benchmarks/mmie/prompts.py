@@ -1,27 +1,27 @@
-"""The text of a request to MMIE's judge, with its images, assembled as officially.
+"""Assembles the request to MMIE's judge, text and images, as the official script does.
 
 Source: ``get_dataset`` in ``dataset.py`` and the loop of ``main.py`` (Lillianwei-h/MMIE at
-eb0fd6e). The official rubric is not in our files: the template is an argument. Every rule of the
-official assembly, with its lines in ``dataset.py``:
+eb0fd6e). The official rubric is not in this repository: the template is an argument. The rules of
+the official assembly, with their lines in ``dataset.py``:
 
-* D1, D2 (16, ``main.py``): the reference is the text of the gold answer's first segment, and only
-  MSR's template has a place for it. No text there is written ``None``; no segment at all ends the
-  official script, and is `Assembled.bad_gold` here.
+* D1, D2 (16, ``main.py``): the reference is the text of the gold answer's first segment; only MSR's
+  template has a place for it. A segment without text gives ``None``. Without a segment the official
+  script fails; here it is `Assembled.bad_gold`.
 * D3 (22-32): a segment is its text, if it has one, with a line end, then its image as a line
   ``Image-{i}: <image>``. An empty text still ends a line.
 * D4 (19, 45): `i` counts from 0, through question and answer.
-* D5 (31, 48): a missing image leaves no line and takes no number.
-* D6 (26, 43): an empty path is no image. The official script opens the folder and ends there.
-* D7 (26, 43): an absolute path is taken as it is; ours all are.
+* D5 (31, 48): a missing image has no line and no number.
+* D6 (26, 43): an empty path is not an image. The official script opens the folder and fails.
+* D7 (26, 43): an absolute path stays as it is; ours are all absolute.
 * D8 (34-37): an answer that is one text is one segment; an answer without segments is judged.
-* D9 (40, 50): the answer ends when question and answer have three images together.
+* D9 (40, 50): the answer ends when question and answer together have three images.
 * D10 (50): with the third image it ends at once: text after that image is not judged.
-* D11 (40): where the question has three images or more, only the answer's first text is judged.
-* D12 (60): more than four images leave the sample out. Only a question with five can reach that.
-* D13 (30, 47): images go in the order of their lines.
+* D11 (40): if the question has three images or more, only the answer's first text is judged.
+* D12 (60): a sample with more than four images is left out. Only a question with five has so many.
+* D13 (30, 47): images are in the order of their lines.
 * D14 (63-74): resuming a stopped run does not change a request; our cache does it.
-* D15: what the texts hold is not escaped. A typed ``<image>`` takes the place of a real image when
-  the judge's own code looks for its images, and a typed ``<|end|>`` ends the judge's turn.
+* D15: texts are not escaped. A typed ``<image>`` takes the place of a real image when the judge's
+  own code looks for its images, and a typed ``<|end|>`` ends the judge's turn.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ IMAGES_AT_END = 3
 """Images of question and answer together at which the answer ends (D9)."""
 
 _MOST_IMAGES = 4  # images of a sample that is judged (D12)
-_CONTROL = re.compile(  # more than text for the judge's template or tokenizer
+_CONTROL = re.compile(  # special to the judge's template or tokenizer
     r"<(?:image|IMG_CONTEXT|/?(?:img|quad|ref|box|s)|unk|\|\w{1,40}\|)>"
 )
 
@@ -60,11 +60,10 @@ class Assembled:
     """The content of a request, and what the assembly did to sample and answer.
 
     Attributes:
-        parts: Text and image files in the official order; see `query`.
-        images: The paths of `parts` as the segments have them, in order.
-        left_out: The official script drops the sample: it has more than four images.
-        bad_gold: Why there is no reference where one is needed; else empty. The official script
-            ends here.
+        parts: Texts and image files in the official order; see `query`.
+        images: The image paths in `parts`, as the segments have them, in order.
+        left_out: Whether the official script drops the sample, for more than four images.
+        bad_gold: Why a needed reference is missing (the official script fails); else empty.
         cut_images: Existing images of the answer that the limit removed.
         cut_texts: Texts of the answer, blank ones excluded, that the limit removed.
         typed: Control string in the texts to its number.
@@ -82,22 +81,20 @@ class Assembled:
 def assemble(
     sample: Sample, answer: Sequence[Segment], template: str, *, full: bool = False
 ) -> Assembled:
-    """Put question, answer and, for MSR, the reference into a template, as the official script.
+    """Put question, answer and, for MSR, the reference into a template, as the official script
+    does.
 
-    With `full` it differs in three points, and nowhere else: the answer's text goes on after its
-    last image, so that `cut_texts` is 0, and further images are left out without a trace (D10,
-    D11); the reference is all texts of the gold answer, one per line, and a blank one is `bad_gold`
-    (D2); and a blank follows the ``<`` of a control string in the answer (D15).
+    With `full` only three points differ: the answer's text goes on after its last image, so that
+    `cut_texts` is 0, and further images leave no trace in it (D10, D11); the reference is all texts
+    of the gold answer, one per line, and a blank one is `bad_gold` (D2); and a blank follows the
+    ``<`` of a control string in the answer (D15).
 
-    Args:
-        sample: The sample.
-        answer: The tested model's answer; `Segment.problem` is set for images without a file.
-        template: With the fields of `str.format`; only its own braces have a meaning.
-        full: See above.
+    Images of the answer without a file have a `Segment.problem`. The template has fields as for
+    `str.format`; only its own braces have a meaning.
 
     Raises:
         KeyError: The template has another field than ``question``, ``answer`` and ``gt_answer``.
-        ValueError: Its braces do not match.
+        ValueError: The template's braces do not match.
     """
     images: list[str] = []
     question = [part for segment in sample.question for part in _segment_parts(segment, images)]
@@ -144,7 +141,7 @@ def query(assembled: Assembled) -> str:
 
 
 def _segment_parts(segment: Segment, images: list[str]) -> list[_Part]:
-    """Text and image of a segment in the request; `images` are those before it, and get its own."""
+    """Text and image of a segment in the request; its image is appended to `images`."""
     parts: list[_Part] = [] if segment.text is None else [f"{segment.text}\n"]
     if segment.image and not segment.problem:
         parts += [f"Image-{len(images)}: ", Path(segment.image), "\n"]
@@ -167,7 +164,7 @@ def _limited(answer: Sequence[Segment], images: list[str]) -> tuple[list[_Part],
 
 
 def _filled(template: str, values: Mapping[str, Sequence[_Part]]) -> Iterator[_Part]:
-    """As `str.format`, on the template only: braces in a question or an answer are text."""
+    """Like `str.format`, on the template only: braces in a question or an answer are text."""
     parts = (
         part
         for literal, name, _, _ in Formatter().parse(template)

@@ -15,7 +15,7 @@ PUBLISHED_SAMPLES: Mapping[str, int] = {
     "mmie_1k": _TOTAL,
     **{f"mmie_{name.lower()}": n_samples for name, n_samples in CATEGORY_SIZES.items()},
 }
-"""Task to the number of samples that published scores are about."""
+"""Task to the number of samples that its published scores cover."""
 
 PUBLISHED_ROWS = tuple(
     PublishedRow(

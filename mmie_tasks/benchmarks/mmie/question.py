@@ -1,4 +1,4 @@
-"""The question of a sample of MMIE, as the tested model is asked."""
+"""The question of an MMIE sample to the tested model."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mmie_tasks.record.segment import Segment, Segments
 
 
 def question_parts(sample: Sample) -> list[str | Path]:
-    """The question to the tested model: text and images, in order.
+    """Text and images of the question to the tested model, in order.
 
-    A line ends between a text and its neighbours. A missing image is left out, as in the request to
+    Line ends separate a text from its neighbours. A missing image is left out, as in the request to
     the judge.
     """
     parts: list[str | Path] = []
@@ -29,7 +29,7 @@ def question_parts(sample: Sample) -> list[str | Path]:
 
 
 def question_segments(sample: Sample) -> Segments:
-    """The segments of the question; one whose image is not a file has the problem ``missing``."""
+    """The segments of the question; the problem ``missing`` marks an image that is not a file."""
     return tuple(map(_with_missing, sample.question))
 
 

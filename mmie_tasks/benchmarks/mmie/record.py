@@ -1,4 +1,4 @@
-"""The record of a sample of MMIE: what a run logs of it."""
+"""The record of an MMIE sample: what a run logs about it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class RequestFacts(AnswerFacts):
     """Counts about an answer and its request; some answers have no request.
 
     Attributes:
-        dropped: The official script leaves the sample out: it has more than 4 images.
+        dropped: Whether the official script leaves the sample out, for more than 4 images.
         missing_images: Image references without a file.
         bad_images: Images, in files or in data URIs, that cannot be used.
-        image_problems: Images of the answer that are in one of these counts, by reason.
-        truncated: The limit on images removed text or images of the answer.
+        image_problems: Missing and unusable images of the answer, by reason.
+        truncated: Whether the limit on images removed text or images of the answer.
         typed: Control string in the question or the answer to its number.
-        shown_images: Images in the request, the question's included.
+        shown_images: Images in the request, including the question's.
         answer_images: Images of the answer, in the request or not.
         unfilled_placeholders: Placeholders of the answer without an image.
     """
@@ -62,8 +62,8 @@ class MmieRecord(PictureRecord):
 
     Attributes:
         index: Position in the order of the data file, from 0.
-        category: Its category.
-        field: As released; empty if the data has none.
+        category: The sample's category.
+        field: The released field; empty if the data has none.
         facts: Counts about the answer and its request.
     """
 
@@ -74,7 +74,9 @@ class MmieRecord(PictureRecord):
 
     @property
     def judge_tokens(self) -> int | None:
-        """Tokens of the request, as the judge, of a panel the first, reports; None without."""
+        """Tokens of the request, as the judge or the first of a panel reports them; None if
+        unknown.
+        """
         reply = self.judgements[0].result.reply if self.judgements else None
         return (reply.usage.input_tokens or None) if reply else None
 

@@ -25,35 +25,31 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment, Segments
 
 ASSEMBLY = "MMIE_ASSEMBLY"
-_UNUSABLE = ("unreadable", "too_large")  # problems of images that are there
+_UNUSABLE = ("unreadable", "too_large")  # problems of existing images
 
 
 def check_setup() -> None:
     """Check, before a run, that the judge's templates are available and the settings valid.
 
     Raises:
-        MmieTasksError: They are not.
+        MmieTasksError: The templates are not available, or a setting is invalid.
     """
     _is_full_assembly(os.environ)
     judge_templates()
 
 
 def describe_prompts() -> str:
-    """A sentence about the templates, after `check_setup`.
-
-    Raises:
-        MmieTasksError: As `check_setup`.
-    """
+    """A sentence about the templates, after `check_setup`."""
     check_setup()
     used = judge_templates()
     return f"{used.name}; {'they are' if used.official else 'they are not'} MMIE's own"
 
 
 def provenance() -> dict[str, str]:
-    """What the signature says of the request: templates and assembly.
+    """The request in the signature: templates and assembly.
 
     Raises:
-        MmieTasksError: As `check_setup`.
+        MmieTasksError: The templates are not available, or a setting is invalid.
     """
     assembly = "full" if _is_full_assembly(os.environ) else "official"
     prompt = f"{judge_templates().name},max_tokens={prompts.MAX_TOKENS}"
@@ -89,10 +85,7 @@ def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[Reque
 
 
 def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltRequest[RequestFacts]:
-    """The request for an answer whose images have their problems.
-
-    The official script ends when it opens a file that is no image: such a file exists for the
-    official assembly and is missing for the full one.
+    """The official script fails on a file that is not an image; to the full assembly it is missing.
     """
     full = _is_full_assembly(os.environ)
     template = judge_templates().texts[sample.category]
@@ -135,7 +128,7 @@ def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltReques
 
 
 def _checked(segment: Segment) -> Segment:
-    """The segment with the problem of its image, which is a path."""
+    """The segment with the problem of its image file."""
     if not segment.image:
         return segment
     file = check_image(Path(segment.image))
@@ -143,5 +136,5 @@ def _checked(segment: Segment) -> Segment:
 
 
 def _is_unusable_file(segment: Segment) -> bool:
-    """Whether the image is a file that cannot be used; a data URI is none."""
+    """Whether the image is a file that cannot be used; a data URI is not a file."""
     return segment.problem in _UNUSABLE and not (segment.image or "").startswith("data:")

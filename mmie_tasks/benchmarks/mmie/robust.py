@@ -1,12 +1,13 @@
-r"""The robust reader: the points that a judge states in its own form, loosely spelt.
+"""The robust reader: the points that a judge states in its own form, loosely spelt.
 
-1. Only the judge's own words are read (`reply_text.own_words`), and JSON objects.
+1. Only JSON objects and the judge's own words (`reply_text.own_words`) are read.
 2. A verdict is a label with a value after it or below it, at the beginning of a line or sentence:
    ``### Score``, ``**Final score:** 4/6``, ``My rating is four``; or a sentence such as ``I would
    give it 4 out of 6``; or a key of a JSON object; or a line that is only a value.
-3. A value is a number, or its word, of 6 points. Words without numbers may follow punctuation.
+3. A value is a number, or its word, out of 6 points. Words without numbers may follow punctuation.
 4. Two different verdicts, another maximum, or a label with something else in the value's place:
-   ``unparsed``. A verdict below a line that `reply_text.is_of_others` does not count.
+   ``unparsed``. A verdict below a line that is somebody else's (`reply_text.is_of_others`) does not
+   count.
 5. Points below 0 or above 6 are ``off_scale``.
 """
 
@@ -108,7 +109,7 @@ def _in_text(text: str) -> Iterator[float | None]:
 
 
 def _labelled(label: re.Match[str], below: str) -> Iterator[float | None]:
-    """The verdict of a label; none for prose that begins like one: "Overall, it is clear"."""
+    """The verdict of a label; nothing for prose that begins like one: "Overall, it is clear"."""
     value = _value(label["rest"] or below)
     if value is not None or (label["is"] and re.search(r"\d", label["rest"])):
         yield value

@@ -15,9 +15,8 @@ from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.segment import Segment, Segments
 
 CATEGORIES = ("SA", "PBL", "MSR")
-"""Situational analysis, project-based learning, multi-step reasoning.
-
-The order in which an id is searched for them (``prompts.py:32-40``, ``main.py:190-197``).
+"""Situational analysis, project-based learning, multi-step reasoning; an id is searched for them in
+this order (``prompts.py:32-40``, ``main.py:190-197``).
 """
 
 
@@ -26,13 +25,14 @@ class Sample:
     """One question and its gold answer.
 
     Attributes:
-        id: As released; it names the category.
+        id: The released id; it names the category.
         index: Position among the task's samples in the order of the data file, from 0.
-        row: Position in the task's dataset, from 0: the runner's number of the sample.
-        category: One of `CATEGORIES`, by the id.
-        field: As released: ``Education``; empty if the row has none. So is `subfield`.
-        question: In order.
-        gold: In order; the request to the judge has its first text, and only for MSR.
+        row: Position in the task's dataset, from 0: lmms-eval's number of the sample.
+        category: One of `CATEGORIES`, from the id.
+        field: The released field, such as ``Education``; empty if the row has none.
+        subfield: The released subfield; empty if the row has none.
+        question: Texts and images in order.
+        gold: Texts and images in order; the judge gets only the first text, and only for MSR.
     """
 
     id: str
@@ -48,17 +48,15 @@ class Sample:
     def from_row(cls, fields: object, location: str) -> Sample:
         """Read a row of the data file, in one of two forms.
 
-        * ``conversations``, as on the Hub: the turns of ``human`` are the question, those of
+        * ``conversations``, as on the Hub: the turns of ``human`` are the question, the turns of
           ``gpt`` the gold answer.
-        * ``question``, the official judge's input (``dataset.py``); the gold answer is
-          ``gt_answer``, and ``answer`` and ``model`` are ignored.
+        * ``question``, the official judge's input (``dataset.py``): the gold answer is
+          ``gt_answer``; ``answer`` and ``model`` are ignored.
 
-        Args:
-            fields: The JSON value of the row.
-            location: Where it is, for messages: ``row 7``.
+        `location` names the row in messages: ``row 7``.
 
         Raises:
-            BadSample: It cannot be used; names location, id and field.
+            BadSample: The row cannot be used; names location, id and field.
         """
         row = object_of(fields, location)
         if not (sample_id := text_of(row.get("id"), f"{location}: `id`")):
@@ -88,7 +86,7 @@ class Sample:
         """Read a row of the dataset that lmms-eval iterates (see ``data.py``).
 
         Raises:
-            BadSample: The id names no category.
+            BadSample: The id contains no category.
         """
         question, gold = (
             tuple(Segment(text=part["text"], image=part["image"]) for part in doc[name])
@@ -109,7 +107,7 @@ def category_of(sample_id: str, location: str = "") -> str:
     """The category of an id: the first of `CATEGORIES` that it contains, as official.
 
     Raises:
-        BadSample: It contains none. The official script ends here.
+        BadSample: The id contains no category. The official script fails here.
 
     >>> category_of("PBL-17"), category_of("MSR-SA-3")
     ('PBL', 'SA')
@@ -135,9 +133,8 @@ def _turns(value: object, location: str) -> tuple[Segments, Segments]:
 
 
 def _content(value: object, location: str, name: str, *, is_gold: bool = False) -> Segments:
-    """Segments with a text, an image or both.
-
-    As for the official script, a plain text is one, and a number as gold text is its text.
+    """The segments of a value. As in the official script, a plain text is one, and gold may be a
+    number.
     """
     if isinstance(value, str):
         value = [{"text": value}]
