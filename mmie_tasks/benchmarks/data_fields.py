@@ -8,10 +8,10 @@ from mmie_tasks.core.errors import BadSample
 
 
 def text_of(value: object, location: str) -> str:
-    """The value, if it is a text; `location` is its row and field, for the message.
+    """The value, if it is a text without a lone surrogate, which no model can be sent.
 
     Raises:
-        BadSample: The value is not text, or has a lone surrogate, which cannot be sent to a model.
+        BadSample: The value is not such a text; names `location`, its row and field.
 
     >>> text_of(3, "row 7: `question`")
     Traceback (most recent call last):
@@ -27,31 +27,19 @@ def text_of(value: object, location: str) -> str:
 
 
 def items_of(value: object, location: str) -> Sequence[object]:
-    """The items of a list.
-
-    Raises:
-        BadSample: The value is not a list.
-    """
+    """The value, if it is a list; raises `BadSample` otherwise."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise BadSample(f"{location} is {type(value).__name__}, not a list")
     return value
 
 
 def texts_of(value: object, location: str) -> tuple[str, ...]:
-    """The texts of a list.
-
-    Raises:
-        BadSample: The value is not a list of texts.
-    """
+    """The value, if it is a list of texts; raises `BadSample` otherwise."""
     return tuple(text_of(x, f"{location}[{i}]") for i, x in enumerate(items_of(value, location)))
 
 
 def object_of(value: object, location: str) -> Mapping[str, object]:
-    """The value, if it is a JSON object.
-
-    Raises:
-        BadSample: The value is not an object.
-    """
+    """The value, if it is a JSON object; raises `BadSample` otherwise."""
     if not isinstance(value, Mapping):
         raise BadSample(f"{location} is {type(value).__name__}, not an object")
     return value

@@ -37,10 +37,8 @@ class ExportedRun:
 
 
 def named_runs(parsed: argparse.Namespace) -> list[ExportedRun]:
-    """The runs of parsed arguments.
-
-    Raises:
-        SettingWrong: The number of names differs from the number of runs.
+    """The runs of parsed arguments; raises `SettingWrong` unless there is one name per run, or
+    none.
     """
     paths = [Path(run).expanduser() for run in parsed.runs]
     names = parsed.model or [path.stem if path.is_dir() else path.parent.name for path in paths]

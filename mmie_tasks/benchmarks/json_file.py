@@ -16,11 +16,7 @@ _Sample = TypeVar("_Sample")
 
 
 def read_data_file(path: Path, hint: str) -> bytes:
-    """The bytes of a data file.
-
-    Raises:
-        DataMissing: The file cannot be read.
-    """
+    """The bytes of a data file; raises `DataMissing` if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:

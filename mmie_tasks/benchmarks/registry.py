@@ -89,10 +89,8 @@ class BenchmarkEntry:
         return benchmark
 
     def task_dir(self) -> Path:
-        """The folder with the benchmark's task files; it may be missing.
-
-        Raises:
-            SettingWrong: The benchmark's package cannot be found.
+        """The folder with the benchmark's task files; it may be missing. Raises `SettingWrong` if
+        the benchmark's package cannot be found.
         """
         if self.is_ours:
             return task_dir() / self.name
@@ -199,10 +197,8 @@ def similar_tasks(name: str) -> list[str]:
 
 
 def benchmark_of_task(task: str) -> Benchmark | None:
-    """Load the benchmark of a task, group or tag; None if no benchmark matches.
-
-    Raises:
-        SettingWrong: The benchmark is registered but cannot be loaded.
+    """Load the benchmark of a task, group or tag; None if no benchmark matches. Raises
+    `SettingWrong` if it is registered but cannot be loaded.
     """
     entry = entry_of_task(task)
     return None if entry is None else entry.load()

@@ -33,16 +33,11 @@ def answer_of_results(results: Sequence[object]) -> str | Unscored:
 
 
 def facts_of_results(results: Sequence[object], *, is_expected: bool = False) -> TextFacts:
-    """What is unusual about the text of lmms-eval's results; empty for several. See `text_facts`.
-    """
+    """What is unusual about the text of lmms-eval's results (`text_facts`); empty for several."""
     text = results[0] if len(results) == 1 else None
     return text_facts(text, is_expected=is_expected) if isinstance(text, str) else TextFacts()
 
 
 def logged_answer(line: Line) -> Segments:
-    """The tested model's answer as it was scored: without its thinking.
-
-    Raises:
-        BadRecord: The answer is not a text.
-    """
+    """The answer as it was scored, without its thinking. Raises `BadRecord` if it is not a text."""
     return text_segments(str(without_thinking(answer_text(line))))

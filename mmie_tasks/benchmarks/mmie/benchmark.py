@@ -90,11 +90,7 @@ class Mmie(Benchmark[MmieRecord]):
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
-        """The data and the official judge prompts; every task of MMIE needs both.
-
-        Raises:
-            SettingWrong: ``MMIE_REVISION`` cannot be a revision.
-        """
+        """The data and the official judge prompts; every task of MMIE needs both."""
         return [
             download.asset(environment, lambda: data.describe(environment)),
             judge_prompts.prompts_asset(environment, requests.describe_prompts),

@@ -85,7 +85,7 @@ def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[Reque
 
 
 def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltRequest[RequestFacts]:
-    """The official script fails on a file that is not an image; to the full assembly it is missing.
+    """The official script fails on a file that is not an image; the full assembly calls it missing.
     """
     full = _is_full_assembly(os.environ)
     template = judge_templates().texts[sample.category]

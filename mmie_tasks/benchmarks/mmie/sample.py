@@ -83,11 +83,7 @@ class Sample:
 
     @classmethod
     def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
-        """Read a row of the dataset that lmms-eval iterates (see ``data.py``).
-
-        Raises:
-            BadSample: The id contains no category.
-        """
+        """Read a row of the dataset that lmms-eval iterates (see ``data.py``)."""
         question, gold = (
             tuple(Segment(text=part["text"], image=part["image"]) for part in doc[name])
             for name in ("question", "gold")

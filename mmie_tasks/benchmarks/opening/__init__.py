@@ -1,1 +1,1 @@
-"""OpenING: questions of 23 topics, answered with texts and pictures and judged on 7 metrics."""
+"""OpenING: questions of 23 topics, answered with texts and pictures, judged on 7 metrics."""

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 
 def grade(result: JudgeResult) -> Verdicts:
-    """All verdicts on the last reply that the official script would have asked for.
-
-    It reads a reply that reached its limit, too, if that is JSON.
+    """All verdicts on the last reply that the official script would have asked for. It also reads a
+    JSON reply that was cut off at its limit.
     """
     reply = result.reply
     if reply is not None and not asks_again(reply.text):
@@ -109,8 +108,8 @@ class Opening(Benchmark[OpeningRecord]):
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
-        """The question; with ``instruction: false`` in the task file without the official
-        instruction, for models that get another one.
+        """The question; ``instruction: false`` in the task file omits the official instruction, for
+        models that get another one.
         """
         instruction = bool(options.get("instruction", True))
         return question_parts(Sample.from_doc(doc), instruction=instruction)
@@ -121,7 +120,7 @@ class Opening(Benchmark[OpeningRecord]):
 
     @override
     def picture_limit(self, doc: Doc) -> int:
-        """How many pictures an answer may have: as many as the steps that the model is told."""
+        """How many pictures an answer may have: the number of steps that the model is told."""
         return told_steps(Sample.from_doc(doc)) or MOST_STEPS
 
     @override
@@ -153,7 +152,7 @@ class Opening(Benchmark[OpeningRecord]):
     def judge_request(
         self, question: Segments, answer: Segments, line: Line | None
     ) -> GradedRequest:
-        """The request for any question and answer, put together as in a run."""
+        """The request for any question and answer, assembled as in a run."""
         if line is not None:
             require_drawn(self.read_record(line).facts)
         request_parts(question + answer)  # every picture is a file

@@ -1,7 +1,7 @@
 """OpenING's samples as a `datasets.Dataset` whose pictures are paths.
 
 The questions come from a local folder or a pinned file. Their pictures are only in archives that
-people fetch by hand; a local folder has them.
+people download by hand into a local folder.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TASKS: Mapping[str, str] = {
     "all": "opening",
     **{topic: f"opening_{topic}" for topic in map(slug, TOPICS.values())},
 }
-"""Values of ``dataset_name``, to the tasks that have them."""
+"""Value of ``dataset_name`` to its task."""
 
 ANNOTATION = "test_data.jsonl"
 _FOLDERS = ("", "OpenING-benchmark", "OpenING-Benchmark", "OpenING")
@@ -55,12 +55,7 @@ _REPAIR = f"repair it, or replace it by the file of {REPO}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DataSource:
-    """Where the data is.
-
-    Attributes:
-        path: The data file; of a download, a name for messages.
-        content: Its bytes.
-        folders: Where ``images`` may be; at least one.
+    """The data file (a name for messages, if downloaded) and the folders that may have ``images``.
     """
 
     path: Path
@@ -72,8 +67,8 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in an order in which every prefix has topics and tasks in their proportions
     (`fair_order`).
 
-    Columns: those of `picture_dataset`, ``id``, ``topic`` and ``subtask``. An image is the absolute
-    path of a file that was not opened and may be missing. ``data`` is the revision:
+    Columns: those of `picture_dataset`, ``id``, ``topic`` and ``subtask``. An image is an absolute
+    path that was not opened and may be missing. ``data`` is the revision:
     ``LanceZPF/OpenING@56b663b``, or ``sha256:`` and 12 digits of another file.
 
     Args:
@@ -83,7 +78,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     Raises:
         DataMissing: The data is missing, or has no question of the topic.
         DataBroken: A row cannot be used; names row, id and field.
-        SettingWrong: No such selection, or a variable has an invalid value.
+        SettingWrong: The topic does not exist, or a variable has an invalid value.
     """
     if selection not in TASKS:
         raise SettingWrong(
@@ -115,13 +110,13 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
 
 
 def task_dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
-    """`dataset` with the name of the task of a selection in each row."""
+    """`dataset` with a column ``task``, the name of the selection's task."""
     samples = dataset(selection, environment)
     return samples.add_column("task", [TASKS[selection]] * len(samples))
 
 
 def check_data(docs: datasets.Dataset) -> None:
-    """Warn, before anything is generated, of questions without their pictures."""
+    """Warn about questions without their pictures, before anything is generated."""
     if missing := missing_images(docs):
         path, sample_id = next(iter(missing.items()))
         samples = sum(any(s["image"] in missing for s in question) for question in docs["question"])
@@ -132,10 +127,10 @@ def check_data(docs: datasets.Dataset) -> None:
 
 
 def describe(environment: Mapping[str, str]) -> str:
-    """A sentence about samples and pictures, after a check of both.
+    """Check samples and pictures, and describe them in a sentence.
 
     Raises:
-        MmieTasksError: As `dataset`.
+        MmieTasksError: The data is missing or broken.
     """
     docs = dataset("all", environment)
     check_data(docs)
@@ -143,7 +138,7 @@ def describe(environment: Mapping[str, str]) -> str:
 
 
 def _source(environment: Mapping[str, str]) -> _DataSource:
-    """The data file in the user's folder, or the official one beside the user's pictures."""
+    """The data file in the user's folder, or the official one with the user's pictures."""
     if not (local := environment.get(DATA)):
         folder = cache_folder(environment)
         content = official_bytes(QUESTIONS, environment)
@@ -169,11 +164,7 @@ def _source(environment: Mapping[str, str]) -> _DataSource:
 
 
 def _read_row(source: _DataSource, position: int, line: object) -> Sample:
-    """The sample of a line, with absolute paths of its pictures.
-
-    Raises:
-        BadSample: The line cannot be used.
-    """
+    """The sample of a line, with absolute paths of its pictures."""
     location = f"row {position}"
     try:
         fields: object = json.loads(line) if isinstance(line, bytes) else None
@@ -192,6 +183,6 @@ def _read_row(source: _DataSource, position: int, line: object) -> Sample:
 
 
 def _path(source: _DataSource, reference: str) -> str:
-    """The file of a picture; where it should be if there is none."""
+    """The file of a picture, or where it should be."""
     paths = [inside(folder, reference) for folder in source.folders]
     return str(next(filter(os.path.isfile, paths), paths[0]))

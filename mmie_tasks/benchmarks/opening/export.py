@@ -66,7 +66,7 @@ def _record_of_one_judge(line: Line) -> OpeningRecord:
 
 
 def official_value(sample: OpeningRecord) -> object | None:
-    """The JSON of a sample's last reply; None without one that the official summary can read."""
+    """The JSON of a sample's last reply; None if the official summary cannot read it."""
     if not sample.replies:
         return None
     first, last = sample.replies[0].text, sample.replies[-1].text

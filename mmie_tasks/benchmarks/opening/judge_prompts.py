@@ -1,6 +1,6 @@
 """The fixed texts around questions and answers: the official ones, or the user's.
 
-The official sentences are read from the official files as data, with `ast`; nothing of them is run.
+The official sentences are read from the official files with `ast`; no official code is run.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class FixedTexts:
         system: The judge's system message.
         ending: The last part of the user's message to the judge.
         schema: The function that the judge is told to call.
-        instruction: Before the question to the tested model.
-        steps: The number of steps for the tested model, with the field ``{steps}``.
-        name: For the signature: ``official@56b663b``, or ``other:`` and 12 hex digits of a hash.
+        instruction: Precedes the question to the tested model.
+        steps: Tells the tested model the number of steps, the field ``{steps}``.
+        name: Name in the signature: ``official@56b663b``, or ``other:`` and 12 hex digits of a
+            hash.
     """
 
     system: str
@@ -55,15 +56,13 @@ def _fixed_texts(_cache: str, _data: str | None, _other: str | None) -> FixedTex
 
 
 def read_texts(environment: Mapping[str, str]) -> FixedTexts:
-    """The fixed texts.
+    """The fixed texts: the user's if ``OPENING_OTHER_PROMPTS`` is set, else the official ones.
 
-    Args:
-        environment: ``OPENING_OTHER_PROMPTS`` names a JSON file with other ones: scores made with
-            them are not OpenING's. Otherwise the official ones; see `official_bytes`.
+    ``OPENING_OTHER_PROMPTS`` names a JSON file. Scores made with it are not OpenING's.
 
     Raises:
         SettingWrong: The other texts are unusable.
-        DataMissing: An official file is not available. Nothing is ever taken in its place.
+        DataMissing: An official file is not available; nothing is ever used in its place.
     """
     if other := environment.get(OTHER):
         return _other_texts(Path(other).expanduser())
@@ -81,7 +80,7 @@ def read_texts(environment: Mapping[str, str]) -> FixedTexts:
 
 
 def read_schema(scorer: str) -> ReplySchema:
-    """The function in ``GPT_score_A.py``: one literal that is assigned to ``functions``."""
+    """The function in ``GPT_score_A.py``: the literal that is assigned to ``functions``."""
     for node in ast.walk(ast.parse(scorer)):
         match node:
             case ast.Assign(targets=[ast.Name(id="functions")], value=literal):
@@ -90,7 +89,8 @@ def read_schema(scorer: str) -> ReplySchema:
 
 
 def read_ending(scorer: str) -> str:
-    """The text of the last part in ``GPT_score_A.py``: the one constant text that is appended."""
+    """The last text in ``GPT_score_A.py``: the one constant text that is appended to ``content``.
+    """
     for node in ast.walk(ast.parse(scorer)):
         match node:
             case ast.Call(
@@ -102,7 +102,7 @@ def read_ending(scorer: str) -> str:
 
 
 def read_steps(generator: str) -> str:
-    """The number of steps in ``gpt-dalle_generation.py``: a formatted text with one field, before
+    """The text with the number of steps in ``gpt-dalle_generation.py``, before
     ``input_text_list[0]``.
     """
     for node in ast.walk(ast.parse(generator)):

@@ -1,7 +1,7 @@
-"""Metrics of OpenING: what it reports, and counts and notes about a run.
+"""Metrics of OpenING, and counts and notes about a run.
 
-Verdicts are points from 0 to 10, the mean of the metrics of a reply; every score is in percent of
-full marks. The official table has other units and rounds twice: see `official_row`.
+Verdicts are points from 0 to 10, the mean of a reply's metrics; every score is in percent of full
+marks. The official table has other units and rounds twice: see `official_row`.
 """
 
 from __future__ import annotations
@@ -54,10 +54,9 @@ def shares(reply: str) -> dict[ScoreKind, dict[str, float]]:
 
 
 def official_row(records: Iterable[OpeningRecord]) -> dict[str, float]:
-    """The row of the official table: metric to its mean, 0 to 10, and `OVERALL`, to the digit.
+    """The official table's row, to the digit: metric to its mean, 0 to 10, and `OVERALL`.
 
-    Args:
-        records: Of the samples of a run. Those without an official score are left out.
+    Samples without an official score are left out.
     """
     return official.summary(
         {name: round(share * FULL_MARKS, 9) for name, share in shares.items()}
@@ -69,12 +68,12 @@ def official_row(records: Iterable[OpeningRecord]) -> dict[str, float]:
 def counts(records: Sequence[OpeningRecord]) -> dict[str, float]:
     """OpenING's own counts, for the results file.
 
-    Returns:
-        ``pictures_lost`` and ``question_pictures_lost`` (pictures of answers and questions that the
-        judge did not see), ``pictures_unplaced`` (answers with pictures that their text has no
-        place for), ``without_picture`` (answers), ``other_length`` (answers with another
-        number of steps than the gold answer), ``asked_twice`` (samples), and ``table_<metric>`` and
-        ``table_overall``: the official table's row, 0 to 10.
+    * Pictures that the judge did not see: ``pictures_lost`` (of answers),
+      ``question_pictures_lost``.
+    * Answers: ``without_picture``, ``pictures_unplaced`` (the text has no place for its pictures),
+      and ``other_length`` (another number of steps than the gold answer).
+    * Samples: ``asked_twice``.
+    * The official table's row, 0 to 10: ``table_<metric>`` and ``table_overall``.
     """
     facts = [record.facts for record in records]
     answered = [sample for sample in facts if sample.shape]
@@ -91,7 +90,7 @@ def counts(records: Sequence[OpeningRecord]) -> dict[str, float]:
 
 
 def notes(records: Sequence[OpeningRecord]) -> Iterator[str]:
-    """Lines about the answers and requests of a run; what did not occur has no line."""
+    """Lines for the log about a run's answers and requests; what did not occur has no line."""
     facts = [record.facts for record in records]
     totals = counts(records)
     shapes = Counter(sample.shape or "none" for sample in facts)

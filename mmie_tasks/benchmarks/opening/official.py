@@ -1,4 +1,4 @@
-"""The official reading of a judge's reply, and the official table of a model.
+"""The official reader of a judge's reply, and the official table of a model.
 
 Source: ``get_gpt4answer`` of ``GPT_score_A.py`` (194-224) reads a reply, and ``process_gpt_scores``
 of ``summarize_GPT_scores.py`` (23-85) averages what was read (LanceZPF/OpenING at 56b663b).
@@ -34,9 +34,10 @@ _SCORE, _WRAPPER = "Score", "scores"
 
 
 def asks_again(reply: str) -> bool:
-    """Whether the official script sends the request again: no JSON, or a value such as ``{}``.
+    """Whether the official script repeats the request: the reply is not JSON, or is empty like
+    ``{}``.
 
-    It does so without limit; our judges are asked once more.
+    The script repeats without limit; our judges are asked once more.
 
     >>> asks_again('{"Correctness": {"Score": 7}}'), asks_again("null"), asks_again("I cannot.")
     (False, True, True)
@@ -50,13 +51,13 @@ def asks_again(reply: str) -> bool:
 def read_scores(reply: str) -> MetricScores | Unscored:
     """The points that a reply adds to each metric, in the order of the reply.
 
-    * A reply without JSON, or with one that counts as false, is asked again: ``unparsed``.
-    * Other JSON than an object, and another object under ``scores`` than one: ``not_scorable``, as
-      the summary fails on it.
-    * An object under ``scores`` without a ``Score``, and any ``Score`` that is null: ``left_out``.
-      So the form that the judge's own instructions describe is left out.
+    * A reply without JSON, or with JSON that counts as false, is asked again: ``unparsed``.
+    * JSON that is not an object, or a ``scores`` that is neither an object nor null, fails in the
+      summary: ``not_scorable``.
+    * A ``scores`` without a ``Score``, and any ``Score`` that is null: ``left_out``. So the form
+      that the judge's own instructions describe is left out.
     * Every object with a ``Score`` is a metric, whatever its name. A number counts, also outside 0
-      to 10; true is 1. Another value, such as ``"8"``, does not.
+      to 10; true is 1. Another value, such as ``"8"``, does not count.
 
     >>> read_scores('{"Correctness": {"Score": 7}, "Completeness": {"Score": "8"}}')
     {'Correctness': 7.0}
@@ -109,10 +110,7 @@ def summary(replies: Iterable[MetricScores]) -> dict[str, float]:
     """The official table's row of a model: metric to its mean, and `OVERALL`; empty without scores.
 
     The mean of a metric is rounded to 2 decimals, and `OVERALL` is the mean of the rounded means,
-    rounded again (66-81): of 3 of the 11 published rows another order gives another number.
-
-    Args:
-        replies: The points of each reply that the summary keeps.
+    rounded again (66-81). Another order changes 3 of the 11 published rows.
 
     >>> summary([{"Correctness": 7.0, "Completeness": 8.0}, {"Correctness": 6.0}])
     {'Correctness': 6.5, 'Completeness': 8.0, 'Overall': 7.25}

@@ -1,6 +1,6 @@
 """The official files: questions and fixed texts, in a local clone or as pinned downloads.
 
-Nothing of them is in our files: they are identified by their SHA-256, read as data and never run.
+None of them is in this repository: they are identified by their SHA-256, read as data, never run.
 """
 
 from __future__ import annotations
@@ -49,15 +49,13 @@ PINS: Mapping[str, Pin] = {
 
 
 def official_bytes(path: str, environment: Mapping[str, str]) -> bytes:
-    """The bytes of an official file: of the clone that ``OPENING_DATA`` names, the cached file, or
-    a download, which is then cached below `mmie_tasks.core.files.cache_dir`.
+    """The bytes of an official file (one of `PINS`): from the clone that ``OPENING_DATA`` names,
+    the cache below `mmie_tasks.core.files.cache_dir`, or a download, which is then cached.
 
-    Args:
-        path: In the repository; one of `PINS`.
-        environment: With ``HF_HUB_OFFLINE`` nothing is downloaded.
+    With ``HF_HUB_OFFLINE`` nothing is downloaded.
 
     Raises:
-        DataMissing: It could not be downloaded.
+        DataMissing: The file could not be downloaded.
     """
     if (content := _bytes_here(path, environment)) is not None:
         return content
@@ -80,7 +78,7 @@ def _bytes_here(path: str, environment: Mapping[str, str]) -> bytes | None:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where downloads are cached; pictures that are unpacked there as ``images/`` are found."""
+    """The folder of cached downloads; pictures that are unpacked there as ``images/`` are found."""
     return cache_dir(environment) / "opening" / COMMIT[:7]
 
 
@@ -95,7 +93,7 @@ def files_asset(
     environment: Mapping[str, str],
     describe: Callable[[], str],
 ) -> Asset:
-    """Official files, or what a variable names in their place; `describe` checks them."""
+    """Official files, or what a variable names instead; `describe` checks them."""
     source = f"{REPO}@{COMMIT}: {', '.join(paths)}"
 
     def fetch() -> str:

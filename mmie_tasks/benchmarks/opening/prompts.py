@@ -1,20 +1,20 @@
-"""The request to OpenING's judge and the question to the tested model, put together as officially.
+"""Assembles the request to OpenING's judge and the question to the tested model, as officially.
 
 Source: ``main_evaluate_output_directory`` and ``get_gpt4answer`` of ``GPT_score_A.py`` for the
 judge, ``gpt-dalle_generation.py`` for the tested model (LanceZPF/OpenING at 56b663b). Their
-sentences are not in our files: `judge_prompts` takes them from the official files. The rules of the
-judge's texts, with their lines:
+sentences are not in this repository: `judge_prompts` reads them from the official files. The rules
+of the judge's texts, with their lines:
 
 * T1 (59-65): every text without white space at its ends.
-* T2 (440-451): of a question, the marks ``<BEGIN>`` and ``<image>`` are deleted; a usable picture
+* T2 (440-451): in a question, the marks ``<BEGIN>`` and ``<image>`` are deleted; a usable picture
   adds `_MARK` with its number.
-* T3 (456-475): of an answer, ``<image>`` is deleted and ``<BEGIN>`` stays; pictures as in T2.
+* T3 (456-475): in an answer, ``<image>`` is deleted and ``<BEGIN>`` stays; pictures as in T2.
 * T4 (428-475): one count from 0 numbers the usable pictures of question and answer.
-* T5 (90): ``INPUT: `` stands before the question.
-* T6 (96-99): ``OUTPUT: `` stands before the answer, on a new line.
+* T5 (90): ``INPUT: `` precedes the question.
+* T6 (96-99): ``OUTPUT: `` precedes the answer, on a new line.
 * T7 (100-101): an answer without steps is the text ``OUTPUT: None``.
-* T8 (103-105): a later empty text stays a part of the request.
-* T9: what a model itself writes in these forms is not touched.
+* T8 (103-105): an empty text after the first stays a part of the request.
+* T9: what a model itself writes in these forms is not changed.
 """
 
 from __future__ import annotations
@@ -44,11 +44,8 @@ def judge_parts(
 ) -> tuple[str | Path, ...]:
     r"""The user's message to the judge: texts and pictures in the official order.
 
-    Args:
-        question: Steps with the JPEG that the judge gets as `Segment.image`; None where there is
-            no usable picture. At least one.
-        answer: Steps in the same form.
-        ending: The last text.
+    A step's `Segment.image` is the JPEG that the judge gets; None without a usable picture. The
+    question has at least one step; `ending` is the last text.
 
     >>> judge_parts([Segment("<BEGIN> Draw. ")], [Segment(" A <image>", "a.jpg")], "End.")
     ('INPUT:  Draw.', '\nOUTPUT: A  <IMG_0></IMG_0>', PosixPath('a.jpg'), 'End.')
@@ -65,7 +62,7 @@ def judge_parts(
             numbered.append((f"{text}{mark}", segment.image))
         return numbered
 
-    asked = steps(question, BEGIN, IMAGE, BEGIN)  # as in 440-451, then 90
+    asked = steps(question, BEGIN, IMAGE, BEGIN)  # lines 440-451, then 90
     given = steps(answer, IMAGE) or [("None", None)]
     parts: list[str | Path] = []
     for first, turn in (("INPUT: ", asked), ("\nOUTPUT: ", given)):
@@ -78,8 +75,8 @@ def judge_parts(
 def answer_steps(segments: Iterable[Segment]) -> Segments:
     """An answer as steps of a text and a picture, as the official answer files have them.
 
-    A picture without a text belongs to the text before it; without such a text, its step has an
-    empty one.
+    A picture without a text joins the text before it; without such a text, its step's text is
+    empty.
 
     >>> for step in answer_steps([Segment("Cut."), Segment(image="a.png"), Segment(image="b.png")]):
     ...     print(repr(step.text), step.image)
@@ -98,16 +95,11 @@ def answer_steps(segments: Iterable[Segment]) -> Segments:
 
 
 def question_parts(question: Sequence[Segment], instruction: str, opening: str) -> list[str | Path]:
-    """The question to the tested model: instruction, opening, and the question's texts and pictures
-    in order, each on a line of its own.
+    """The question to the tested model: instruction to write and draw, opening with the number of
+    steps (both may be empty), and the question's texts and existing pictures in order, each on its
+    own line.
 
-    The official scripts send the marks `BEGIN` and `IMAGE`, too; here the pictures stand in their
-    place.
-
-    Args:
-        question: Steps with the pictures that exist.
-        instruction: To write and draw; may be empty.
-        opening: The number of steps in words; may be empty.
+    The official scripts also send the marks `BEGIN` and `IMAGE`; here the pictures replace them.
     """
     parts: list[str | Path] = [part for part in (instruction, opening.strip()) if part]
     for segment in question:

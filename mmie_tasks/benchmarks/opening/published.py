@@ -49,4 +49,5 @@ PUBLISHED_ROWS = tuple(
         ("NExT-GPT", 142, (3.60, 4.29), (3.61, 3.32, 3.85, 4.25, 5.35, 3.89, 3.35, 3.95)),
     )
 )
-"""The table of the repository, in percent of full marks; intervals are of our own recomputation."""
+"""The table of the repository, in percent of full marks; the intervals are our own recomputation.
+"""

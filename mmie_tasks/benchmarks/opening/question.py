@@ -1,4 +1,4 @@
-"""The question of a sample of OpenING, as the tested model is asked."""
+"""The question of an OpenING sample to the tested model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.settings import choice_setting
 
 MOST_STEPS = 10
-"""The longest gold answer."""
+"""Steps of the longest gold answer."""
 
 
 def steps_setting() -> str:
@@ -31,13 +31,9 @@ def told_steps(sample: Sample) -> int | None:
 
 
 def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
-    """The question to the tested model: text and pictures, in order.
+    """Texts and existing pictures of the question to the tested model, in order.
 
-    A missing picture is left out.
-
-    Args:
-        sample: The sample.
-        instruction: Whether the official instruction to write and draw is before it.
+    With `instruction` the official instruction to write and draw comes first.
 
     Raises:
         MmieTasksError: The fixed texts are not available, or ``OPENING_STEPS`` is invalid.

@@ -1,4 +1,4 @@
-"""The record of a sample of OpenING: what a run logs of it."""
+"""The record of an OpenING sample: what a run logs about it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ class StepFacts(AnswerFacts):
 
     Attributes:
         steps: Steps of the answer.
-        gold_steps: Steps of the gold answer: what the tested model is told, unless a setting says
-            otherwise.
+        gold_steps: Steps of the gold answer; the tested model is told this number by default.
         answer_pictures: Pictures that the answer names.
-        pictures_lost: Of them those that the judge does not see, by reason.
+        pictures_lost: Pictures of the answer that the judge does not see, by reason.
         question_pictures_lost: Pictures of the question that the judge does not see.
         shown_pictures: Pictures in the request.
     """
@@ -64,8 +63,8 @@ class OpeningRecord(PictureRecord):
     """The record of a sample of OpenING.
 
     Attributes:
-        topic: One of 23.
-        subtask: One of 56, as released.
+        topic: One of 23 topics.
+        subtask: One of 56 subtasks, as released.
         facts: Counts about the answer and its request.
     """
 

@@ -1,7 +1,7 @@
 """The request to OpenING's judge for a sample and an answer.
 
 The rules of the texts are in `prompts`. Each picture is sent as the JPEG that the official script
-makes of it; whether that works decides its number in the text.
+makes of it; only a picture that has one gets a number in the text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mmie_tasks.hub.images import reencode
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment
 
-_NO_JPEG = "no JPEG"  # the picture is there, and the official script cannot send it
+_NO_JPEG = "no JPEG"  # the picture exists, but the official script cannot send it
 
 
 _SETTINGS = {
@@ -39,15 +39,10 @@ _SETTINGS = {
         "judges questions without their pictures, as the official script does",
     ),
 }
-"""Variable to its default, its other value, and what that does."""
+"""Variable to its default, its other value, and the effect of the other value."""
 
 
 def _setting(variable: str) -> str:
-    """The value of a setting: its default or its other value.
-
-    Raises:
-        SettingWrong: The variable has neither.
-    """
     default, other, effect = _SETTINGS[variable]
     hint = f"`export {variable}={other}` {effect}"
     return choice_setting(os.environ, variable, default, other, hint=hint)
@@ -57,7 +52,7 @@ def check_setup() -> None:
     """Check, before a run, that the fixed texts are available and the settings valid.
 
     Raises:
-        MmieTasksError: They are not.
+        MmieTasksError: A fixed text is not available, or a setting is invalid.
     """
     for variable in _SETTINGS:
         _setting(variable)
@@ -66,20 +61,16 @@ def check_setup() -> None:
 
 
 def describe_prompts() -> str:
-    """A sentence about the fixed texts, after `check_setup`.
-
-    Raises:
-        MmieTasksError: As `check_setup`.
-    """
+    """A sentence about the fixed texts, after `check_setup`."""
     check_setup()
     return fixed_texts().name
 
 
 def provenance() -> dict[str, str]:
-    """What the signature says of the request and the question.
+    """The request and the question in the signature.
 
     Raises:
-        MmieTasksError: As `check_setup`.
+        MmieTasksError: The fixed texts are not available, or a setting is invalid.
     """
     import PIL
 
@@ -144,9 +135,7 @@ def _built(sample: Sample, facts: StepFacts, answer: Sequence[Segment]) -> Built
 
 
 def _as_jpegs(segments: Iterable[Segment], *, full: bool) -> list[Segment]:
-    """The segments with the JPEGs that the judge gets; without picture, and with a problem, where
-    there is none.
-    """
+    """The segments with the judge's JPEGs; without one, a segment has no image but a problem."""
     folder = cache_dir(os.environ) / "opening" / "jpeg"
     return [_as_jpeg(segment, folder, full=full) for segment in segments]
 

@@ -1,13 +1,13 @@
-"""The robust reading of a judge's reply: the points that it evidently gives.
+"""The robust reader of a judge's reply: the points that it evidently gives.
 
 1. The reply is one JSON object, alone, in a code fence or with prose around it. Further objects
    with points must be equal to it.
-2. An object under ``scores`` is taken in its place.
+2. An object under ``scores`` takes its place.
 3. The seven metrics are matched by the letters of their names; other keys are ignored.
 4. The points of a metric are a number, a text such as ``8`` or ``8/10``, or such a value under
-   ``Score``. True and false are none.
-5. All seven metrics have points, from 0 to 10. If one lacks them the reply is unparsed; if one has
-   others it is ``off_scale``.
+   ``Score``. True and false do not count.
+5. All seven metrics need points from 0 to 10: without points the reply is ``unparsed``, with other
+   points ``off_scale``.
 """
 
 from __future__ import annotations

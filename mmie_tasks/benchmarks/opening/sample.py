@@ -51,12 +51,11 @@ class Sample:
 
     Attributes:
         id: ``total_uid``, 7 digits; the first two are the number of the topic.
-        row: Position in the task's dataset, from 0: the runner's number of the sample.
+        row: Position in the task's dataset, from 0: lmms-eval's number of the sample.
         topic: The meta-topic in the form of task names.
-        subtask: As released: ``Story Writting``.
-        question: In order; images are paths.
-        gold: In order. The judge never sees it; its length is the number of steps that a tested
-            model is told.
+        subtask: The released name, such as ``Story Writting``.
+        question: Steps in order; images are paths.
+        gold: Steps in order. The judge never sees them; a tested model is told their number.
     """
 
     id: str
@@ -68,11 +67,7 @@ class Sample:
 
     @classmethod
     def from_row(cls, fields: object, location: str) -> Sample:
-        """Read a row of the data file.
-
-        Args:
-            fields: The JSON value of the row.
-            location: Where it is, for messages: ``row 7``.
+        """Read a row of the data file; `location` names it in messages: ``row 7``.
 
         Raises:
             BadSample: A field is missing or of the wrong kind, or the question is empty.
