@@ -106,10 +106,8 @@ class Benchmark(ABC, Generic[RecordT]):
         name: Prefix of the task names: ``mmie`` for ``mmie``, ``mmie_sa``, ...
         title: Display name: ``MMIE``.
         version: ``N-X`` of the tasks: N changes with the scores, X with the interface.
-        scale: The scale of the verdicts.
         metrics: The reported metrics, headline first. A run without a metric's groups is shown
             without that metric.
-        record: The class of the records.
         judge: Selects and calls the judge; None if the benchmark is scored by rule.
         takes_any_question: Whether `judge_request` takes questions that are not in the benchmark.
         has_picture_answers: Whether answers may have pictures, so that `picture_limit` counts.
@@ -203,11 +201,9 @@ class Benchmark(ABC, Generic[RecordT]):
         raise NotImplementedError
 
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[RecordT]:
-        """The request to the judge and the record for an answer. Never raises, or a run's answers
-        would be lost.
-
-        By default an answer that is not a text, or that reports a failure of the tested model, is
-        unscored.
+        """The request to the judge and the record for an answer. Never raises: a run's answers
+        would be lost. By default an answer that is not a text, or that reports a failure of the
+        model, is unscored.
         """
         answer = answer_of_results(results)
         question = (
@@ -230,10 +226,8 @@ class Benchmark(ABC, Generic[RecordT]):
         return False
 
     def regraded(self, record: RecordT, line: Line) -> RecordT:
-        """A record with the verdicts of today's readers on its saved replies or answer.
-
-        Raises:
-            BadRecord: The log does not hold the replies or the answer that was scored.
+        """The record with today's verdicts on its saved replies or answer. Raises `BadRecord` if
+        the log does not hold what was scored.
         """
         reason = record.official.reason if isinstance(record.official, Unscored) else None
         answer = line.get("filtered_resps")
@@ -314,27 +308,20 @@ class Benchmark(ABC, Generic[RecordT]):
         raise NotImplementedError
 
     def read_line(self, line: Line) -> LoggedSample:
-        """The sample of a log line.
-
-        Raises:
-            BadRecord: The line is not a scored sample of this benchmark.
+        """The sample of a log line; raises `BadRecord` for another than a scored one of this
+        benchmark.
         """
         return self.read_record(line).sample(line)
 
     def read_record(self, line: Line) -> RecordT:
-        """The record of a log line.
-
-        Raises:
-            BadRecord: The line is not a scored sample of this benchmark.
-        """
+        """The record of a log line; raises `BadRecord` as `read_line` does."""
         return read_record(self.record, line)
 
     # The functions that a task file names.
 
     def process_docs(self, stub: Dataset) -> Dataset:
-        """The samples, in place of the stub that the task file loads.
-
-        Missing or broken data ends the process with a message: lmms-eval would retry an exception.
+        """The samples, in place of the stub that the task file loads. Missing or broken data ends
+        the process with a message: lmms-eval would retry an exception.
         """
         try:
             coverage_floor(os.environ)  # an invalid setting ends the run now, not at its end
@@ -388,10 +375,8 @@ class Benchmark(ABC, Generic[RecordT]):
         return self.judge.submit(pending, plain=plain_score)
 
     def graded_request(self, prepared: Prepared[RecordT]) -> GradedRequest:
-        """The request for an answer, with the readers of its reply.
-
-        Raises:
-            NoJudgeRequest: The judge gets no request.
+        """The request with the readers of its reply; raises `NoJudgeRequest` if there is no
+        request.
         """
         record = prepared.record
         if prepared.request is None:

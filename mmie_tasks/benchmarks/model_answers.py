@@ -58,8 +58,7 @@ def read_results(results: Sequence[object]) -> ParsedAnswer:
 
 
 def resolver() -> ImageResolver:
-    """Finds the image files that answers name: in the working directory, the folders of
-    `OUTPUT_ROOT` and the folders of the run.
+    """Finds image files in the working directory, the `OUTPUT_ROOT` folders and the run's folders.
     """
     folders = [name for name in os.environ.get(OUTPUT_ROOT, "").split(os.pathsep) if name]
     roots = [Path(), *(Path(folder).expanduser() for folder in folders), *_answer_folders]

@@ -22,12 +22,8 @@ _Prompts = TypeVar("_Prompts", bound=BaseModel)
 
 
 def read_other_prompts(path: Path, variable: str, form: type[_Prompts], content: str) -> _Prompts:
-    """The prompts in the JSON file that the setting `variable` names.
-
-    `content` describes `form` in words, for the hint.
-
-    Raises:
-        SettingWrong: The file cannot be read, or does not have this form.
+    """The prompts in the JSON file that the setting `variable` names; raises `SettingWrong` if it
+    cannot be read or has another form. `content` is the form in words, for the hint.
     """
     try:
         return form.model_validate_json(path.read_bytes())

@@ -60,11 +60,8 @@ class BenchmarkEntry:
         return module.rpartition(".")[0] or module
 
     def load(self) -> Benchmark:
-        """Import the `Benchmark` object.
-
-        Raises:
-            SettingWrong: The module cannot be imported, or the object or its judge belongs to
-                another benchmark.
+        """Import the `Benchmark` object. Raises `SettingWrong` if the module cannot be imported, or
+        if the object or its judge belongs to another benchmark.
         """
         module, _, attribute = self.target.partition(":")
         try:
@@ -183,11 +180,7 @@ def entry_names(shown: tuple[BenchmarkEntry, ...]) -> str:
 
 
 def similar_tasks(name: str) -> list[str]:
-    """The benchmarks, tasks and tags that a misspelt name may mean: ``milebench_DocVQA`` for
-    ``DocVQA``.
-
-    Raises:
-        MmieTasksError: A benchmark's package or task file is unusable.
+    """Benchmarks, tasks and tags that a misspelt name may mean; ``DocVQA``: ``milebench_DocVQA``.
     """
     entry = entry_of_task(name)
     searched = entries() if entry is None else (entry,)
@@ -205,12 +198,10 @@ def benchmark_of_task(task: str) -> Benchmark | None:
 
 
 def require_judged(choices: Iterable[str], source: str) -> None:
-    """Check that the benchmarks for which a setting chooses judges have a judge.
+    """Raise `SettingWrong` unless each benchmark for which a setting chooses a judge exists and has
+    one.
 
     An empty name means all others; `source` is the setting, for messages.
-
-    Raises:
-        SettingWrong: A benchmark does not exist, or has no judge.
     """
     for name in filter(None, choices):
         entry = entry_of_task(name)

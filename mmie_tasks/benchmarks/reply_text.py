@@ -65,8 +65,8 @@ def own_words(reply: str) -> str:
 
 
 def json_objects(reply: str, decoder: json.JSONDecoder = _PAIRS) -> Iterator[Any]:
-    """The outermost JSON objects after the judge's thinking; by default as lists of pairs of key
-    and value, in which a key may occur twice.
+    """The outermost JSON objects after the judge's thinking; by default lists of key and value, in
+    which a key may occur twice.
     """
     text, position = strip_thinking(reply).text, 0
     for _ in range(_MAX_OBJECTS):

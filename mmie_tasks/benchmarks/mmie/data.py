@@ -121,11 +121,7 @@ def check_data(docs: datasets.Dataset) -> None:
 
 
 def describe(environment: Mapping[str, str]) -> str:
-    """Check samples and images, and describe them in a sentence.
-
-    Raises:
-        MmieTasksError: Data or images are missing or unusable.
-    """
+    """A sentence about samples and images, after a check of both."""
     docs = dataset("all", environment)
     check_data(docs)
     return described(docs)

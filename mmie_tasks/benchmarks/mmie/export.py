@@ -19,12 +19,8 @@ from mmie_tasks.record.segment import Segment, Segments
 
 
 def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run ``mmie-tasks export mmie ARGUMENTS``; returns a sentence about the result.
-
-    Invalid arguments end the process with status 2, as argparse does.
-
-    Raises:
-        MmieTasksError: The export is not possible.
+    """Run ``mmie-tasks export mmie ARGUMENTS``; returns what to print. Invalid arguments end the
+    process with status 2, as argparse does.
     """
     parser = export_parser(
         "mmie",

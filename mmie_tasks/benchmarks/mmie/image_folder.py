@@ -27,12 +27,8 @@ class ImageFolder:
        is not published.
 
     Links are followed and must end in the root, or in its ``images``, which may itself be a link.
-
-    Args:
-        root: The folder of the data file, absolute.
-        hub: Whether the data came from the Hub. In a local folder, absolute references stay as they
-            are, as in the official script.
-        references: All references of the data file.
+    `root` is the absolute folder of the data file. In a local folder (not `hub`), absolute
+    references stay as they are, as in the official script. `references` are all of the data file.
     """
 
     def __init__(self, root: Path, *, hub: bool, references: Iterable[str] = ()) -> None:

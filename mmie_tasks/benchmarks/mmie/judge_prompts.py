@@ -114,14 +114,13 @@ class _OtherTemplates(StrictModel):
 
 
 def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes:
-    """The bytes of the official file: a local copy, the cached file, or a download.
-
-    ``MMIE_PROMPTS`` names a local copy. A download is cached as ``mmie/prompts-eb0fd6e.py`` below
-    `mmie_tasks.core.files.cache_dir`; with ``HF_HUB_OFFLINE`` there is none.
+    """The bytes of the official file: the local copy that ``MMIE_PROMPTS`` names, the cached file,
+    or a download, cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.files.cache_dir`.
 
     Raises:
         DataBroken: The local copy is another file.
-        DataMissing: The local copy does not exist, or the file could not be downloaded.
+        DataMissing: The local copy does not exist, or the download failed or is forbidden by
+            ``HF_HUB_OFFLINE``.
     """
     if not (local := environment.get(LOCAL)):
         return pinned_bytes(pin, _cache_path(environment), environment)

@@ -11,10 +11,8 @@ from mmie_tasks.record.segment import Segment, Segments
 
 
 def question_parts(sample: Sample) -> list[str | Path]:
-    """Text and images of the question to the tested model, in order.
-
-    Line ends separate a text from its neighbours. A missing image is left out, as in the request to
-    the judge.
+    """Text and images of the question to the tested model, in order, with line ends around texts; a
+    missing image is left out, as in the request to the judge.
     """
     parts: list[str | Path] = []
     for segment in question_segments(sample):

@@ -29,10 +29,7 @@ _UNUSABLE = ("unreadable", "too_large")  # problems of existing images
 
 
 def check_setup() -> None:
-    """Check, before a run, that the judge's templates are available and the settings valid.
-
-    Raises:
-        MmieTasksError: The templates are not available, or a setting is invalid.
+    """Raise a `MmieTasksError`, before a run, if the templates are missing or a setting is invalid.
     """
     _is_full_assembly(os.environ)
     judge_templates()
@@ -46,11 +43,7 @@ def describe_prompts() -> str:
 
 
 def provenance() -> dict[str, str]:
-    """The request in the signature: templates and assembly.
-
-    Raises:
-        MmieTasksError: The templates are not available, or a setting is invalid.
-    """
+    """The request in the signature: templates and assembly."""
     assembly = "full" if _is_full_assembly(os.environ) else "official"
     prompt = f"{judge_templates().name},max_tokens={prompts.MAX_TOKENS}"
     return {"prompt": prompt, "assembly": assembly}
@@ -76,16 +69,13 @@ def build_request(
 
 
 def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[RequestFacts]:
-    """The request for an answer whose images are files.
-
-    Raises:
-        MmieTasksError: The templates are not available, or the assembly's setting is invalid.
-    """
+    """The request for an answer whose images are files."""
     return _built(sample, RequestFacts(), tuple(map(_checked, answer)))
 
 
 def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltRequest[RequestFacts]:
-    """The official script fails on a file that is not an image; the full assembly calls it missing.
+    """The official script fails on a file that is not an image; for the full assembly it is
+    missing.
     """
     full = _is_full_assembly(os.environ)
     template = judge_templates().texts[sample.category]

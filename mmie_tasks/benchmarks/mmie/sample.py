@@ -100,10 +100,8 @@ class Sample:
 
 
 def category_of(sample_id: str, location: str = "") -> str:
-    """The category of an id: the first of `CATEGORIES` that it contains, as official.
-
-    Raises:
-        BadSample: The id contains no category. The official script fails here.
+    """The first of `CATEGORIES` that an id contains, as official. Raises `BadSample` if it contains
+    none, where the official script fails.
 
     >>> category_of("PBL-17"), category_of("MSR-SA-3")
     ('PBL', 'SA')
@@ -129,8 +127,7 @@ def _turns(value: object, location: str) -> tuple[Segments, Segments]:
 
 
 def _content(value: object, location: str, name: str, *, is_gold: bool = False) -> Segments:
-    """The segments of a value. As in the official script, a plain text is one, and gold may be a
-    number.
+    """The segments of a value; like the official script, takes a plain text, and a number as gold.
     """
     if isinstance(value, str):
         value = [{"text": value}]

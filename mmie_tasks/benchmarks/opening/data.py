@@ -55,8 +55,7 @@ _REPAIR = f"repair it, or replace it by the file of {REPO}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DataSource:
-    """The data file (a name for messages, if downloaded) and the folders that may have ``images``.
-    """
+    """The data file (a name for messages, if downloaded); `folders` may have ``images``."""
 
     path: Path
     content: bytes
@@ -127,11 +126,7 @@ def check_data(docs: datasets.Dataset) -> None:
 
 
 def describe(environment: Mapping[str, str]) -> str:
-    """Check samples and pictures, and describe them in a sentence.
-
-    Raises:
-        MmieTasksError: The data is missing or broken.
-    """
+    """A sentence about samples and pictures, after a check of both."""
     docs = dataset("all", environment)
     check_data(docs)
     return described(docs)

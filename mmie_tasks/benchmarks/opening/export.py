@@ -18,12 +18,8 @@ FILE = "gpt-score_results.json"
 
 
 def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
-    """Run ``mmie-tasks export opening ARGUMENTS``; returns what to print.
-
-    Invalid arguments end the process with status 2, as argparse does.
-
-    Raises:
-        MmieTasksError: The export is not possible.
+    """Run ``mmie-tasks export opening ARGUMENTS``; returns what to print. Invalid arguments end the
+    process with status 2, as argparse does.
     """
     parser = export_parser(
         "opening",

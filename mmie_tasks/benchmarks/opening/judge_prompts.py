@@ -89,7 +89,7 @@ def read_schema(scorer: str) -> ReplySchema:
 
 
 def read_ending(scorer: str) -> str:
-    """The last text in ``GPT_score_A.py``: the one constant text that is appended to ``content``.
+    """The last text in ``GPT_score_A.py``: the only constant one that is appended to ``content``.
     """
     for node in ast.walk(ast.parse(scorer)):
         match node:
@@ -102,9 +102,7 @@ def read_ending(scorer: str) -> str:
 
 
 def read_steps(generator: str) -> str:
-    """The text with the number of steps in ``gpt-dalle_generation.py``, before
-    ``input_text_list[0]``.
-    """
+    """The number of steps in ``gpt-dalle_generation.py``: a text before ``input_text_list[0]``."""
     for node in ast.walk(ast.parse(generator)):
         match node:
             case ast.Assign(

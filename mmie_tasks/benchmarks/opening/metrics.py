@@ -54,9 +54,8 @@ def shares(reply: str) -> dict[ScoreKind, dict[str, float]]:
 
 
 def official_row(records: Iterable[OpeningRecord]) -> dict[str, float]:
-    """The official table's row, to the digit: metric to its mean, 0 to 10, and `OVERALL`.
-
-    Samples without an official score are left out.
+    """The official table's row, to the digit: metric to its mean, 0 to 10, and `OVERALL`. Samples
+    without an official score are left out.
     """
     return official.summary(
         {name: round(share * FULL_MARKS, 9) for name, share in shares.items()}

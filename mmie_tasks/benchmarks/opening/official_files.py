@@ -52,10 +52,7 @@ def official_bytes(path: str, environment: Mapping[str, str]) -> bytes:
     """The bytes of an official file (one of `PINS`): from the clone that ``OPENING_DATA`` names,
     the cache below `mmie_tasks.core.files.cache_dir`, or a download, which is then cached.
 
-    With ``HF_HUB_OFFLINE`` nothing is downloaded.
-
-    Raises:
-        DataMissing: The file could not be downloaded.
+    Raises `DataMissing` if the download fails or ``HF_HUB_OFFLINE`` forbids it.
     """
     if (content := _bytes_here(path, environment)) is not None:
         return content

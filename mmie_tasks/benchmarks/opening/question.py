@@ -16,11 +16,7 @@ MOST_STEPS = 10
 
 
 def steps_setting() -> str:
-    """``OPENING_STEPS``: ``told`` or ``untold``.
-
-    Raises:
-        SettingWrong: The variable has another value.
-    """
+    """``OPENING_STEPS``: ``told`` or ``untold``; raises `SettingWrong` for another value."""
     hint = "`export OPENING_STEPS=untold` does not tell the model the number of steps"
     return choice_setting(os.environ, "OPENING_STEPS", "told", "untold", hint=hint)
 
@@ -31,12 +27,8 @@ def told_steps(sample: Sample) -> int | None:
 
 
 def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
-    """Texts and existing pictures of the question to the tested model, in order.
-
-    With `instruction` the official instruction to write and draw comes first.
-
-    Raises:
-        MmieTasksError: The fixed texts are not available, or ``OPENING_STEPS`` is invalid.
+    """Texts and existing pictures of the question to the tested model, in order; `instruction` puts
+    the official instruction to write and draw before them.
     """
     texts, steps = fixed_texts(), told_steps(sample)
     question = [

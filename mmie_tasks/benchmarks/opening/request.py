@@ -49,11 +49,7 @@ def _setting(variable: str) -> str:
 
 
 def check_setup() -> None:
-    """Check, before a run, that the fixed texts are available and the settings valid.
-
-    Raises:
-        MmieTasksError: A fixed text is not available, or a setting is invalid.
-    """
+    """Raise a `MmieTasksError`, before a run, if a fixed text is missing or a setting invalid."""
     for variable in _SETTINGS:
         _setting(variable)
     steps_setting()
@@ -67,11 +63,7 @@ def describe_prompts() -> str:
 
 
 def provenance() -> dict[str, str]:
-    """The request and the question in the signature.
-
-    Raises:
-        MmieTasksError: The fixed texts are not available, or a setting is invalid.
-    """
+    """The request and the question in the signature."""
     import PIL
 
     fields = {
@@ -99,11 +91,7 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
 
 
 def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[StepFacts]:
-    """The request for an answer whose pictures are files.
-
-    Raises:
-        MmieTasksError: The fixed texts are not available, or a setting is invalid.
-    """
+    """The request for an answer whose pictures are files."""
     return _built(sample, StepFacts(), answer)
 
 
