@@ -136,11 +136,7 @@ def _n_left_on_disk(answer: Segments, resolved: Segments) -> int:
 
 
 def require_drawn(facts: AnswerFacts) -> None:
-    """Check that no picture of a logged answer was withheld for a reason outside the models.
-
-    Raises:
-        NoJudgeRequest: A picture was withheld, so the sample is not judged.
-    """
+    """Raise `NoJudgeRequest` if a picture was withheld for a reason outside the models."""
     if not facts.not_drawn.keys().isdisjoint(WITHHELD):
         detail = f"pictures not drawn: {listed(facts.not_drawn)}"
         raise NoJudgeRequest(Unscored("not_drawn", detail))

@@ -274,18 +274,14 @@ class Benchmark(ABC, Generic[RecordT]):
         return {"reader": "official+robust", "task": task, "data": doc.get("data")}
 
     def request_provenance(self) -> Mapping[str, object]:
-        """What in the request to the judge can move a score: the prompt.
-
-        Raises:
-            MmieTasksError: The prompt is not available, or a setting is invalid.
+        """What in the request can move a score: the prompt. Raises a `MmieTasksError` if it is not
+        available, or a setting is invalid.
         """
         return {}
 
     def signature(self, doc: Doc) -> Signature:
-        """Everything that can move the score; marks a judge that is not the paper's.
-
-        Raises:
-            MmieTasksError: The judge or the prompt is not available, or a setting is invalid.
+        """Everything that can move the score; marks a judge that is not the paper's. Raises a
+        `MmieTasksError` if judge or prompt is not available, or a setting is invalid.
         """
         judges = None if self.judge is None else self.judge.signature()
         fields = {**self.request_provenance(), **self.provenance(doc)}
@@ -300,16 +296,12 @@ class Benchmark(ABC, Generic[RecordT]):
         return ()
 
     def export(self, arguments: Sequence[str], environment: Environment) -> str:
-        """Run ``mmie-tasks export NAME ARGUMENTS``; returns what to print.
-
-        Raises:
-            MmieTasksError: An input is unusable.
-        """
+        """Run ``mmie-tasks export NAME ARGUMENTS``; returns what to print."""
         raise NotImplementedError
 
     def read_line(self, line: Line) -> LoggedSample:
-        """The sample of a log line; raises `BadRecord` for another than a scored one of this
-        benchmark.
+        """The sample of a log line; raises `BadRecord` if it is not of this benchmark, or not
+        scored.
         """
         return self.read_record(line).sample(line)
 
@@ -375,9 +367,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return self.judge.submit(pending, plain=plain_score)
 
     def graded_request(self, prepared: Prepared[RecordT]) -> GradedRequest:
-        """The request with the readers of its reply; raises `NoJudgeRequest` if there is no
-        request.
-        """
+        """The request with the readers of its reply; raises `NoJudgeRequest` if it is None."""
         record = prepared.record
         if prepared.request is None:
             raise NoJudgeRequest(_reason(record))

@@ -58,8 +58,7 @@ def read_results(results: Sequence[object]) -> ParsedAnswer:
 
 
 def resolver() -> ImageResolver:
-    """Finds image files in the working directory, the `OUTPUT_ROOT` folders and the run's folders.
-    """
+    """Finds image files in the working directory, `OUTPUT_ROOT` and the folders of the run."""
     folders = [name for name in os.environ.get(OUTPUT_ROOT, "").split(os.pathsep) if name]
     roots = [Path(), *(Path(folder).expanduser() for folder in folders), *_answer_folders]
     return _resolver_in(tuple(root.absolute() for root in roots), cache_dir(os.environ) / "answers")

@@ -39,8 +39,8 @@ def _lot(sample_id: str) -> bytes:
 
 
 def _turns(sizes: Mapping[str, int]) -> Iterator[str]:
-    """The group of each item, by the quota method (Balinski and Young, American Mathematical
-    Monthly 82, 1975, pages 701-730).
+    """The group of each item, by the quota method (Balinski and Young, Amer. Math. Monthly 82,
+    1975, pages 701-730).
     """
     total = sum(sizes.values())
     counts = dict.fromkeys(sizes, 0)

@@ -37,9 +37,8 @@ def read_other_prompts(path: Path, variable: str, form: type[_Prompts], content:
 
 
 def other_name(title: str, path: Path, content: bytes) -> str:
-    """The signature's name of other prompts: ``other:`` and 12 hex digits of the hash of `content`.
-
-    Warns that the scores are not comparable with published ones.
+    """The name in the signature: ``other:`` and 12 hex digits of the hash of `content`. Warns that
+    scores are not comparable with published ones.
     """
     name = f"other:{hashlib.sha256(content).hexdigest()[:12]}"
     logger.warning(

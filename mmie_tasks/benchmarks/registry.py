@@ -86,8 +86,8 @@ class BenchmarkEntry:
         return benchmark
 
     def task_dir(self) -> Path:
-        """The folder with the benchmark's task files; it may be missing. Raises `SettingWrong` if
-        the benchmark's package cannot be found.
+        """The folder with the task files, if it exists; raises `SettingWrong` if its package does
+        not.
         """
         if self.is_ours:
             return task_dir() / self.name
@@ -149,9 +149,7 @@ def entries() -> tuple[BenchmarkEntry, ...]:
 
 @cache
 def _plugins(_search_path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Names and targets of other packages' benchmarks; cached, as reading their metadata takes 40
-    ms.
-    """
+    """Names and targets of other packages' benchmarks, cached: reading metadata takes 40 ms."""
     return tuple(sorted((entry.name, entry.value) for entry in entry_points(group=ENTRY_POINTS)))
 
 
@@ -180,8 +178,7 @@ def entry_names(shown: tuple[BenchmarkEntry, ...]) -> str:
 
 
 def similar_tasks(name: str) -> list[str]:
-    """Benchmarks, tasks and tags that a misspelt name may mean; ``DocVQA``: ``milebench_DocVQA``.
-    """
+    """Names that a misspelt one may mean: ``milebench_DocVQA`` for ``DocVQA``."""
     entry = entry_of_task(name)
     searched = entries() if entry is None else (entry,)
     names = sorted({valid for one in searched for valid in one.tasks_by_name()})
@@ -191,7 +188,7 @@ def similar_tasks(name: str) -> list[str]:
 
 def benchmark_of_task(task: str) -> Benchmark | None:
     """Load the benchmark of a task, group or tag; None if no benchmark matches. Raises
-    `SettingWrong` if it is registered but cannot be loaded.
+    `SettingWrong` if the benchmark cannot be loaded.
     """
     entry = entry_of_task(task)
     return None if entry is None else entry.load()

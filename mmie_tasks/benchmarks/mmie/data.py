@@ -1,6 +1,4 @@
-"""MMIE's samples as a `datasets.Dataset` of image paths, from a local folder or the gated Hub
-dataset (`mmie_tasks.benchmarks.mmie.download`).
-"""
+"""MMIE's samples as a `datasets.Dataset` of image paths, from a local folder or the gated Hub."""
 
 from __future__ import annotations
 
@@ -207,8 +205,7 @@ def _references(value: object) -> Iterator[str]:
 
 
 def _read_row(images: ImageFolder, position: int, row: object) -> Sample:
-    """The sample with image paths; gold images outside the folder are left out, as no judge sees
-    them.
+    """The sample with image paths; gold images outside the folder are left out: no judge sees them.
     """
     sample = Sample.from_row(row, f"row {position}")
     question, gold = map(images.resolved, (sample.question, sample.gold))

@@ -35,11 +35,7 @@ DATASET = HubDataset(
 
 
 def asset(environment: Mapping[str, str], describe: Callable[[], str]) -> Asset:
-    """Data file and images; `describe` checks them (see `Check`).
-
-    Raises:
-        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
-    """
+    """Data file and images; `describe` checks them (see `Check`)."""
     name = "mmie: data"
     check = Check(subject=name, describe=describe)
     local = local_asset(name, "MMIE_DATA", environment, (check,))

@@ -74,9 +74,7 @@ class MmieRecord(PictureRecord):
 
     @property
     def judge_tokens(self) -> int | None:
-        """Tokens of the request, as the judge or the first of a panel reports them; None if
-        unknown.
-        """
+        """Tokens of the request, as the (first) judge reports them; None if unknown."""
         reply = self.judgements[0].result.reply if self.judgements else None
         return (reply.usage.input_tokens or None) if reply else None
 

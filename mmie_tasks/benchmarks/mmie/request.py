@@ -29,8 +29,7 @@ _UNUSABLE = ("unreadable", "too_large")  # problems of existing images
 
 
 def check_setup() -> None:
-    """Raise a `MmieTasksError`, before a run, if the templates are missing or a setting is invalid.
-    """
+    """Raise a `MmieTasksError`, before a run, if templates are missing or a setting is invalid."""
     _is_full_assembly(os.environ)
     judge_templates()
 
@@ -74,9 +73,7 @@ def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[Reque
 
 
 def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltRequest[RequestFacts]:
-    """The official script fails on a file that is not an image; for the full assembly it is
-    missing.
-    """
+    """The official script fails on a non-image file; the full assembly treats it as missing."""
     full = _is_full_assembly(os.environ)
     template = judge_templates().texts[sample.category]
     question = question_segments(sample)

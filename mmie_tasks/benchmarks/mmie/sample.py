@@ -15,8 +15,8 @@ from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.segment import Segment, Segments
 
 CATEGORIES = ("SA", "PBL", "MSR")
-"""Situational analysis, project-based learning, multi-step reasoning; an id is searched for them in
-this order (``prompts.py:32-40``, ``main.py:190-197``).
+"""Situational analysis, project-based learning, multi-step reasoning, in the order in which an id
+is searched for them (``prompts.py:32-40``, ``main.py:190-197``).
 """
 
 
@@ -127,8 +127,7 @@ def _turns(value: object, location: str) -> tuple[Segments, Segments]:
 
 
 def _content(value: object, location: str, name: str, *, is_gold: bool = False) -> Segments:
-    """The segments of a value; like the official script, takes a plain text, and a number as gold.
-    """
+    """The segments of a value. The official script also takes a plain text, and numbers as gold."""
     if isinstance(value, str):
         value = [{"text": value}]
     segments = []

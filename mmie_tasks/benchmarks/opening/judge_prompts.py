@@ -89,8 +89,7 @@ def read_schema(scorer: str) -> ReplySchema:
 
 
 def read_ending(scorer: str) -> str:
-    """The last text in ``GPT_score_A.py``: the only constant one that is appended to ``content``.
-    """
+    """The last text in ``GPT_score_A.py``: the only constant that is appended to ``content``."""
     for node in ast.walk(ast.parse(scorer)):
         match node:
             case ast.Call(

@@ -27,8 +27,8 @@ def told_steps(sample: Sample) -> int | None:
 
 
 def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
-    """Texts and existing pictures of the question to the tested model, in order; `instruction` puts
-    the official instruction to write and draw before them.
+    """Texts and existing pictures of the question, in order; `instruction` puts the official
+    instruction to write and draw before them.
     """
     texts, steps = fixed_texts(), told_steps(sample)
     question = [

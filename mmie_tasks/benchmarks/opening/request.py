@@ -1,7 +1,7 @@
-"""The request to OpenING's judge for a sample and an answer.
+"""The request to OpenING's judge for a sample and an answer, by the rules in `prompts`.
 
-The rules of the texts are in `prompts`. Each picture is sent as the JPEG that the official script
-makes of it; only a picture that has one gets a number in the text.
+Each picture is sent as the JPEG that the official script makes of it; only a picture that has one
+gets a number in the text.
 """
 
 from __future__ import annotations
