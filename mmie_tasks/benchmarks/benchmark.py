@@ -226,8 +226,8 @@ class Benchmark(ABC, Generic[RecordT]):
         return False
 
     def regraded(self, record: RecordT, line: Line) -> RecordT:
-        """The record with today's verdicts on its saved replies or answer. Raises `BadRecord` if
-        the log does not hold what was scored.
+        """The record with the verdicts of today's readers on its saved replies or answer. Raises
+        `BadRecord` if the log does not hold what was scored.
         """
         reason = record.official.reason if isinstance(record.official, Unscored) else None
         answer = line.get("filtered_resps")
@@ -300,8 +300,7 @@ class Benchmark(ABC, Generic[RecordT]):
         raise NotImplementedError
 
     def read_line(self, line: Line) -> LoggedSample:
-        """The sample of a log line; raises `BadRecord` if it is not of this benchmark, or not
-        scored.
+        """The sample of a log line; raises `BadRecord` unless it is a scored one of this benchmark.
         """
         return self.read_record(line).sample(line)
 
@@ -348,7 +347,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return "\n".join(segment["text"] for segment in gold if segment["text"])
 
     def process_results(self, doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
-        """The rows of one answer; a judge fills them in later."""
+        """The rows of one answer; if there is a judge, it fills them in later."""
         prepared = self.prepared(doc, results)
         if problem := self.opener.failure(prepared.record.id):
             prepared = prepared.withdrawn("bad_image", problem)
@@ -367,7 +366,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return self.judge.submit(pending, plain=plain_score)
 
     def graded_request(self, prepared: Prepared[RecordT]) -> GradedRequest:
-        """The request with the readers of its reply; raises `NoJudgeRequest` if it is None."""
+        """The request with the readers of its reply; raises `NoJudgeRequest` if there is none."""
         record = prepared.record
         if prepared.request is None:
             raise NoJudgeRequest(_reason(record))

@@ -37,7 +37,7 @@ class ExportedRun:
 
 
 def named_runs(parsed: argparse.Namespace) -> list[ExportedRun]:
-    """The runs of parsed arguments; raises `SettingWrong` unless each run has a name."""
+    """The runs of parsed arguments; raises `SettingWrong` if runs and names differ in number."""
     paths = [Path(run).expanduser() for run in parsed.runs]
     names = parsed.model or [path.stem if path.is_dir() else path.parent.name for path in paths]
     if len(names) != len(paths):

@@ -86,8 +86,8 @@ class BenchmarkEntry:
         return benchmark
 
     def task_dir(self) -> Path:
-        """The folder with the task files, if it exists; raises `SettingWrong` if its package does
-        not.
+        """The folder with the benchmark's task files; it may be missing. Raises `SettingWrong` if
+        the benchmark's package is not installed.
         """
         if self.is_ours:
             return task_dir() / self.name
@@ -178,7 +178,7 @@ def entry_names(shown: tuple[BenchmarkEntry, ...]) -> str:
 
 
 def similar_tasks(name: str) -> list[str]:
-    """Names that a misspelt one may mean: ``milebench_DocVQA`` for ``DocVQA``."""
+    """Benchmarks, tasks and tags like a misspelt name: ``milebench_DocVQA`` for ``DocVQA``."""
     entry = entry_of_task(name)
     searched = entries() if entry is None else (entry,)
     names = sorted({valid for one in searched for valid in one.tasks_by_name()})
@@ -195,8 +195,8 @@ def benchmark_of_task(task: str) -> Benchmark | None:
 
 
 def require_judged(choices: Iterable[str], source: str) -> None:
-    """Raise `SettingWrong` unless each benchmark for which a setting chooses a judge exists and has
-    one.
+    """Raise `SettingWrong` if a benchmark that a judge is chosen for does not exist or has no
+    judge.
 
     An empty name means all others; `source` is the setting, for messages.
     """

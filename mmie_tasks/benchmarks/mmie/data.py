@@ -205,8 +205,7 @@ def _references(value: object) -> Iterator[str]:
 
 
 def _read_row(images: ImageFolder, position: int, row: object) -> Sample:
-    """The sample with image paths; gold images outside the folder are left out: no judge sees them.
-    """
+    """The row's sample; gold images outside the folder are left out, as no judge sees them."""
     sample = Sample.from_row(row, f"row {position}")
     question, gold = map(images.resolved, (sample.question, sample.gold))
     for segment, resolved in zip(sample.question, question, strict=True):
