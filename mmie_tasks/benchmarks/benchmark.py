@@ -222,7 +222,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return Prepared(record=self._scored(record, answer), request=None)
 
     def is_impossible(self, record: RecordT, reply: str) -> bool:  # noqa: ARG002 - see `CheckedRequest`
-        """Whether a reply is unusable, so that the request is sent a second time."""
+        """Whether the request is sent a second time, because its reply is unusable."""
         return False
 
     def regraded(self, record: RecordT, line: Line) -> RecordT:
@@ -300,12 +300,12 @@ class Benchmark(ABC, Generic[RecordT]):
         raise NotImplementedError
 
     def read_line(self, line: Line) -> LoggedSample:
-        """The sample of a log line; raises `BadRecord` unless it is a scored one of this benchmark.
-        """
+        """The sample of a line; raises `BadRecord` if it is not a scored one of this benchmark."""
         return self.read_record(line).sample(line)
 
     def read_record(self, line: Line) -> RecordT:
-        """The record of a log line; raises `BadRecord` as `read_line` does."""
+        """The record of a line; raises `BadRecord` if it is not a scored sample of this benchmark.
+        """
         return read_record(self.record, line)
 
     # The functions that a task file names.

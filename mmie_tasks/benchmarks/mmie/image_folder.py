@@ -28,7 +28,7 @@ class ImageFolder:
 
     Links are followed and must end in the root, or in its ``images``, which may itself be a link.
     `root` is the absolute folder of the data file. In a local folder (not `hub`), absolute
-    references stay as they are, as in the official script. `references` are all of the data file.
+    references stay as they are, as in the official script. `references` are all in the data file.
     """
 
     def __init__(self, root: Path, *, hub: bool, references: Iterable[str] = ()) -> None:

@@ -81,8 +81,7 @@ class Assembled:
 def assemble(
     sample: Sample, answer: Sequence[Segment], template: str, *, full: bool = False
 ) -> Assembled:
-    """Put question, answer and, for MSR, the reference into a template, as the official script
-    does.
+    """Put question, answer and, for MSR, the reference into a template, like the official script.
 
     With `full` only three points differ: the answer's text goes on after its last image, so that
     `cut_texts` is 0, and further images leave no trace in it (D10, D11); the reference is all texts

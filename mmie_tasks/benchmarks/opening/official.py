@@ -34,8 +34,7 @@ _SCORE, _WRAPPER = "Score", "scores"
 
 
 def asks_again(reply: str) -> bool:
-    """Whether the official script repeats the request: the reply is not JSON, or is empty like
-    ``{}``.
+    """Whether the official script repeats the request: no JSON, or a value such as ``{}``.
 
     The script repeats without limit; our judges are asked once more.
 
