@@ -304,8 +304,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return self.read_record(line).sample(line)
 
     def read_record(self, line: Line) -> RecordT:
-        """The record of a line; raises `BadRecord` if it is not a scored sample of this benchmark.
-        """
+        """The record of a line; raises `BadRecord` if it is not a scored one of this benchmark."""
         return read_record(self.record, line)
 
     # The functions that a task file names.

@@ -128,7 +128,7 @@ def describe(environment: Mapping[str, str]) -> str:
 def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     """The ids of the thousand samples of ``mmie_1k``, or all ids if there are fewer.
 
-    Each category has its share, rounded by largest remainder, of the ids whose ``mmie_1k:<id>`` has
+    Each category has its share, rounded by largest remainder: its ids whose ``mmie_1k:<id>`` has
     the smallest SHA-256. The ids alone decide, not their order.
 
     >>> len(ids_of_1k({"SA": ["SA-1", "SA-2"], "PBL": [], "MSR": ["MSR-1"]}))
