@@ -1,4 +1,4 @@
-"""The warning that another model replies than the one that a judge was asked for."""
+"""The warning that a judge's replies come from another model than its own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mmie_tasks.record.signature import Signature
 
 
 def warn_of_others(judge: str, models: Iterable[str], address: str = "") -> None:
-    """Warn of each other model than that of a judge.
+    """Warn of each replying model that is not the judge's.
 
     Args:
-        judge: Its signature.
-        models: As its replies name them.
-        address: Its server's; empty if it is not known.
+        judge: Signature of the judge.
+        models: The models that its replies name.
+        address: Address of its server; empty if unknown.
     """
     signature = Signature.of_judges([judge])
     name = f"`{signature.name}` at {address}" if address else f"`{signature.name}`"
