@@ -137,7 +137,7 @@ class CachedJudge(Judge):
                 yield from self._send(requests, list(indices_by_key.values()), store)
 
     def _settle(self, before: str) -> bool:
-        """Settle the judge's signature; returns whether it is not `before` any more."""
+        """Settle the judge's signature; returns whether it differs from `before`."""
         with suppress(JudgeError):  # `ask` raises it again, for each request
             self.judge.settle()
         return self.judge.storage_signature != before

@@ -163,7 +163,8 @@ def parse_flags(judges: Sequence[str], judge_args: Sequence[str]) -> JudgeChoice
     """The choices of all ``--judge`` and ``--judge_args``; empty without ``--judge``.
 
     Raises:
-        SettingWrong: A judge is not valid, or ``--judge_args`` is repeated or fits several judges.
+        SettingWrong: A judge is not valid, or ``--judge_args`` is repeated, ambiguous or without
+            ``--judge``.
     """
     if judge_args and not judges:
         raise SettingWrong("`--judge_args` needs `--judge`.", hint=_ARGS_HINT)

@@ -33,8 +33,9 @@ def image_bytes(path: Path) -> bytes:
 def content_key(request: JudgeRequest) -> str:
     """SHA-256 of a request's system message, schema, parts, token limit and attempt, in hex.
 
-    Images are hashed by their bytes, not their paths, so the key is the same on every machine. A
-    request without system message and schema is hashed as ``request 1``, any other as 2.
+    Images are hashed by their bytes, not their paths, so the key is the same on every machine. The
+    hashed text begins with ``request 1`` if there is neither a system message nor a schema, or
+    else with ``request 2``.
 
     Raises:
         RequestBroken: An image cannot be read.
