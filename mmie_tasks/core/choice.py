@@ -1,6 +1,6 @@
 """Parses the choice of a judge or drawer, ``NAME:MODEL,key=value``, and reads its options.
 
-Each declares its options in a subclass of `ChoiceOptions`.
+A judge or drawer declares its options in a subclass of `ChoiceOptions`.
 """
 
 from __future__ import annotations

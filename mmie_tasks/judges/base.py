@@ -227,10 +227,10 @@ class Judge(ABC):
         """
 
     def assets(self) -> Sequence[Asset]:
-        """The files that the judge needs on this machine, found without a connection.
+        """The files that the judge needs on this machine; makes no connection.
 
-        ``doctor`` checks the assets in place of `check`, which may download them; ``prefetch``
-        downloads them.
+        ``prefetch`` downloads the assets. ``doctor`` checks them and does not call `check`, which
+        may download them.
 
         Raises:
             JudgeMisconfigured: The options name an asset that cannot exist.
@@ -248,7 +248,7 @@ class Judge(ABC):
         """
 
     def before_loading(self, callback: Callable[[], object]) -> None:
-        """Register a function that frees memory right before a model is loaded in this process."""
+        """Register a function that is called before a model is loaded here, to free memory."""
 
     def settle(self) -> None:
         """Load whatever the signature depends on, so that the signature is final.
@@ -275,12 +275,8 @@ def outcomes_of(
 ) -> Iterator[tuple[int, Outcome]]:
     """The outcomes of `Judge.ask`, exactly one for each index.
 
-    A plugin's judge may raise or skip requests; they get `JudgeUnavailable`.
-
-    Args:
-        judge: The judge.
-        requests: The requests; may be empty.
-        name: The judge's name in the log; its title by default.
+    If a plugin's judge raises or skips requests, they get `JudgeUnavailable`. The log calls the
+    judge `name`, or by default its title.
     """
     missing = dict.fromkeys(range(len(requests) * len(judge.members)))
     reason = "the judge returned neither a reply nor an error"

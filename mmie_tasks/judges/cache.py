@@ -62,12 +62,9 @@ class CachedJudge(Judge):
         return self._file.path
 
     def check(self, max_images: int = 0) -> None:
-        """Check that the file can be written and the wrapped judge can be used.
+        """Check the wrapped judge, and first that the file can be written.
 
-        Raises:
-            DataBroken: The file is not a cache, or has a newer version.
-            SettingWrong: The file cannot be opened or written.
-            JudgeMisconfigured: The wrapped judge cannot be used.
+        Raises DataBroken or SettingWrong if the file cannot be used; see `CacheFile.open`.
         """
         with self._file.open() as replies, named_errors(self.cache_file):
             replies.check_writable()
@@ -183,16 +180,12 @@ class CachedJudge(Judge):
 
 
 class _Store:
-    """The cache as a `ReplyStore` of one `ask`, until the file fails.
-
-    Attributes:
-        keys: The content keys of the requests to send, in order.
-    """
+    """The cache as a `ReplyStore` of one `ask`, until the file fails."""
 
     def __init__(
         self, replies: ReplyTable | None, signature: str, disable: Callable[[Exception], None]
     ) -> None:
-        self.keys: Sequence[str] = ()
+        self.keys: Sequence[str] = ()  # content keys of the requests to send, in order
         self._stored: set[int] = set()
         self._replies = replies
         self.signature = signature

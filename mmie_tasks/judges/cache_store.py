@@ -78,13 +78,9 @@ _CacheRow: TypeAlias = tuple[str, str, str, str, str, int, int, int, float | Non
 
 @dataclass(frozen=True, slots=True)
 class CachedReply:
-    """A reply in a cache file or an export.
+    """A reply in a cache file or an export, by the judge's signature and the `content_key`.
 
-    Attributes:
-        signature: The judge's signature.
-        request_key: The `content_key` of the request.
-        reply: The reply.
-        time_s: Time of arrival, in seconds since 1970 (UTC).
+    `time_s` is the time of arrival, in seconds since 1970 (UTC).
     """
 
     signature: str
@@ -197,10 +193,7 @@ def default_path(environment: Mapping[str, str]) -> Path:
 class CacheFile:
     """A cache file, which may not exist yet.
 
-    Attributes:
-        path: Path of the file.
-        busy_timeout_s: How long to wait while another process writes.
-        hint: The hint of errors about the file.
+    Waits up to `busy_timeout_s` while another process writes. Errors about the file carry `hint`.
     """
 
     path: Path

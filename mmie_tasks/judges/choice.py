@@ -49,12 +49,7 @@ _ARGS_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenJudges:
-    """The judges of a run for a benchmark.
-
-    Attributes:
-        judges: The single judge, or the members of the panel in order.
-        panel: How several judges make one verdict; None for a single judge.
-    """
+    """The judge of a run for a benchmark, or the members of its panel in order."""
 
     judges: tuple[Choice, ...]
     panel: Panel | None = None
@@ -147,10 +142,7 @@ def _refuse_equal_judges(judges: Sequence[Choice]) -> None:
 
 
 def environment_choices(environment: Mapping[str, str]) -> JudgeChoices:
-    """The choices of ``MMIE_TASKS_JUDGE``, separated by spaces.
-
-    Raises:
-        SettingWrong: A choice is not valid.
+    """The choices of ``MMIE_TASKS_JUDGE``, separated by spaces; one for all others comes first.
 
     >>> list(environment_choices({"MMIE_TASKS_JUDGE": "openai:gpt-4o, timeout=60 mmie=mmie_score"}))
     ['', 'mmie']
@@ -259,8 +251,8 @@ def choose_judges(
 ) -> ChosenJudges:
     """The judges of a run for a benchmark.
 
-    The default judge without a model uses the default's model. The judge's model variables replace
-    the default's model, never a chosen one.
+    A choice of the default judge without a model uses the default's model. The judge's model
+    variables replace the default's model, never a chosen one.
 
     Args:
         benchmark: Name of the benchmark.

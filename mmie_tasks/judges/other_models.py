@@ -10,13 +10,7 @@ from mmie_tasks.record.signature import Signature
 
 
 def warn_of_others(judge: str, models: Iterable[str], address: str = "") -> None:
-    """Warn of each replying model that is not the judge's.
-
-    Args:
-        judge: Signature of the judge.
-        models: The models that its replies name.
-        address: Address of its server; empty if unknown.
-    """
+    """Warn of each model in a judge's replies that its signature does not name."""
     signature = Signature.of_judges([judge])
     name = f"`{signature.name}` at {address}" if address else f"`{signature.name}`"
     for model in other_models(signature, models):

@@ -21,13 +21,9 @@ _Arrived: TypeAlias = "SimpleQueue[tuple[int, Outcome] | BaseException | None]"
 
 
 class PanelJudge(Judge):
-    """Asks several judges at the same time, but those in this process one after another.
+    """Asks two or more judges at the same time, but those in this process one after another.
 
     A judge that fails or raises costs only its own replies.
-
-    Args:
-        members: At least two judges.
-        panel: How their verdicts are combined.
     """
 
     def __init__(self, members: Sequence[Judge], panel: Panel) -> None:

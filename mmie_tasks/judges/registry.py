@@ -71,11 +71,7 @@ def _installed() -> dict[str, EntryPoint]:
 
 
 def options_of(choice: Choice) -> JudgeOptions:
-    """The options of a judge in their declared types.
-
-    Raises:
-        SettingWrong: The judge is unknown, or an option is not valid.
-    """
+    """The options of a judge in their declared types; see `read_options`."""
     return read_options(choice.options, judge_class(choice.name).Options, "judge", choice.name)
 
 

@@ -18,10 +18,7 @@ from mmie_tasks.runs.run import TaskRun
 def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[str, str]) -> None:
     """Put the logged replies of a task into the caches of the judges that gave them.
 
-    Args:
-        task_run: A task of a benchmark with a judge.
-        choices: The judges of the run.
-        environment: The environment of the judges and caches.
+    The benchmark of the task must have a judge.
 
     Raises:
         SettingWrong: A sample has only replies of other judges, or replies without request keys, or

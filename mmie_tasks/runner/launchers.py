@@ -32,11 +32,7 @@ class Launchers(dict[str, str]):
 
 
 def add_launchers(launcher: ModuleType) -> None:
-    """Add our launchers to the runner's; a name that both have stays the runner's.
-
-    Args:
-        launcher: The module ``lmms_eval.llm_judge.launcher``.
-    """
+    """Add our launchers to ``lmms_eval.llm_judge.launcher``, whose own names take precedence."""
     available: dict[str, str] = getattr(launcher, "AVAILABLE_LAUNCHERS", {})
     registry.warn_about_name_conflicts()
     ours = {name: f"{__name__}.{name}" for name in registry.names()}
@@ -48,12 +44,6 @@ class JudgeLauncher:
 
     The runner creates a launcher on every rank before the model is loaded, so a wrong option ends
     the run early. Keys and servers are checked later, because ``--predict_only`` creates one, too.
-
-    Args:
-        options: The judge's options, as the runner has parsed them.
-
-    Attributes:
-        choices: The selected judge.
 
     Raises:
         SystemExit: The judge is unknown, or an option is not valid.

@@ -49,11 +49,6 @@ _FAULTS = (JudgeUnavailable, Rejected, OSError, DataBroken)
 class BatchJudge(Judge):
     """Sends requests through the Batch API.
 
-    Args:
-        settings: The settings of the online judge.
-        limits: What the provider accepts in one request file.
-        pace: Waiting times.
-
     Raises:
         SettingWrong: The settings choose Azure or a cost limit, which batches do not support.
     """
@@ -134,19 +129,12 @@ class BatchJudge(Judge):
 
 @dataclass(slots=True, kw_only=True)
 class _RunningBatch:
-    """A batch that this run waits for.
-
-    Attributes:
-        name: The provider's name of the batch.
-        submission: The entry in the note.
-        requests: The requests of this run in the batch, by content key.
-        progress: The provider's last counts, as logged.
-    """
+    """A batch that this run waits for, with this run's requests in it by content key."""
 
     name: str
     submission: Submission
     requests: Mapping[str, JudgeRequest]
-    progress: str = ""
+    progress: str = ""  # as last logged
 
 
 class _BatchRun:

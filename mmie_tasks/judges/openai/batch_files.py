@@ -39,11 +39,8 @@ def write_requests(
 ) -> RequestFile:
     """Write as many requests as fit into a file, with one request in memory at a time.
 
-    Args:
-        path: The file, which is overwritten.
-        requests: Requests by content key, which is their ``custom_id`` in the batch.
-        body_of: Returns the body of a request; may raise `RequestBroken`.
-        limits: Limits of the file.
+    The content keys of the requests are their ``custom_id`` in the batch. `body_of` may raise
+    `RequestBroken`. An older file is overwritten.
 
     Raises:
         OSError: The file cannot be written.
@@ -81,10 +78,6 @@ def read_result_lines(
 
     A line holds a ``response`` with ``status_code`` and ``body``, or an ``error`` if the request
     was never run. Unreadable, repeated and unknown lines are counted in the log.
-
-    Args:
-        contents: The output file, then the error file.
-        keys: The content keys of the batch.
     """
     lines: dict[str, Mapping[str, object]] = {}
     ignored = 0

@@ -43,13 +43,7 @@ _ENTRIES = TypeAdapter(list[Submission])
 
 
 class BatchNote:
-    """The note of one judge on one server, in a folder that only its owner may read.
-
-    Args:
-        folder: The folder of all notes.
-        server: Address of the server, without credentials.
-        signature: Signature of the judge.
-    """
+    """The note of one judge on one server, in a folder that only its owner may read."""
 
     def __init__(self, folder: Path, *, server: str, signature: str) -> None:
         digest = hashlib.sha256(f"{server}\n{signature}".encode()).hexdigest()[:16]

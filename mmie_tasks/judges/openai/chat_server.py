@@ -23,13 +23,7 @@ from mmie_tasks.record.reply import JudgeReply
 
 
 class ChatServer:
-    """Sends chat requests to one server, in the dialect that it accepts.
-
-    Args:
-        settings: The judge's settings.
-        client: The client of the judge's server.
-        adaptations: The judge's adaptations, which requests update.
-    """
+    """Sends chat requests to one server, in the dialect that it accepts; updates `adaptations`."""
 
     def __init__(
         self, settings: Settings, client: openai.AsyncOpenAI, adaptations: Adaptations
@@ -91,7 +85,7 @@ class ChatServer:
             return Failure(kind="invalid", reason=str(error))
         except ATTEMPT_ERRORS as error:
             failure = failure_from_error(error, settings.access.secrets)
-            if refused_field(failure.error, settings.extra_fields):  # as it does every request
+            if refused_field(failure.error, settings.extra_fields):  # every request has the field
                 return replace(failure, kind="denied")
             return failure
         return self._read(request, content, pause_s)

@@ -168,7 +168,7 @@ async def _refuses_pictures(
 
 
 def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> None:
-    """Warn if the prompt has too few tokens for pictures, or a whole reply names no colour."""
+    """Warn if the prompt tokens or the words of a reply show that no picture was seen."""
     tokens, images = reply.usage.input_tokens, counted(len(colours), "picture")
     named = set(re.findall(r"[a-z]+", reply.text.lower())).intersection(colours)
     if len(named) == len(colours):

@@ -17,8 +17,7 @@ HEADROOM = 8192
 class Dialect:
     """The request parameters that a model accepts.
 
-    Attributes:
-        headroom: Tokens added to the limit, because hidden reasoning counts against it.
+    `headroom` tokens are added to the limit, because hidden reasoning counts against it.
     """
 
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
