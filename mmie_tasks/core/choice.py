@@ -1,6 +1,6 @@
-"""Judges and drawers are chosen by name: ``NAME:MODEL,key=value``, and their options read.
+"""Parses the choice of a judge or drawer, ``NAME:MODEL,key=value``, and reads its options.
 
-The options of each are one pydantic model, a subclass of `ChoiceOptions`.
+A judge or drawer declares its options in a subclass of `ChoiceOptions`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _SECRETS = ("api_key", "key", "token", "password", "secret")
 _COMMA = re.compile(",")
 _JSON_VALUE = re.compile(r"=\s*['\"]?\{")
 _BRACES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
-_MAY_HOLD_SECRET = re.compile(r"\?|://[^/\s]*@")  # in an address
+_MAY_HOLD_SECRET = re.compile(r"\?|://[^/\s]*@")  # in a URL
 
 OptionsT = TypeVar("OptionsT", bound="ChoiceOptions")
 
 
 class ChoiceOptions(BaseModel):
-    """The options that users may type: the fields, with their types and defaults.
+    """The options that users may type, with types and defaults.
 
-    The text ``none`` is None where the type allows it.
+    The text ``none`` is read as None where the type allows it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,8 +47,8 @@ class Choice:
     """A judge or drawer by name, with its options as the user typed them.
 
     Attributes:
-        name: May be unknown.
-        options: Name to value, as text.
+        name: Name of the judge or drawer; may be unknown.
+        options: Options by name, as text.
         source: Where the choice was made, for messages.
     """
 
@@ -58,8 +58,9 @@ class Choice:
 
     @property
     def text(self) -> str | None:
-        """The form that `parse_choice` reads; None if an address in it holds a user, a password or
-        a query, which may be secrets.
+        """The text that `parse_choice` reads.
+
+        None if it has a URL with a user, a password or a query, which may be secrets.
 
         >>> Choice(name="openai", options={"model": "gpt-4o"}).text
         'openai:model=gpt-4o'
@@ -76,8 +77,7 @@ def parse_choice(text: str, source: str, kind: str = "judge") -> Choice:
     """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``; `kind` is for messages.
 
     Raises:
-        SettingWrong: The text has another form; the message does not repeat it: it may hold an API
-            key.
+        SettingWrong: The form is wrong. The text is not repeated, as it may hold an API key.
 
     >>> parse_choice("openai:gpt-4o,timeout=60", "here").options
     {'model': 'gpt-4o', 'timeout': '60'}
@@ -94,7 +94,7 @@ def parse_pairs(text: str, subject: str, first: str = "") -> dict[str, str]:
     """Parse ``k=v,k=v``; a first part without ``=`` is the value of the option `first`.
 
     Raises:
-        SettingWrong: A part is not of this form, or an option stands there twice.
+        SettingWrong: A part has another form, or an option is repeated.
     """
     pairs = [pair.strip() for pair in split_options(text) if pair.strip()]
     if first and pairs and "=" not in pairs[0]:
@@ -113,8 +113,7 @@ def parse_pairs(text: str, subject: str, first: str = "") -> dict[str, str]:
 
 
 def split_options(text: str, separator: re.Pattern[str] = _COMMA) -> list[str]:
-    """Split a text at the matches of a pattern, but not within a value that begins with ``{``: it
-    reaches to the matching brace, as JSON has them.
+    """Split a text at the matches of a pattern, but not inside a JSON object after ``=``.
 
     >>> split_options('a=1,b={"c": [1, 2], "d": "},"},e=2')
     ['a=1', 'b={"c": [1, 2], "d": "},"}', 'e=2']
@@ -131,7 +130,7 @@ def split_options(text: str, separator: re.Pattern[str] = _COMMA) -> list[str]:
 
 
 def _end_of_object(text: str, start: int) -> int:
-    """The position after the brace that closes the one at the start; the text's end without it."""
+    """The position after the matching closing brace, or the end of the text."""
     depth = 0
     for token in _BRACES.finditer(text, start):
         depth += {"{": 1, "}": -1}.get(token[0], 0)
@@ -141,7 +140,7 @@ def _end_of_object(text: str, start: int) -> int:
 
 
 def option_text(value: object) -> str:
-    """An option as it is typed: JSON for a map.
+    """The text of an option as a user types it; JSON for a mapping.
 
     >>> option_text({"top_k": True}), option_text(0.5)
     ('{"top_k": true}', '0.5')
@@ -155,14 +154,14 @@ def read_options(
     """The options in their declared types.
 
     Args:
-        options: As the user typed them.
-        model: Declares them.
+        options: The options as the user typed them.
+        model: The class that declares the options.
         kind: ``judge`` or ``drawer``, for messages.
-        name: Of the judge or drawer; empty if the kind has only one.
+        name: Name of the judge or drawer; empty if the kind has only one.
 
     Raises:
-        SettingWrong: No such option, one is missing, a value of another type or range, or an API
-            key, which would be written into logs and results; the message does not repeat the key.
+        SettingWrong: An option is unknown or missing, has the wrong type or range, or is an API
+            key, which would be written into logs and results. The message does not repeat the key.
     """
     if secret := next((key for key in _SECRETS if key in options), None):
         raise SettingWrong(

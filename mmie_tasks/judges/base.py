@@ -1,15 +1,15 @@
-"""The class `Judge`: requests in, replies or errors out.
+"""The class `Judge`, its requests and its errors.
 
 * JudgeError
   + JudgeUnavailable    no reply after retries: no connection, timeout, 429, 5xx, unusable bodies
-  + JudgeRefused        replied without judging: content filter, refusal, no text
+  + JudgeRefused        a reply without a judgement: content filter, refusal, no text
   + RequestBroken       the request cannot be sent: an image file cannot be read
   + RequestUnfit        this judge cannot take the request: too long, or with its control strings
   + OutOfBudget         the request was not sent: the spending limit is reached
-  + JudgeMisconfigured  cannot reply as it is set up: no key, 401, unknown model, wrong option
+  + JudgeMisconfigured  the judge cannot be used: no key, 401, unknown model, wrong option
 
-The first five concern one sample. The last stops a run before it generates anything; when it
-happens later (a revoked key), it leaves samples unscored like the others.
+The first five concern one sample. `JudgeMisconfigured` stops a run before it generates anything;
+when it happens later (a revoked key), samples are left unscored as with the others.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class JudgeMisconfigured(JudgeError, MmieTasksError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplySchema:
-    """The JSON object that a reply is asked to be: a function that the judge is told to call.
+    """The schema of a JSON reply, as a function that the judge is told to call.
 
     Attributes:
-        name: Of the function: letters, digits, ``_`` and ``-``.
-        description: Of the function; empty if there is none.
-        parameters: Its JSON schema, as JSON text: the order of the keys is kept.
+        name: Name of the function: letters, digits, ``_`` and ``-``.
+        description: Description of the function; may be empty.
+        parameters: JSON schema, as text to keep the order of the keys.
     """
 
     name: str
@@ -83,12 +83,11 @@ class JudgeRequest:
     """A request to a judge.
 
     Attributes:
-        parts: Texts and paths of image files, in the order in which the judge reads them. Files
-            are opened when the request is sent, and sent byte for byte.
-        max_tokens: The longest reply, in tokens of the judge.
-        system: The system message; empty if there is none.
-        schema: The object that the reply is asked to be; None for free text. The reply is its JSON
-            text.
+        parts: Texts and paths of image files, in reading order. Files are opened when the request
+            is sent, and sent byte for byte.
+        max_tokens: The longest reply, in the judge's tokens.
+        system: The system message; may be empty.
+        schema: Schema of the reply, which is then JSON text; None for free text.
         attempt: 0, or 1 if the request is sent a second time after an impossible reply.
     """
 
@@ -104,12 +103,7 @@ Outcome: TypeAlias = JudgeReply | JudgeError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCounts:
-    """What a judge is doing at a moment.
-
-    Attributes:
-        in_flight: Requests in flight.
-        retries: Requests that were sent again since the judge was created.
-    """
+    """The requests in flight, and those sent again since the judge was created."""
 
     in_flight: int
     retries: int
@@ -119,26 +113,26 @@ class JudgeOptions(ChoiceOptions):
     """The options of a judge; a subclass adds its own.
 
     Attributes:
-        cache: ``on``, ``off``, or another cache file.
+        cache: ``on``, ``off``, or the path of another cache file.
     """
 
     cache: str = "on"
 
 
 class Judge(ABC):
-    """Sends requests to a model. Knows a transport, and no benchmark.
+    """Sends requests to a model. Knows a transport, but no benchmark.
 
-    A subclass has `signature` and `ask`, and overrides of the rest what it can do.
+    A subclass defines `signature` and `ask`; the other methods are optional.
 
     Attributes:
-        Options: Declares the options, as ``class Options(JudgeOptions)`` in the class.
-        is_cached: Whether replies are worth a cache; not those of a recording.
+        Options: The options, as ``class Options(JudgeOptions)`` in the class.
+        is_cached: Whether replies are cached; a recording's are not.
         can_compare: Whether the judge follows any instruction, such as to compare two answers; a
-            model that was trained to give points only does not.
+            model trained only to give points does not.
         model_variables: Environment variables that name the model, in order of precedence. They
-            replace the model of a benchmark's default, never one that the user chose.
-        name: As the user chose the judge, set by `registry.create`.
-        model: As its server names it; empty for a judge that is not on a server.
+            replace the model of a benchmark's default judge, never one that the user chose.
+        name: The name the user chose the judge by, set by `registry.create`.
+        model: The server's name for the model; empty without a server.
         in_process: Whether the model runs in this process and takes its memory.
         panel: How the verdicts of several `members` are combined; None for a single judge.
     """
@@ -169,17 +163,17 @@ class Judge(ABC):
     @property
     @abstractmethod
     def signature(self) -> str:
-        """Everything of the judge that can move a score, as ``key:value|key:value``.
+        """Everything about the judge that can move a score, as ``key:value|key:value``.
 
-        It holds no key or limit, which move no score, and of an address at most the host.
+        Keys and limits move no score and are left out; an address is reduced to its host.
         """
 
     @abstractmethod
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome for each request, in any order, with the request's index.
+        """Yield the index and outcome of each request, in any order.
 
-        A panel yields one for each request and judge: that of judge ``j`` on request ``i`` has the
-        index ``j * len(requests) + i``.
+        A panel yields one outcome per request and judge: judge ``j`` on request ``i`` has the index
+        ``j * len(requests) + i``.
         """
 
     def ask_with_store(
@@ -187,16 +181,16 @@ class Judge(ABC):
         requests: Sequence[JudgeRequest],
         store: ReplyStore[Outcome],  # noqa: ARG002
     ) -> Iterator[tuple[int, Outcome]]:
-        """Like `ask`, by a judge that shares its replies with other processes while they arrive.
+        """Like `ask`, but shares replies with other processes while they arrive.
 
-        It looks into the store right before it sends a request, and stores each reply as soon as
-        it has arrived, whether or not its outcome is consumed.
+        An override looks into the store right before it sends a request, and stores each reply as
+        soon as it arrives, whether or not the outcome is consumed.
         """
         return self.ask(requests)
 
     @property
     def members(self) -> tuple[Judge, ...]:
-        """The judges of a panel; a single judge is its only one."""
+        """The judges of a panel; for a single judge, itself."""
         return (self,)
 
     def title(self, position: int) -> str:  # noqa: ARG002 - a single judge is the only member
@@ -205,92 +199,84 @@ class Judge(ABC):
 
     @property
     def access(self) -> Access | None:
-        """The server, where the tested model may be, too; None for a judge that is not on one."""
+        """The server, which may also host the tested model; None without a server."""
         return None
 
     @property
     def storage_signature(self) -> str:
-        """The signature under which replies are cached: with the server if that has a port, since
-        another one may have other weights under the same name.
+        """The signature under which replies are cached.
+
+        Includes a server with a port: another server may have other weights under the same name.
         """
         server = None if self.access is None else self.access.storage_name
         return signature_text(self.signature, servers=server)
 
     @property
     def cache_file(self) -> Path | None:
-        """The file in which replies are cached; None without a cache."""
+        """Path of the cache file; None without a cache."""
         return None
 
     def check(self, max_images: int = 0) -> None:
-        """Return if the judge can be used: in seconds, at almost no cost.
+        """Check in seconds, at almost no cost, that the judge can be used.
 
         Args:
-            max_images: The most pictures that a request of the run has.
+            max_images: The most images in one request of the run.
 
         Raises:
-            JudgeMisconfigured: It cannot; the message says why and what to do.
+            JudgeMisconfigured: The judge cannot be used; the message says why and what to do.
         """
 
     def assets(self) -> Sequence[Asset]:
-        """The files that the judge needs on its machine: ``doctor`` checks and ``prefetch``
-        downloads them. Does not connect.
+        """The files that the judge needs on this machine; makes no connection.
 
-        A judge that lists assets is checked by their checks in place of `check`, which may download
-        them.
+        ``prefetch`` downloads the assets. ``doctor`` checks them and does not call `check`, which
+        may download them.
 
         Raises:
-            JudgeMisconfigured: Its options name no asset that can exist.
+            JudgeMisconfigured: The options name an asset that cannot exist.
         """
         return ()
 
     def counts(self) -> RequestCounts | None:
-        """How requests are going at this moment, from any thread, for the progress bar; None if
-        that is not known.
-        """
+        """Counts for the progress bar, safe to call from any thread; None if unknown."""
         return None
 
     def stop(self) -> None:
-        """Have every running call of `ask` raise KeyboardInterrupt; returns at once and takes no
-        lock. A later call is not affected.
+        """Make every running `ask` raise KeyboardInterrupt; later calls are not affected.
+
+        Returns at once and takes no lock.
         """
 
     def before_loading(self, callback: Callable[[], object]) -> None:
-        """Have a function called right before a model is loaded into this process: to free memory
-        for it.
-        """
+        """Register a function that is called before a model is loaded here, to free memory."""
 
     def settle(self) -> None:
-        """Start what the signature depends on, so that it changes no more.
+        """Load whatever the signature depends on, so that the signature is final.
 
-        Until then it names what the judge will likely be: the tested model still has the memory.
+        Until then the signature is a forecast, because the tested model still has the memory.
 
         Raises:
-            JudgeMisconfigured: It cannot be started; `ask` says so for each request.
+            JudgeMisconfigured: The model cannot be loaded; `ask` yields the error for each request.
         """
 
     def machine(self) -> str | None:
-        """The machine that computed replies, for a run's provenance; None if nothing did.
+        """The machine that computed replies, for a run's provenance; None if there is none.
 
-        It may move single tokens of replies, like versions of libraries, and is not in the
-        signature.
+        Like library versions, it may move single tokens of replies; it is not in the signature.
         """
         return None
 
     def close(self) -> None:
-        """Free the memory of a model in this process. A later request loads the model again."""
+        """Free the memory of a model in this process; a later request loads it again."""
 
 
 def outcomes_of(
     judge: Judge, requests: Sequence[JudgeRequest], name: str = ""
 ) -> Iterator[tuple[int, Outcome]]:
-    """The outcomes of `Judge.ask`, with exactly one for each index.
+    """The outcomes of `Judge.ask`, exactly one for each index.
 
-    A judge of another package may raise, or leave out requests: these are unavailable.
-
-    Args:
-        judge: The judge.
-        requests: Any number.
-        name: For the log; by default the title of the judge.
+    If a plugin's judge raises or skips requests, they get `JudgeUnavailable`. The log calls the
+    judge `name`, or by default its title.
     """
     missing = dict.fromkeys(range(len(requests) * len(judge.members)))
     reason = "the judge returned neither a reply nor an error"
@@ -313,7 +299,7 @@ def outcomes_of(
 
 
 def close_judge(judge: Judge) -> None:
-    """Free a judge's memory; it can be used again. A failure is logged: no result may be lost."""
+    """Free a judge's memory; a failure is only logged, so that no result is lost."""
     try:
         judge.close()
     except Exception as error:  # noqa: BLE001 - a plugin, or a device that is out of order

@@ -34,13 +34,10 @@ _FILE_ERRORS = (sqlite3.Error, OSError, MmieTasksError)
 
 
 class CachedJudge(Judge):
-    """A judge with a cache file of its replies.
+    """A judge with a cache file of its replies; errors are never cached.
 
-    Replies are cached, errors never. A problem with the file loses no reply: it is logged once, as
-    a warning, and the rest of the run goes without the cache.
-
-    Attributes:
-        judge: The wrapped judge.
+    A problem with the file loses no reply: it is logged once as a warning, and the rest of the run
+    does without the cache.
     """
 
     def __init__(self, judge: Judge, file: CacheFile) -> None:
@@ -51,7 +48,7 @@ class CachedJudge(Judge):
 
     @property
     def signature(self) -> str:
-        """The wrapped judge's: caching moves no score."""
+        """The wrapped judge's signature: caching moves no score."""
         return self.judge.signature
 
     @property
@@ -65,23 +62,20 @@ class CachedJudge(Judge):
         return self._file.path
 
     def check(self, max_images: int = 0) -> None:
-        """Return if the file can be written, and the wrapped judge can be used.
+        """Check the wrapped judge, and first that the file can be written.
 
-        Raises:
-            DataBroken: The file is not a cache, or of a newer version.
-            SettingWrong: It cannot be opened or written.
-            JudgeMisconfigured: The wrapped judge cannot be used.
+        Raises DataBroken or SettingWrong if the file cannot be used; see `CacheFile.open`.
         """
         with self._file.open() as replies, named_errors(self.cache_file):
             replies.check_writable()
         self.judge.check(max_images)
 
     def assets(self) -> Sequence[Asset]:
-        """The wrapped judge's."""
+        """The wrapped judge's assets."""
         return self.judge.assets()
 
     def counts(self) -> RequestCounts | None:
-        """The wrapped judge's."""
+        """The wrapped judge's counts."""
         return self.judge.counts()
 
     def stop(self) -> None:
@@ -89,7 +83,7 @@ class CachedJudge(Judge):
         self.judge.stop()
 
     def before_loading(self, callback: Callable[[], object]) -> None:
-        """Have a function called before the wrapped judge loads a model."""
+        """Register a function to call before the wrapped judge loads a model."""
         self.judge.before_loading(callback)
 
     def settle(self) -> None:
@@ -97,7 +91,7 @@ class CachedJudge(Judge):
         self.judge.settle()
 
     def machine(self) -> str | None:
-        """The wrapped judge's."""
+        """The wrapped judge's machine."""
         return self.judge.machine()
 
     def close(self) -> None:
@@ -107,8 +101,8 @@ class CachedJudge(Judge):
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield cached replies at once, then send all other requests together.
 
-        Of requests with the same content one is sent; the others get its outcome, as cached. A
-        reply that the judge has not stored itself is stored before it is yielded.
+        Requests with the same content are sent once; the repeats get the first outcome, marked as
+        cached. A reply that the judge has not stored itself is stored before it is yielded.
         """
         with ExitStack() as stack:
             replies = self._open(stack)
@@ -140,7 +134,7 @@ class CachedJudge(Judge):
                 yield from self._send(requests, list(indices_by_key.values()), store)
 
     def _settle(self, before: str) -> bool:
-        """Settle the judge's signature, and return whether it has another one than `before`."""
+        """Settle the judge's signature; returns whether it differs from `before`."""
         with suppress(JudgeError):  # `ask` raises it again, for each request
             self.judge.settle()
         return self.judge.storage_signature != before
@@ -148,14 +142,14 @@ class CachedJudge(Judge):
     def _send(
         self, requests: Sequence[JudgeRequest], indices: Sequence[Sequence[int]], store: _Store
     ) -> Iterator[tuple[int, Outcome]]:
-        """Send the first of the requests with each content."""
+        """Send the first request of each group of equal ones."""
         first_requests = [requests[first] for first, *_ in indices]
         outcomes = self.judge.ask_with_store(first_requests, store)
         pending = dict(enumerate(indices))
         try:
             for position, outcome in outcomes:
                 if position not in pending:
-                    continue  # a second outcome of a request, or of none: the first one counts
+                    continue  # a second outcome, or an unknown index: the first outcome counts
                 first, *duplicates = pending.pop(position)
                 if isinstance(outcome, JudgeReply):
                     outcome = replace(outcome, request_key=store.keys[position])
@@ -186,16 +180,12 @@ class CachedJudge(Judge):
 
 
 class _Store:
-    """The cache as a `ReplyStore` for the requests of one call, until it fails.
-
-    Attributes:
-        keys: The content keys of the requests to send, in their order.
-    """
+    """The cache as a `ReplyStore` of one `ask`, until the file fails."""
 
     def __init__(
         self, replies: ReplyTable | None, signature: str, disable: Callable[[Exception], None]
     ) -> None:
-        self.keys: Sequence[str] = ()
+        self.keys: Sequence[str] = ()  # content keys of the requests to send, in order
         self._stored: set[int] = set()
         self._replies = replies
         self.signature = signature
@@ -205,7 +195,7 @@ class _Store:
         return self.find_key(self.keys[index])
 
     def find_key(self, key: str) -> JudgeReply | None:
-        """The reply to the request with this content key, as cached; None if there is none."""
+        """The reply to the request with this content key, marked as cached."""
         if self._replies is None:
             return None
         try:
@@ -216,7 +206,7 @@ class _Store:
         return None if reply is None else replace(reply, cached=True, request_key=key)
 
     def put(self, index: int, reply: Outcome) -> None:
-        """Store a reply, unless it is stored already."""
+        """Store a reply unless it is stored already."""
         if self._replies is None or not isinstance(reply, JudgeReply) or reply.cached:
             return
         if index in self._stored:

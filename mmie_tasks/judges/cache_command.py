@@ -1,4 +1,4 @@
-"""The command ``mmie-tasks cache``: path, export and deletion of cached replies."""
+"""The command ``mmie-tasks cache``: the path, an export, or deletion of cached replies."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mmie_tasks.judges.cache_store import CacheFile, default_path, named_errors
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run ``mmie-tasks cache ARGUMENTS`` and return the exit status.
+    """Run ``mmie-tasks cache ARGUMENTS``; returns the exit status, 0 or 1.
 
-    0 on success, 1 on an error. Invalid arguments end in argparse's SystemExit (2).
+    Invalid arguments end in argparse's SystemExit (2).
     """
     parsed = _parser(default_path(environment)).parse_args(arguments)
     path = Path(parsed.cache).expanduser()
@@ -71,7 +71,7 @@ def _export(path: Path, target: str) -> None:
 
 @contextmanager
 def _output(target: str) -> Iterator[IO[str]]:
-    """Standard output, or a file that replaces an older one only once it is complete."""
+    """Standard output, or a file that replaces an older one only when it is complete."""
     if target == "-":
         yield sys.stdout
         return

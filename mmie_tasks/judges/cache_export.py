@@ -1,8 +1,8 @@
-"""The export of the replies' cache: JSONL.
+"""JSONL export of cached replies.
 
-A line is a JSON object with ``signature`` (of the judge), ``request`` (the `content_key`),
-``text``, ``model``, ``finish``, ``usage``, ``time`` and, if the judge reported them, ``digits``:
-ten numbers or nulls for each digit of the text (see `JudgeReply`). Other keys are ignored.
+A line is a JSON object with the judge's ``signature``, ``request`` (the `content_key`), ``text``,
+``model``, ``finish``, ``usage``, ``time`` and, if the judge reported them, ``digits``: ten numbers
+or nulls for each digit of the text (see `JudgeReply`). Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]  # seconds: up to 
 
 
 def read_recording(path: Path, signature: str | None = None) -> Iterator[CachedReply]:
-    """All replies of a cache file or an export, or those of one judge.
+    """The replies in a cache file or an export: one judge's, or all.
 
-    The file's first bytes, not its name, decide which of the two it is.
+    The file's first bytes, not its name, decide between cache and export.
 
     Raises:
-        DataBroken: It is neither, or damaged.
-        SettingWrong: It cannot be read.
+        DataBroken: The file is neither, or damaged.
+        SettingWrong: The file cannot be read.
     """
     with named_errors(path, _READ_HINT):
         with path.open("rb") as file:
@@ -46,7 +46,7 @@ def read_recording(path: Path, signature: str | None = None) -> Iterator[CachedR
 
 
 def export_line(cached: CachedReply) -> str:
-    """The line of an export, with its newline; ASCII only, so that any text survives."""
+    """A line of an export, with its newline; ASCII, so that any text survives."""
     reply = asdict(cached.reply)
     fields = {"signature": cached.signature, "request": cached.request_key}
     fields |= {name: reply[name] for name in ("text", "model", "finish", "usage")} | {
@@ -58,11 +58,10 @@ def export_line(cached: CachedReply) -> str:
 
 
 def read_export(path: Path) -> Iterator[CachedReply]:
-    """All replies of an export, read line by line; blank lines are skipped.
+    """The replies in an export, read line by line; blank lines are skipped.
 
     Raises:
-        DataBroken: A line is not a reply; names the line and its problem.
-        OSError: The file cannot be read.
+        DataBroken: A line is not a reply; the message names the line and its problem.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -83,11 +82,11 @@ def read_export(path: Path) -> Iterator[CachedReply]:
 
 
 def _problem_of(error: ValueError | RecursionError) -> str:
-    """What is wrong with a line; of several problems, the first one."""
+    """The first problem of a line."""
     if not isinstance(error, ValidationError):
         return str(error) or "it is nested too deeply"
     detail = error.errors(include_url=False)[0]
-    names = [name for name in detail["loc"] if isinstance(name, str)]  # without indices of lists
+    names = [name for name in detail["loc"] if isinstance(name, str)]  # without list indices
     field_name = f"`{names[-1]}`" if names else "it"
     if detail["type"] == "missing":
         return f"{field_name} is missing"
@@ -109,7 +108,7 @@ class _ExportedReply(BaseModel):
     model_config = ConfigDict(strict=True)
 
     signature: InstanceOf[str]
-    request: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]  # in hex, the SHA-256 of the content
+    request: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]  # SHA-256 of the content, in hex
     text: InstanceOf[str]
     model: InstanceOf[str]
     finish: Literal["stop", "length"]

@@ -1,11 +1,11 @@
-"""The file of the replies' cache.
+"""The cache file of judge replies, a SQLite database.
 
-The file is one SQLite database. It holds replies, never verdicts and never errors; of a request it
-holds only a hash: no text, image or key. Any number of processes and threads of one machine may
-use it at once. Every reply is committed when it arrives, so a killed run loses none.
+It holds replies and hashes of requests; no verdict, error, request text, image or API key. Any
+number of processes and threads of one machine may use it at once. Every reply is committed when it
+arrives, so a killed run loses none.
 
-The file cannot be shared between machines: SQLite's write-ahead log, which makes it safe for
-several processes, does not work over network file systems.
+Machines cannot share the file: SQLite's write-ahead log, which makes it safe for several processes,
+does not work over network file systems.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ _FROM_VERSION_1 = (  # there, `digits` was a table
     "DROP TRIGGER delete_digits",
     "DROP TABLE digits",
 )
-# Text is bound as bytes and cast back: a reply may hold a lone surrogate, which SQLite does not
-# accept in a Python string.
+# Text is bound as bytes and cast back: SQLite rejects a Python string with a lone surrogate.
 _PUT = """
 INSERT INTO replies VALUES
     (CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?)
@@ -79,13 +78,9 @@ _CacheRow: TypeAlias = tuple[str, str, str, str, str, int, int, int, float | Non
 
 @dataclass(frozen=True, slots=True)
 class CachedReply:
-    """A reply in a cache file or an export.
+    """A reply in a cache file or an export, by the judge's signature and the `content_key`.
 
-    Attributes:
-        signature: The judge's signature.
-        request_key: The `content_key` of the request.
-        reply: The reply.
-        time_s: When it arrived, in seconds since 1970 (UTC).
+    `time_s` is the time of arrival, in seconds since 1970 (UTC).
     """
 
     signature: str
@@ -95,10 +90,10 @@ class CachedReply:
 
 
 class ReplyTable:
-    """The replies of an open cache file.
+    """The replies in an open cache file.
 
-    Every statement is a transaction of its own, so that other processes need not wait. Methods
-    raise the errors of `sqlite3`, OSError and OverflowError.
+    Every statement is its own transaction, so that other processes need not wait. Methods raise
+    `sqlite3.Error`, OSError or OverflowError.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -108,13 +103,13 @@ class ReplyTable:
         self._writing = threading.Lock()  # threads may share the connection
 
     def find(self, signature: str, request_key: str) -> JudgeReply | None:
-        """The reply of a judge to a request; None if there is none."""
-        # Fetches all rows, though there is one at most: an open cursor would block the log.
+        """A judge's reply to a request, if it is cached."""
+        # Fetches all rows, though there is at most one: an open cursor would block the log.
         rows = self._connection.execute(_OF_REQUEST, (_encoded(signature), request_key)).fetchall()
         return _from_row(rows[0]).reply if rows else None
 
     def put(self, cached: CachedReply) -> bool:
-        """Store a reply, committed on return, unless there is one; returns whether it is new."""
+        """Store and commit a reply, unless there is one; returns whether it is new."""
         if self._path.stat().st_ino != self._inode:  # SQLite would write to the deleted file
             raise FileNotFoundError(errno.ENOENT, "it was deleted or replaced", str(self._path))
         reply, usage = cached.reply, cached.reply.usage
@@ -135,18 +130,18 @@ class ReplyTable:
             return self._connection.execute(_PUT, row).rowcount == 1
 
     def read_all(self, signature: str | None = None) -> Iterator[CachedReply]:
-        """All replies, or those of one judge, in the order of the requests' keys."""
+        """One judge's replies, or all, ordered by signature and request key."""
         parameters = {"signature": None if signature is None else _encoded(signature)}
         return map(_from_row, self._connection.execute(_OF_JUDGE, parameters))
 
     def clear(self) -> int:
-        """Delete all replies, shrink the file, and return their number."""
+        """Delete all replies and shrink the file; returns the number of replies."""
         deleted = self._connection.execute("DELETE FROM replies")
         self._connection.execute("VACUUM")
         return deleted.rowcount
 
     def check_writable(self) -> None:
-        """Return if the file can be written now; changes nothing."""
+        """Check that the file can be written now; changes nothing."""
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.execute("ROLLBACK")
 
@@ -186,7 +181,7 @@ def _from_row(row: _CacheRow) -> CachedReply:
 
 
 def default_path(environment: Mapping[str, str]) -> Path:
-    """Path of the cache file unless a judge's ``cache=`` names another: below `cache_dir`.
+    """Path of the cache file, unless a judge's ``cache=`` names another.
 
     >>> default_path({"MMIE_TASKS_CACHE": "/c"}).as_posix()
     '/c/judge/replies.sqlite3'
@@ -198,10 +193,7 @@ def default_path(environment: Mapping[str, str]) -> Path:
 class CacheFile:
     """A cache file, which may not exist yet.
 
-    Attributes:
-        path: Its path.
-        busy_timeout_s: How long to wait while another process writes.
-        hint: What to do if it cannot be used.
+    Waits up to `busy_timeout_s` while another process writes. Errors about the file carry `hint`.
     """
 
     path: Path
@@ -210,11 +202,11 @@ class CacheFile:
 
     @contextmanager
     def open(self) -> Iterator[ReplyTable]:
-        """Open it; a missing file is created, readable by its owner only.
+        """Open the file; a missing one is created, readable by its owner only.
 
         Raises:
-            DataBroken: It is not a cache file, is damaged, or of a newer version of this package.
-            SettingWrong: It cannot be opened or created.
+            DataBroken: The file is not a cache, is damaged, or has a newer version.
+            SettingWrong: The file cannot be opened or created.
         """
         with named_errors(self.path, self.hint):
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -231,7 +223,7 @@ class CacheFile:
             with named_errors(self.path, self.hint):
                 if _version(connection, self) < VERSION:
                     _create_or_update(connection, self)
-                connection.execute("PRAGMA synchronous = NORMAL")  # safe but for a power failure
+                connection.execute("PRAGMA synchronous = NORMAL")  # safe except for a power failure
             yield ReplyTable(connection, self.path)
 
 
@@ -240,8 +232,8 @@ def named_errors(path: Path, hint: str = _HINT) -> Iterator[None]:
     """Turn errors of SQLite and the system into ours, which name the cache file.
 
     Raises:
-        DataBroken: It is damaged, or not a database.
-        SettingWrong: It cannot be opened, read or written, or another process holds the lock.
+        DataBroken: The file is damaged, or not a database.
+        SettingWrong: The file cannot be opened, read or written, or another process locks it.
     """
     try:
         yield
@@ -253,9 +245,7 @@ def named_errors(path: Path, hint: str = _HINT) -> Iterator[None]:
 
 
 def _version(connection: sqlite3.Connection, file: CacheFile) -> int:
-    """The version of our table, 0 if there is none; raises DataBroken if the database is another
-    program's, or of a newer version.
-    """
+    """The version of our table, 0 without one; raises DataBroken for one that we cannot read."""
     connection.execute("BEGIN")  # one transaction: another process may be creating the tables
     application_id, version, tables = (
         int(connection.execute(statement).fetchall()[0][0]) for statement in _STATE
@@ -273,8 +263,8 @@ def _version(connection: sqlite3.Connection, file: CacheFile) -> int:
 
 
 def _create_or_update(connection: sqlite3.Connection, file: CacheFile) -> None:
-    """Create the table, or bring it to `VERSION`, unless another process has just done so."""
-    # SQLite does not wait for other processes when the journal mode changes: one at a time.
+    """Create the table or update it to `VERSION`, unless another process has just done so."""
+    # One process at a time: SQLite does not wait for others when the journal mode changes.
     with FileLock(file.path.with_name(f"{file.path.name}.lock")):
         if (version := _version(connection, file)) == VERSION:
             return

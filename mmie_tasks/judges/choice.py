@@ -1,9 +1,9 @@
-"""The choice of a run's judges, and how a judge is opened.
+"""Chooses and opens the judges of a run.
 
-A judge is ``NAME:MODEL,key=value``. ``BENCHMARK=`` in front makes it that of one benchmark, and
-several for the same benchmarks are a panel. In order of precedence: ``--judge`` or, for one judge,
-the launcher (``--launcher_args name=NAME,key=value``), ``MMIE_TASKS_JUDGE``, the benchmark's
-default. In each of them a judge of the benchmark wins over one of all benchmarks.
+A judge is ``NAME:MODEL,key=value``. The prefix ``BENCHMARK=`` limits it to one benchmark, and
+several judges of the same benchmarks are a panel. In order of precedence: ``--judge`` or, for one
+judge, the launcher (``--launcher_args name=NAME,key=value``), ``MMIE_TASKS_JUDGE``, the benchmark's
+default. Within each, a judge of the benchmark wins over one of all benchmarks.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from mmie_tasks.record.signature import Signature
 VARIABLE = "MMIE_TASKS_JUDGE"
 
 ALL_OTHERS = ""
-"""In `JudgeChoices`, the key of the judge for all benchmarks that are not named."""
+"""The key in `JudgeChoices` for all benchmarks that are not named."""
 
 _ON = ("on", "true", "yes", "1")
 _OFF = ("off", "false", "no", "0")
 _NEXT_CHOICE = re.compile(r"(?<![\s,])\s+(?=[^\s=:,]+=)")
-_DATE = re.compile(r"-\d{4}-\d\d-\d\d$")  # of a model: `gpt-4o-2024-11-20`
+_DATE = re.compile(r"-\d{4}-\d\d-\d\d$")  # as in `gpt-4o-2024-11-20`
 _ARGS_HINT = (
     "`--judge NAME[:MODEL] --judge_args k=v,...`, or the options of each after it: `--judge "
     "NAME:k=v,...`"
@@ -49,23 +49,18 @@ _ARGS_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenJudges:
-    """The judges of a run for a benchmark.
-
-    Attributes:
-        judges: One, or those of the panel in order.
-        panel: How several judges make one verdict; None for a single judge.
-    """
+    """The judge of a run for a benchmark, or the members of its panel in order."""
 
     judges: tuple[Choice, ...]
     panel: Panel | None = None
 
 
 JudgeChoices: TypeAlias = Mapping[str, ChosenJudges]
-"""Benchmark to its judges; `ALL_OTHERS` to the judges of those that are not named."""
+"""Benchmark, or `ALL_OTHERS`, to judges."""
 
 
 class PanelOptions(ChoiceOptions):
-    """The options of a panel: the value of ``--judge_args`` with several judges."""
+    """The options of a panel: ``--judge_args`` with several judges."""
 
     rule: Literal["median", "mean"] = "median"
 
@@ -74,12 +69,12 @@ def parse_judges(texts: Iterable[str], source: str, panel_options: str = "") -> 
     """Parse judges of the form ``JUDGE`` or ``BENCHMARK=JUDGE``.
 
     Args:
-        texts: Several for the same benchmarks are a panel.
-        source: Where they come from, for messages.
+        texts: The judges; several for the same benchmarks are a panel.
+        source: Where the texts come from, for messages.
         panel_options: ``k=v,...``; only for several judges.
 
     Raises:
-        SettingWrong: As `parse_choice` and `join_judges`.
+        SettingWrong: A text is not a valid judge, or the judges do not make a panel.
 
     >>> choices = parse_judges(["replay", "mmie=mmie_score"], "here")
     >>> {benchmark: chosen.judges[0].name for benchmark, chosen in choices.items()}
@@ -95,10 +90,10 @@ def parse_judges(texts: Iterable[str], source: str, panel_options: str = "") -> 
 
 
 def join_judges(judges: Sequence[Choice], panel_options: str = "") -> ChosenJudges:
-    """The judges of a benchmark that are chosen one by one: a panel if there are several.
+    """The judges of a benchmark, as a panel if there are several.
 
     Raises:
-        SettingWrong: A judge is there twice, or has no such option, or the panel has none such.
+        SettingWrong: A judge is repeated, or an option is unknown or has an invalid value.
 
     >>> join_judges([Choice(name="replay"), Choice(name="mmie_score")]).panel
     Panel(rule='median', min_valid=2)
@@ -135,9 +130,7 @@ def _check_options(judge: Choice) -> None:
 
 
 def _refuse_equal_judges(judges: Sequence[Choice]) -> None:
-    """Raise `SettingWrong` if a judge is named twice with the same options: it would count
-    twice.
-    """
+    """Raise `SettingWrong` if a judge is repeated with the same options: it would count twice."""
     choices = [(judge.name, judge.options) for judge in judges]
     for second, choice in enumerate(choices):
         first = choices.index(choice)
@@ -149,10 +142,7 @@ def _refuse_equal_judges(judges: Sequence[Choice]) -> None:
 
 
 def environment_choices(environment: Mapping[str, str]) -> JudgeChoices:
-    """The choices of ``MMIE_TASKS_JUDGE``: separated by spaces, that for all others first.
-
-    Raises:
-        SettingWrong: As `parse_judges`.
+    """The choices of ``MMIE_TASKS_JUDGE``, separated by spaces; one for all others comes first.
 
     >>> list(environment_choices({"MMIE_TASKS_JUDGE": "openai:gpt-4o, timeout=60 mmie=mmie_score"}))
     ['', 'mmie']
@@ -162,14 +152,11 @@ def environment_choices(environment: Mapping[str, str]) -> JudgeChoices:
 
 
 def parse_flags(judges: Sequence[str], judge_args: Sequence[str]) -> JudgeChoices:
-    """The choices of ``--judge`` and ``--judge_args``; empty without ``--judge``.
-
-    Args:
-        judges: The values of ``--judge``.
-        judge_args: The values of ``--judge_args``: none, or one with judges of the same benchmarks.
+    """The choices of all ``--judge`` and ``--judge_args``; empty without ``--judge``.
 
     Raises:
-        SettingWrong: As `parse_judges`, or it is not clear which judge ``--judge_args`` belongs to.
+        SettingWrong: A judge is not valid, or ``--judge_args`` is repeated, ambiguous or without
+            ``--judge``.
     """
     if judge_args and not judges:
         raise SettingWrong("`--judge_args` needs `--judge`.", hint=_ARGS_HINT)
@@ -187,7 +174,7 @@ def parse_flags(judges: Sequence[str], judge_args: Sequence[str]) -> JudgeChoice
 
 
 def with_judge_args(judge: str, judge_args: str) -> str:
-    """A judge as `parse_choice` reads it, followed by the value of ``--judge_args``.
+    """Append the value of ``--judge_args`` to a judge, as `parse_choice` reads it.
 
     >>> with_judge_args("openai:gpt-4o", "timeout=60"), with_judge_args("replay", "path=a.jsonl")
     ('openai:gpt-4o,timeout=60', 'replay:path=a.jsonl')
@@ -222,7 +209,7 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def judge_parser() -> argparse.ArgumentParser:
-    """The options of ``mmie-tasks eval`` about judges, which lmms-eval does not know."""
+    """The judge options of ``mmie-tasks eval``, which lmms-eval does not know."""
     parser = argparse.ArgumentParser(
         prog="mmie-tasks eval", usage=argparse.SUPPRESS, add_help=False, allow_abbrev=False
     )
@@ -232,12 +219,7 @@ def judge_parser() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalArguments:
-    """The command line of ``mmie-tasks eval``.
-
-    Attributes:
-        choices: The judges of ``--judge``; empty without it.
-        for_runner: The arguments of lmms-eval.
-    """
+    """The arguments of ``mmie-tasks eval``: the judges of ``--judge``, and lmms-eval's."""
 
     choices: JudgeChoices
     for_runner: list[str]
@@ -246,10 +228,10 @@ class EvalArguments:
 def split_eval_arguments(arguments: Sequence[str]) -> EvalArguments:
     """Separate ``--judge`` and ``--judge_args`` from the options of lmms-eval.
 
-    An option without a value ends the process with status 2, as argparse does.
+    Ends the process with status 2, like argparse, if an option has no value.
 
     Raises:
-        SettingWrong: As `parse_flags`, or ``--launcher_args`` is given too.
+        SettingWrong: A judge is not valid, or ``--launcher_args`` is given too.
 
     >>> split = split_eval_arguments(["eval", "--judge", "openai:gpt-4o", "--tasks", "mmie"])
     >>> split.for_runner, split.choices[""].judges[0].options
@@ -267,19 +249,19 @@ def split_eval_arguments(arguments: Sequence[str]) -> EvalArguments:
 def choose_judges(
     benchmark: str, default: str, environment: Mapping[str, str], launched: JudgeChoices
 ) -> ChosenJudges:
-    """The judge of a run for a benchmark, or the judges of its panel.
+    """The judges of a run for a benchmark.
 
-    A choice with the default's judge and no model uses the default's model. The environment
-    variables that name a model for the judge replace the default's model, never a chosen one.
+    A choice of the default judge without a model uses the default's model. The judge's model
+    variables replace the default's model, never a chosen one.
 
     Args:
-        benchmark: Its name.
-        default: Its default judge, as `parse_choice` reads it.
-        environment: Read: ``MMIE_TASKS_JUDGE``, and the judge's model variables.
+        benchmark: Name of the benchmark.
+        default: The benchmark's default judge, as `parse_choice` reads it.
+        environment: Contains ``MMIE_TASKS_JUDGE`` and the judge's model variables.
         launched: The choices of ``--judge``, or of the runner's launcher if it is a judge.
 
     Raises:
-        SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice, or a panel has a judge twice.
+        SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice, or a panel repeats a judge.
     """
     fallback = parse_choice(default, "the default")
     settings = (launched, environment_choices(environment))
@@ -307,19 +289,17 @@ def _with_default_model(choice: Choice, fallback: Choice, environment: Mapping[s
 def is_paper_judge(
     chosen: ChosenJudges, signature: Signature, default: str, paper: str = ""
 ) -> bool:
-    """Whether a run's judge is that of the benchmark's paper: by name, model and server, or as a
-    replay names them.
+    """Whether a run has the judge of the benchmark's paper, live or as a replay of it.
 
-    A panel is not. Other options count where the signature names them; those that a named paper
-    judge leaves open do not count, so `mmie_score` is any checkpoint, and a model without a date
-    stands for all its dates.
+    Name, model and server must be equal. Other options count where the signature names them, but
+    not if `paper` leaves them open: `mmie_score` is any checkpoint, and a model without a date is
+    any of its dates. A panel is never the paper's judge.
 
     Args:
         chosen: The judges of the run.
-        signature: Theirs.
-        default: The benchmark's default judge, as `parse_choice` reads it: the paper's, if `paper`
-            names none.
-        paper: The paper's judge, in the same form.
+        signature: The signature of the run.
+        default: The benchmark's default judge, as `parse_choice` reads it.
+        paper: The paper's judge in the same form; empty if it is the default.
 
     >>> chosen = ChosenJudges(judges=(Choice(name="replay"),))
     >>> signature = Signature.of_judges(["judge:openai|model:gpt-4o-2024-11-20|t:0"])
@@ -345,12 +325,10 @@ def is_paper_judge(
 
 
 def open_judge(choice: Choice, environment: Mapping[str, str]) -> Judge:
-    """Create the judge, with a cache around it unless ``cache=off`` or it needs none.
-
-    Sends no request and opens no file.
+    """Create a judge with its cache, if it has one. Sends no request and opens no file.
 
     Raises:
-        SettingWrong: No such judge or option, or an unusable value; lists the valid ones.
+        SettingWrong: A name, an option or a value is not valid; the message lists the valid ones.
     """
     judge = registry.create(choice, environment)
     path = cache_path(choice, environment)
@@ -358,7 +336,7 @@ def open_judge(choice: Choice, environment: Mapping[str, str]) -> Judge:
 
 
 def cache_path(choice: Choice, environment: Mapping[str, str]) -> Path | None:
-    """Path of the cache file of a chosen judge; None if its replies are not cached."""
+    """Path of a judge's cache file; None if its replies are not cached."""
     option = choice.options.get("cache", "on")
     if option.lower() in _OFF or not registry.judge_class(choice.name).is_cached:
         return None

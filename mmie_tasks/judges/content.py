@@ -15,7 +15,7 @@ def image_bytes(path: Path) -> bytes:
     """The bytes of an image file, unchanged.
 
     Raises:
-        RequestBroken: It cannot be read, is empty, or is larger than `MAX_IMAGE_BYTES`.
+        RequestBroken: The file cannot be read, is empty, or exceeds `MAX_IMAGE_BYTES`.
     """
     try:
         with path.open("rb") as file:
@@ -31,11 +31,11 @@ def image_bytes(path: Path) -> bytes:
 
 
 def content_key(request: JudgeRequest) -> str:
-    """The SHA-256, in hex, of a request's content: system message, schema, parts, token limit and
-    attempt.
+    """SHA-256 of a request's system message, schema, parts, token limit and attempt, in hex.
 
-    An image counts with its bytes, not its path, so the key is the same on every machine. System
-    message and schema count only if there are any: ``request 1`` in the hashed text has neither.
+    Images are hashed by their bytes, not their paths, so the key is the same on every machine. The
+    hashed text begins with ``request 1`` if there is neither a system message nor a schema, or
+    else with ``request 2``.
 
     Raises:
         RequestBroken: An image cannot be read.

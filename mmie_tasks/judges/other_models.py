@@ -1,4 +1,4 @@
-"""The warning that another model replies than the one that a judge was asked for."""
+"""The warning that a judge's replies come from another model than its own."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ from mmie_tasks.record.signature import Signature
 
 
 def warn_of_others(judge: str, models: Iterable[str], address: str = "") -> None:
-    """Warn of each other model than that of a judge.
-
-    Args:
-        judge: Its signature.
-        models: As its replies name them.
-        address: Its server's; empty if it is not known.
-    """
+    """Warn of each model in a judge's replies that its signature does not name."""
     signature = Signature.of_judges([judge])
     name = f"`{signature.name}` at {address}" if address else f"`{signature.name}`"
     for model in other_models(signature, models):

@@ -1,4 +1,4 @@
-"""A panel: a judge that asks several judges. Their verdicts are combined by `record.judgement`."""
+"""A judge that asks several judges; `record.judgement` combines their verdicts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,9 @@ _Arrived: TypeAlias = "SimpleQueue[tuple[int, Outcome] | BaseException | None]"
 
 
 class PanelJudge(Judge):
-    """Asks its judges at the same time; those in this process follow one another.
+    """Asks two or more judges at the same time, but those in this process one after another.
 
-    One that fails or raises costs only its own replies.
-
-    Args:
-        members: At least two.
-        panel: How their verdicts are combined.
+    A judge that fails or raises costs only its own replies.
     """
 
     def __init__(self, members: Sequence[Judge], panel: Panel) -> None:
@@ -43,11 +39,11 @@ class PanelJudge(Judge):
 
     @property
     def signature(self) -> str:
-        """The panel's rule, then the signatures of its judges."""
+        """The panel's rule and the signatures of its judges."""
         return str(Signature.of_judges([one.signature for one in self.members], self.panel))
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield the outcomes of all judges as they arrive: see `Judge.ask`."""
+        """Yield the outcomes of all judges as they arrive; see `Judge.ask`."""
         arrived: _Arrived = SimpleQueue()
         is_closed = threading.Event()
         running = len(self.members)
@@ -76,7 +72,7 @@ class PanelJudge(Judge):
         arrived: _Arrived,
         is_closed: threading.Event,
     ) -> None:
-        """Put the outcomes of one judge, then None; or what it raises when it is stopped."""
+        """Queue the outcomes of one judge, or the error that stopped it, and then None."""
         try:
             for index, outcome in self._outcomes(position, requests):
                 arrived.put((position * len(requests) + index, outcome))
@@ -99,7 +95,7 @@ class PanelJudge(Judge):
                     close_judge(member)  # the next model needs the memory
 
     def title(self, position: int) -> str:
-        """A short name of one of the judges: ``judge 1 of 2 (openai:gpt-4o)``."""
+        """A short name of one judge: ``judge 1 of 2 (openai:gpt-4o)``."""
         member = self.members[position]
         name = f"{member.name}:{member.model}" if member.model else member.name
         return f"judge {position + 1} of {len(self.members)} ({name})"
@@ -119,12 +115,12 @@ class PanelJudge(Judge):
             member.stop()
 
     def before_loading(self, callback: Callable[[], object]) -> None:
-        """Have a function called before any judge loads a model."""
+        """Register a function to call before any judge loads a model."""
         for member in self.members:
             member.before_loading(callback)
 
     def settle(self) -> None:
-        """Start what the signatures of the judges depend on."""
+        """Settle the signature of every judge."""
         for member in self.members:
             member.settle()
 

@@ -1,6 +1,6 @@
-"""Judges by name: built-in ones, and those of other packages.
+"""Judges by name, built in or from other packages.
 
-To add a built-in judge: a module here and an entry in `BUILT_IN`. To add one from another package:
+A built-in judge needs a module here and an entry in `BUILT_IN`. One of another package needs:
 
     [project.entry-points."mmie_tasks.judges"]
     my_judge = "my_package:MyJudge"
@@ -39,8 +39,8 @@ def judge_class(name: str) -> type[Judge]:
     """The class of the judge with this name.
 
     Raises:
-        SettingWrong: There is no such judge, its package cannot be imported, or what it names is
-            not a subclass of `Judge`.
+        SettingWrong: The name is unknown, or its package cannot be imported or does not name a
+            subclass of `Judge`.
     """
     if built_in := BUILT_IN.get(name):
         module, _, class_name = built_in.partition(":")
@@ -71,11 +71,7 @@ def _installed() -> dict[str, EntryPoint]:
 
 
 def options_of(choice: Choice) -> JudgeOptions:
-    """The options of a chosen judge in their declared types.
-
-    Raises:
-        SettingWrong: There is no such judge, or as `read_options`.
-    """
+    """The options of a judge in their declared types; see `read_options`."""
     return read_options(choice.options, judge_class(choice.name).Options, "judge", choice.name)
 
 
@@ -83,8 +79,8 @@ def create(choice: Choice, environment: Mapping[str, str]) -> Judge:
     """Create a judge, without its cache. Sends no request.
 
     Raises:
-        SettingWrong: As `options_of`, or a value is unusable.
-        JudgeMisconfigured: The judge of another package raised anything else.
+        SettingWrong: The judge is unknown, or an option is not valid.
+        JudgeMisconfigured: The judge is from another package and raised anything else.
     """
     options = options_of(choice)
     with plugin_errors(choice.name):
@@ -95,9 +91,7 @@ def create(choice: Choice, environment: Mapping[str, str]) -> Judge:
 
 @contextmanager
 def plugin_errors(name: str) -> Iterator[None]:
-    """Raise whatever a judge of another package raises as `JudgeMisconfigured`; errors of built-in
-    ones stay.
-    """
+    """Turn unexpected errors of another package's judge into `JudgeMisconfigured`."""
     try:
         yield
     except MmieTasksError:
@@ -112,7 +106,7 @@ def plugin_errors(name: str) -> Iterator[None]:
 
 
 def warn_about_name_conflicts() -> None:
-    """Log a warning for each judge of another package that has the name of a built-in one."""
+    """Warn of each judge of another package that has the name of a built-in one."""
     installed = _installed()
     for name in BUILT_IN.keys() & installed.keys():
         warn(

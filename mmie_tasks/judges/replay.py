@@ -1,7 +1,7 @@
 """A judge that replays recorded replies and sends no requests.
 
-For tests, examples and audits, and to read the replies of an old run with a newer reader. A
-recording is a cache file, or a JSONL file that ``mmie-tasks cache export`` wrote.
+It serves tests, examples and audits, and scores an old run's replies with a newer reader. A
+recording is a cache file, or a JSONL file from ``mmie-tasks cache export``.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ class ReplayOptions(JudgeOptions):
     """The options of the judge `replay`.
 
     Attributes:
-        path: The recording: a cache file or a JSONL file, or several joined by ``;``; by default,
-            the default cache.
+        path: The recording, or several joined by ``;``; by default, the default cache.
         signature: Signature of the judge to replay, or a part of it that no other judge has.
-        model: Model to replay: the one in the replies, or the one in the signature.
+        model: Model to replay, as named in the replies or in the signature.
     """
 
     path: str | None = None
@@ -54,7 +53,7 @@ class _Recording:
 
 
 class ReplayJudge(Judge):
-    """Replies with the recorded replies. Recordings are read once, when they are first needed."""
+    """Replays recorded replies. Recordings are read once, when they are first needed."""
 
     Options = ReplayOptions
     is_cached = False
@@ -68,10 +67,10 @@ class ReplayJudge(Judge):
 
     @classmethod
     def open(cls, options: ReplayOptions, environment: Mapping[str, str]) -> ReplayJudge:
-        """Create a judge that replies from a recording only.
+        """Create the judge; reads no recording yet.
 
         Raises:
-            SettingWrong: There is no such file.
+            SettingWrong: A recording does not exist.
         """
         names = (name.strip() for name in (options.path or "").split(";"))
         paths = [Path(name).expanduser() for name in names if name]
@@ -87,14 +86,10 @@ class ReplayJudge(Judge):
 
     @property
     def signature(self) -> str:
-        """The recorded judge's, and after ``replayed`` a digest of the recording.
+        """The recorded judge's signature, and a digest of the recording as ``replayed``.
 
-        Twelve hexadecimal digits of a SHA-256 of all that can move a score: every reply's text and
-        finish, and its request's key.
-
-        Raises:
-            SettingWrong: As `check`.
-            DataBroken: As `check`.
+        The digest is the first 12 hex digits of the SHA-256 of all that can move a score: the
+        request key, text and finish of every reply. Raises the same errors as `check`.
         """
         recording = self._recording
         digest = hashlib.sha256()
@@ -107,13 +102,13 @@ class ReplayJudge(Judge):
         """Read the recording.
 
         Raises:
-            SettingWrong: It cannot be read, or does not have exactly one judge as selected.
-            DataBroken: It is not a recording, or holds two replies to the same request.
+            SettingWrong: The recording cannot be read, or not exactly one judge matches.
+            DataBroken: The file is not a recording, or has two different replies to one request.
         """
         _ = self._recording
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield the recorded replies; a request that is not recorded is unavailable."""
+        """Yield the recorded replies, and `JudgeUnavailable` for requests without one."""
         replies = self._recording.replies
         for index, request in enumerate(requests):
             try:
@@ -156,9 +151,7 @@ class ReplayJudge(Judge):
         )
 
     def _select(self, counts: Mapping[tuple[str, str], int], path: str) -> str:
-        """The selected signature, from the replies by signature and model; raises `SettingWrong`
-        unless one matches.
-        """
+        """The only matching signature among the counts of replies by signature and model."""
         signatures = {signature for signature, model in counts if self._matches(signature, model)}
         if (part := self._signature) is not None:
             signatures = (signatures & {part}) or {

@@ -1,4 +1,4 @@
-"""The replies of a run, put into the caches of its judges: `rejudge --failed` keeps them."""
+"""Puts the logged replies of a run into its judges' caches, for `rejudge --failed`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,20 @@ from mmie_tasks.runs.run import TaskRun
 
 
 def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[str, str]) -> None:
-    """Put the replies in a log into the caches of the judges that gave them.
+    """Put the logged replies of a task into the caches of the judges that gave them.
 
-    Args:
-        task_run: Of a benchmark with a judge.
-        choices: The judges of the run.
-        environment: Of the judges and their caches.
+    The benchmark of the task must have a judge.
 
     Raises:
-        SettingWrong: They are of another judge, or a judge has no cache.
+        SettingWrong: A sample has only replies of other judges, or replies without request keys, or
+            a judge has no cache.
     """
     benchmark = task_run.benchmark
     assert benchmark.judge is not None  # noqa: S101 - see above
     chosen = choose_judges(benchmark.name, benchmark.judge.default, environment, choices)
     for choice in chosen.judges:
         if not registry.judge_class(choice.name).is_cached:
-            continue  # it makes no requests
+            continue  # such a judge makes no requests
         replies = list(_replies(task_run, choice, environment))
         path = cache_path(choice, environment)
         if path is None:
@@ -51,11 +49,7 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
 def _replies(
     task_run: TaskRun, choice: Choice, environment: Mapping[str, str]
 ) -> Iterator[CachedReply]:
-    """The logged replies of a judge, with its signature.
-
-    Raises:
-        SettingWrong: A sample has only replies of other judges, or one without its request's key.
-    """
+    """The logged replies of a judge, with its signature."""
     judge = open_judge(choice, environment)
     signature = "" if judge.in_process else judge.signature
     own = Signature.of_judges([signature]) if signature else None

@@ -1,8 +1,8 @@
-"""Launchers by name, for ``--launcher_args name=JUDGE,key=value``: all judges.
+"""A launcher for each judge, for ``--launcher_args name=JUDGE,key=value``.
 
-The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the
-name is used (``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when
-it is imported: ``launchers.openai``. It has nothing to start; the hooks read its choice.
+The runner imports the dotted class path in ``AVAILABLE_LAUNCHERS`` when a name is used
+(``llm_judge/launcher/__init__.py:13``). The classes (``launchers.openai``) are created on import.
+They start nothing; the hooks read their choice of a judge.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HINT = (
 
 
 class Launchers(dict[str, str]):
-    """Name to dotted class path. An unknown name ends the run with a list of the names."""
+    """Names to dotted class paths. An unknown name ends the run with a list of the names."""
 
     def __missing__(self, name: str) -> str:
         valid = ", ".join(f"`{launcher}`" for launcher in self)
@@ -32,11 +32,7 @@ class Launchers(dict[str, str]):
 
 
 def add_launchers(launcher: ModuleType) -> None:
-    """Add our launchers to the runner's. A name that it has already keeps its meaning.
-
-    Args:
-        launcher: The module ``lmms_eval.llm_judge.launcher``.
-    """
+    """Add our launchers to ``lmms_eval.llm_judge.launcher``, whose own names take precedence."""
     available: dict[str, str] = getattr(launcher, "AVAILABLE_LAUNCHERS", {})
     registry.warn_about_name_conflicts()
     ours = {name: f"{__name__}.{name}" for name in registry.names()}
@@ -44,19 +40,13 @@ def add_launchers(launcher: ModuleType) -> None:
 
 
 class JudgeLauncher:
-    """A launcher of the runner that selects the judge ``name`` for all benchmarks.
+    """A launcher that selects the judge ``name`` for all benchmarks.
 
-    The runner creates it on every rank before the model is loaded, so a wrong option ends the run
-    early. Keys and servers are checked later: the runner also creates it for ``--predict_only``.
-
-    Args:
-        options: The judge's options, as the runner has parsed them.
-
-    Attributes:
-        choices: The judge that it selects.
+    The runner creates a launcher on every rank before the model is loaded, so a wrong option ends
+    the run early. Keys and servers are checked later, because ``--predict_only`` creates one, too.
 
     Raises:
-        SystemExit: There is no such judge, it has no such option, or the value has the wrong type.
+        SystemExit: The judge is unknown, or an option is not valid.
     """
 
     name = ""
@@ -79,13 +69,13 @@ class JudgeLauncher:
 
 
 def parse_launcher_args(launcher_args: object) -> JudgeChoices:
-    """The judge that ``--launcher_args`` names; empty without it, or for another launcher.
+    """The judge in ``--launcher_args``; empty if there is none.
 
-    The launcher is made as the runner makes it, which is too late for the check of the judges: in
-    ``simple_evaluate`` itself (``evaluator.py:508``).
+    The launcher is created here because the runner does so too late for the check of the judges:
+    in ``simple_evaluate`` (``evaluator.py:508``).
 
     Raises:
-        SystemExit: There is neither a judge nor a launcher of that name, or as `JudgeLauncher`.
+        SystemExit: No judge or launcher has that name, or an option of the judge is not valid.
     """
     from lmms_eval.llm_judge import launcher
     from lmms_eval.utils import simple_parse_args_string
@@ -101,7 +91,7 @@ def parse_launcher_args(launcher_args: object) -> JudgeChoices:
 
 
 def chosen_judges(launcher: object) -> JudgeChoices:
-    """The judge that a launcher selects; empty for another object than a launcher of ours."""
+    """The judge that a launcher selects; empty for any object but a `JudgeLauncher`."""
     return launcher.choices if isinstance(launcher, JudgeLauncher) else {}
 
 

@@ -1,8 +1,8 @@
-"""The command ``mmie-tasks rejudge``: judges the saved answers of a run again.
+"""The command ``mmie-tasks rejudge``, which judges the saved answers of a run again.
 
-It runs ``mmie-tasks eval --model predictions`` with the tasks and settings of the run. With
-``--failed``, the replies in the run's log are put into the judge's cache first, so that only
-samples without a reply cost a request.
+It runs ``mmie-tasks eval --model predictions`` with the run's tasks and settings. With
+``--failed``, the logged replies are first copied into the judge's cache, so that only samples
+without a reply cost a request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.saved_results import read_saved_results
 
 _SAME_AS_IN_THE_RUN = ("limit", "offset", "include_path", "reasoning_tags", "timezone")
-"""Options of lmms-eval that decide which samples there are, and what is read of an answer."""
+"""Options of lmms-eval that select the samples and how their answers are read."""
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -41,7 +41,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
     Raises:
         AnswersUnusable: The run cannot be read, or has no log of samples.
-        SettingWrong: No judge is chosen, or the run does not say what is needed.
+        SettingWrong: No judge is chosen, or the run lacks needed information.
     """
     options = _parser().parse_args(arguments)
     choices = parse_flags(options.judge, options.judge_args)
@@ -94,11 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
-    """The tasks that the judges are for: all with a judge, or those of the named benchmarks.
-
-    Raises:
-        SettingWrong: There are none.
-    """
+    """The tasks with a judge, limited to the benchmarks that the choices name."""
     judged = [task for task in logged_run.tasks.values() if task.benchmark.judge is not None]
     tasks = [
         task
@@ -115,11 +111,7 @@ def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
 
 
 def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
-    """The options that the tasks were evaluated with, by name.
-
-    Raises:
-        SettingWrong: A log has no results file, or the tasks were evaluated with different ones.
-    """
+    """The lmms-eval options by name; raises `SettingWrong` if unknown or not equal in all tasks."""
     options = [read_saved_results(task_run.log).options for task_run in tasks]
     if not all(options):
         raise SettingWrong(
@@ -139,11 +131,7 @@ def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
 
 
 def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
-    """The judges of the run, as they were chosen for it.
-
-    Raises:
-        SettingWrong: The results file does not name them, or two tasks of a benchmark had others.
-    """
+    """The judges of the run by benchmark; raises `SettingWrong` if unknown or ambiguous."""
     choices: JudgeChoices = {}
     for task_run in tasks:
         name = task_run.benchmark.name
@@ -167,7 +155,7 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
 
 
 def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:
-    """The folder of the new run, beside the old one.
+    """The folder of the new run, next to the old one.
 
     >>> judge = parse_choice("openai:Qwen/Qwen3-VL-32B", "here")
     >>> _output_folder(Path("/runs"), {"": join_judges([judge])}, failed=False).name
@@ -184,7 +172,7 @@ def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path
 
 
 def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], source: Path) -> None:
-    """Search for pictures of answers where the run did: by its saved answers and its output."""
+    """Search for pictures of answers where the run did, near its saved answers and output."""
     folders = [Path(str(config.get("output_path") or "")), source]
     answers = re.search(r"(?:^|,)path=([^,]*)", str(config.get("model_args")))
     if answers and config.get("model") == "predictions":
@@ -198,11 +186,7 @@ def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], sou
 def _eval_arguments(
     logged_run: Run, tasks: Sequence[TaskRun], config: Mapping[str, object], output: str
 ) -> list[str]:
-    """The command line of the evaluation.
-
-    Raises:
-        SettingWrong: A path has a character that separates arguments of a model.
-    """
+    """The command line; raises `SettingWrong` if a path has a separator of model arguments."""
     logs = [str(task_run.log) for task_run in tasks]
     if mark := next((mark for mark in ",;" if mark in "".join(logs)), ""):
         raise SettingWrong(

@@ -1,9 +1,9 @@
 """The `openai` judge with ``batch=true``: the provider's Batch API, at half the price.
 
-All requests go to the provider in files, and the replies arrive within 24 hours, usually sooner.
-The signature is that of the online judge, so cached replies of one serve the other. An interrupted
-run resumes when the same command is run again, and pays for nothing twice: every batch is noted
-before it exists (`batch_note`), and later runs wait for it.
+Requests are uploaded in files, and the replies arrive within 24 hours, usually sooner. The online
+judge has the same signature, so both share cached replies. Running the same command again resumes
+an interrupted run and pays for nothing twice: every batch is noted before it is created
+(`batch_note`), and later runs wait for it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import Settings
 
 DISCOUNT = 0.5
-"""The price of a batch, as a fraction of the price of the same requests sent online."""
+"""The price of a batch, as a fraction of the online price."""
 
 _AGAIN = "run the same command again to retry"
 _FAULTS = (JudgeUnavailable, Rejected, OSError, DataBroken)
@@ -49,13 +49,8 @@ _FAULTS = (JudgeUnavailable, Rejected, OSError, DataBroken)
 class BatchJudge(Judge):
     """Sends requests through the Batch API.
 
-    Args:
-        settings: As for the online judge.
-        limits: Of one request file.
-        pace: Waiting times.
-
     Raises:
-        SettingWrong: A setting that the Batch API does not support.
+        SettingWrong: The settings choose Azure or a cost limit, which batches do not support.
     """
 
     def __init__(
@@ -77,24 +72,20 @@ class BatchJudge(Judge):
         self.limits = limits or Limits()
         self.pace = pace or BatchPace()
         self.adaptations = Adaptations(dialect=settings.dialect)
-        self._stop = Event()  # of the calls that run
+        self._stop = Event()  # stops the running calls
 
     @property
     def signature(self) -> str:
-        """That of the online judge: the same model gives the replies."""
+        """The signature of the online judge: the same model gives the replies."""
         return self.settings.signature
 
     @property
     def access(self) -> Access:
-        """Its server."""
+        """The judge's server."""
         return self.settings.access
 
     def check(self, max_images: int = 0) -> None:
-        """Return if key, server and model can be used: see `check.check`. Creates no batch.
-
-        Raises:
-            JudgeMisconfigured: They cannot.
-        """
+        """Check key, server and model with an online request; see `check.check`."""
         check(
             self.settings,
             max_images=max_images,
@@ -103,15 +94,12 @@ class BatchJudge(Judge):
         )
 
     def stop(self) -> None:
-        """Have every running `ask` raise KeyboardInterrupt; batches go on at the provider."""
+        """Make every running `ask` raise KeyboardInterrupt; batches continue at the provider."""
         stopped, self._stop = self._stop, Event()
         stopped.set()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome per request, with its index, as batches end.
-
-        Equal requests are sent once.
-        """
+        """Yield the outcomes as batches end; equal requests are sent once."""
         if (missing_key := self.settings.access.missing_key(JudgeMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
@@ -141,19 +129,12 @@ class BatchJudge(Judge):
 
 @dataclass(slots=True, kw_only=True)
 class _RunningBatch:
-    """A batch that this run waits for.
-
-    Attributes:
-        name: The provider's.
-        submission: Its entry in the note.
-        requests: Those of its requests that belong to this run, by content key.
-        progress: The provider's last counts, as logged.
-    """
+    """A batch that this run waits for, with this run's requests in it by content key."""
 
     name: str
     submission: Submission
     requests: Mapping[str, JudgeRequest]
-    progress: str = ""
+    progress: str = ""  # as last logged
 
 
 class _BatchRun:
@@ -182,7 +163,7 @@ class _BatchRun:
         )
 
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
-        """One outcome per request, with its content key, as batches end."""
+        """Yield the content key and outcome of each request as batches end."""
         unsent: dict[str, JudgeError] = {}
         try:
             # One process at a time, so that two do not submit the same requests.
@@ -210,10 +191,7 @@ class _BatchRun:
             yield from dict.fromkeys(keys, self._judge_error(error)).items()
 
     def _resume(self, submission: Submission) -> None:
-        """Wait for the batch of an entry in the note, if there is one.
-
-        An entry without a name is that of a killed process.
-        """
+        """Wait for a noted batch; an entry without a name was left by a killed process."""
         if submission.batch is None:
             submission.batch = self._provider.find(submission.nonce)
             if submission.batch is None:
@@ -224,10 +202,7 @@ class _BatchRun:
         logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
 
     def _submit_file(self) -> Mapping[str, RequestBroken]:
-        """Write a file with waiting requests, upload it, and create its batch.
-
-        Returns the requests that cannot be sent.
-        """
+        """Create a batch of waiting requests; returns the requests that cannot be sent."""
         path = self._note.path.with_suffix(".jsonl")
         try:
             content = write_requests(
@@ -259,15 +234,12 @@ class _BatchRun:
         return content.broken
 
     def _start(self, submission: Submission, name: str) -> None:
-        """Wait for a batch, which has some of the waiting requests."""
+        """Wait for a batch that has some of the waiting requests."""
         requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
         self.running.append(_RunningBatch(name=name, submission=submission, requests=requests))
 
     def _inspect(self, entry: _RunningBatch) -> Iterator[tuple[str, Outcome]]:
-        """Retrieve a batch once, and its results if it is over: the outcomes of its requests.
-
-        The note keeps the batch until all of them were taken.
-        """
+        """Yield the outcomes of a batch if it is over; the note keeps it until all are taken."""
         try:
             batch = self._provider.retrieve(entry.name)
             if batch.progress != entry.progress:
@@ -280,7 +252,7 @@ class _BatchRun:
         except Rejected as rejected:
             if rejected.error.status != 404:
                 raise
-            # Deleted, or of another account.
+            # The batch was deleted, or belongs to another account.
             contents, reason = [], f"the batch `{entry.name}` no longer exists ({rejected})"
         else:
             reason = f"the batch is {batch.status} and has no line for it"
@@ -303,7 +275,7 @@ class _BatchRun:
             logger.warning(f"mmie-tasks: `{self._note.path}` cannot be updated: {error}")
 
     def _outcome(self, request: JudgeRequest, line: Mapping[str, object]) -> Outcome:
-        """What a line of `read_result_lines` says of its request; status 0 if it was never run."""
+        """The outcome in a line of `read_result_lines`."""
         match line:
             case {"response": {"status_code": 200, "body": body}}:
                 try:
@@ -321,7 +293,7 @@ class _BatchRun:
             case {"response": {"status_code": int(status), **response}}:
                 body = [response.get("body"), line.get("error")]  # vLLM's error is in the line
             case _:
-                status, body = 0, line
+                status, body = 0, line  # the request was never run
         error = read_server_error(status, body, self._settings.access.secrets)
         if status in (401, 403, 404) or error.is_quota or error.is_key:
             return JudgeMisconfigured(f"The batch ran into {error}.", hint="check key and model")
@@ -331,7 +303,7 @@ class _BatchRun:
         return JudgeUnavailable(f"{reason}; {_AGAIN}")
 
     def _judge_error(self, error: Exception) -> JudgeError:
-        """The judge error of every request that one of `_FAULTS` concerns."""
+        """The judge error for one of `_FAULTS`."""
         match error:
             case JudgeUnavailable():
                 return error

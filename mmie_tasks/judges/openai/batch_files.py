@@ -17,7 +17,7 @@ ENDPOINT: Final = "/v1/chat/completions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a provider accepts in one file: 50,000 requests and 200 MB, less a margin of 5 %."""
+    """What a provider accepts in one file: 50,000 requests, and 200 MB less a margin of 5 %."""
 
     requests: int = 50_000
     size_bytes: int = 190_000_000
@@ -25,7 +25,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFile:
-    """The content keys of the requests in a file, and of those that cannot be sent, and why."""
+    """The content keys of the requests in a file, and errors by key for requests left out."""
 
     keys: tuple[str, ...]
     broken: Mapping[str, RequestBroken]
@@ -37,16 +37,13 @@ def write_requests(
     body_of: Callable[[JudgeRequest], Mapping[str, object]],
     limits: Limits,
 ) -> RequestFile:
-    """Write as many requests as fit into a file, with one image in memory at a time.
+    """Write as many requests as fit into a file, with one request in memory at a time.
 
-    Args:
-        path: Is overwritten.
-        requests: By content key, which becomes the request's name in the batch.
-        body_of: The body of a request; may raise `RequestBroken`.
-        limits: Of the file.
+    The content keys of the requests are their ``custom_id`` in the batch. `body_of` may raise
+    `RequestBroken`. An older file is overwritten.
 
     Raises:
-        OSError: The disk is full, or the file cannot be written.
+        OSError: The file cannot be written.
     """
     keys: list[str] = []
     broken: dict[str, RequestBroken] = {}
@@ -59,7 +56,7 @@ def write_requests(
             except RequestBroken as error:
                 broken[key] = error
                 continue
-            # A line of ASCII: some readers break lines at other characters too.
+            # ASCII only: some readers break lines at other characters, too.
             fields = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
             line = json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
             if len(line) > limits.size_bytes:
@@ -77,14 +74,10 @@ def write_requests(
 def read_result_lines(
     contents: Sequence[bytes], keys: Collection[str]
 ) -> dict[str, Mapping[str, object]]:
-    """The first line of every request in the output and error files of a batch, by content key.
+    """The first line of every request in a batch's output and error files, by content key.
 
     A line holds a ``response`` with ``status_code`` and ``body``, or an ``error`` if the request
     was never run. Unreadable, repeated and unknown lines are counted in the log.
-
-    Args:
-        contents: The output file, then the error file.
-        keys: The content keys of the requests in the batch.
     """
     lines: dict[str, Mapping[str, object]] = {}
     ignored = 0

@@ -1,7 +1,7 @@
-"""The note of a judge's batches, by which a run that was ended finds them again.
+"""The note of a judge's batches, so that a run finds the batches of an interrupted one.
 
-One JSON file for each judge and server. It holds hashes of requests and the provider's names of
-batches; no request, reply or key.
+There is one JSON file per judge and server. It holds hashes of requests and the provider's names of
+batches; no request, reply or API key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import atomic_write, file_lock
 
-_RETENTION_S = 30 * 24 * 3600.0  # then a provider has deleted a batch and its files
+_RETENTION_S = 30 * 24 * 3600.0  # after that, providers have deleted a batch and its files
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,10 +27,10 @@ class Submission:
     """A batch that was created, or was about to be.
 
     Attributes:
-        keys: The content keys of its requests whose replies were not taken yet.
-        nonce: In the metadata of the batch, so that it is found even if its name never arrived.
-        begun_s: When, in seconds since 1970.
-        batch: The provider's name for it, if it is known.
+        keys: The content keys of the requests whose replies were not taken yet.
+        nonce: Metadata of the batch, which finds it even if its name never arrived.
+        begun_s: Time of the submission, in seconds since 1970.
+        batch: The provider's name of the batch, if known.
     """
 
     keys: tuple[str, ...]
@@ -43,20 +43,14 @@ _ENTRIES = TypeAdapter(list[Submission])
 
 
 class BatchNote:
-    """The note of one judge on one server, in a folder that only its owner may read.
-
-    Args:
-        folder: Of all notes.
-        server: The server's address, without credentials.
-        signature: The judge's.
-    """
+    """The note of one judge on one server, in a folder that only its owner may read."""
 
     def __init__(self, folder: Path, *, server: str, signature: str) -> None:
         digest = hashlib.sha256(f"{server}\n{signature}".encode()).hexdigest()[:16]
         self.path = folder / f"{digest}.json"
 
     def lock(self) -> AbstractContextManager[None]:
-        """Hold the right to submit and to change the note: one process at a time.
+        """Let one process at a time submit batches and change the note.
 
         Raises:
             OSError: The folder cannot be created or written.
@@ -65,10 +59,10 @@ class BatchNote:
         return file_lock(self.path.with_suffix(".lock"), "submitting a batch")
 
     def load(self) -> list[Submission]:
-        """The entries, oldest first, without expired ones; call it under `lock`.
+        """The entries that have not expired, oldest first; call it under `lock`.
 
         Raises:
-            DataBroken: `put` did not write the file.
+            DataBroken: The file was not written by `put`.
         """
         if not self.path.exists():
             return []
@@ -82,9 +76,9 @@ class BatchNote:
         return [entry for entry in entries if time.time() - entry.begun_s < _RETENTION_S]
 
     def put(self, submission: Submission) -> None:
-        """Write an entry, in place of one with the same nonce; call it under `lock`.
+        """Write an entry over one with the same nonce; call it under `lock`.
 
-        An entry without keys is left out: the replies to all of its requests were taken.
+        An entry without keys is removed, because all its replies were taken.
         """
         others = [entry for entry in self.load() if entry.nonce != submission.nonce]
         if not (entries := [entry for entry in (*others, submission) if entry.keys]):
@@ -96,7 +90,7 @@ class BatchNote:
     def remove(self, submission: Submission, keys: Collection[str]) -> None:
         """Remove requests from an entry; call it under `lock`.
 
-        Some are left if an earlier run had more requests: their replies are paid for.
+        Requests of an earlier run stay, because their replies are paid for.
         """
         for entry in self.load():
             if entry.nonce == submission.nonce:

@@ -27,16 +27,16 @@ from mmie_tasks.judges.openai.batch_files import ENDPOINT
 from mmie_tasks.judges.openai.settings import Settings
 
 NONCE = "mmie_tasks_submission"
-"""Metadata name under which a batch carries the nonce of its submission."""
+"""Name of the nonce in the metadata of a batch."""
 
-_NEWEST = 100  # batches of one list call
+_NEWEST = 100  # batches in one list call
 _NO_SUCH_ROUTE = (404, 405, 501)
 
 _T = TypeVar("_T")
 
 
 class Rejected(Exception):
-    """The server rejects a call, and would reject it again."""
+    """The server rejects a call for good."""
 
     def __init__(self, error: ServerError) -> None:
         super().__init__(str(error))
@@ -48,13 +48,13 @@ class BatchPace:
     """Waiting times in seconds.
 
     Attributes:
-        poll_s: Between two polls of a batch.
-        longest_wait_s: For a batch to end; the provider ends it after 24 hours.
-        patience_s: How long a server may fail while a batch runs. Longer than for a reply: hours
-            were waited already, and waiting loses nothing.
-        list_poll_s: Between two looks at the provider's list.
-        list_lag_s: How long after its creation a batch may be missing in the provider's list.
-        retries: Between the attempts of a call.
+        poll_s: Time between two polls of a batch.
+        longest_wait_s: Longest wait for a batch, which the provider ends after 24 hours.
+        patience_s: How long a server may fail while a batch runs. Longer than for a reply, because
+            waiting loses nothing.
+        list_poll_s: Time between two looks at the provider's list.
+        list_lag_s: How long a new batch may be missing from the provider's list.
+        retries: Waiting times between the attempts of a call.
     """
 
     poll_s: float = 30.0
@@ -73,7 +73,7 @@ def _or_none(json_value: object, validate: ValidatorFunctionWrapHandler) -> obje
 
 
 _LENIENT = WrapValidator(_or_none)
-"""None instead of a value of another type: only what is needed makes a response unusable."""
+"""None instead of a value of another type, because only required fields may fail a response."""
 
 _Text: TypeAlias = Annotated[str | None, _LENIENT]
 _Number: TypeAlias = Annotated[int | None, _LENIENT]
@@ -85,7 +85,7 @@ class _BatchCounts(BaseModel):
 
 
 class ProviderBatch(BaseModel):
-    """A batch as the provider describes it, with the API's names; the status in lower case."""
+    """A batch in the provider's words, but with the status in lower case."""
 
     id: Annotated[str, StringConstraints(min_length=1)]
     status: Annotated[str, StringConstraints(to_lower=True)]
@@ -97,12 +97,12 @@ class ProviderBatch(BaseModel):
 
     @property
     def is_over(self) -> bool:
-        """Whether it will not change any more."""
+        """Whether the batch has ended."""
         return self.status in ("completed", "failed", "expired", "cancelled")
 
     @property
     def progress(self) -> str:
-        """How many requests were run."""
+        """The status and counts of requests, for the log."""
         count = self.request_counts or _BatchCounts()
         return f"{self.status}: {count.completed or 0} requests done, {count.failed or 0} failed"
 
@@ -128,8 +128,8 @@ def _read(kind: type[ModelT], content: bytes) -> ModelT:
 class Provider:
     """The Batch API of one server.
 
-    Every call is retried, and raises `JudgeUnavailable` if the server gives no usable response in
-    time, `Rejected` if it rejects the call for good, and KeyboardInterrupt when `stop` is set.
+    Every call is retried. It raises `JudgeUnavailable` without a usable response in time,
+    `Rejected` if the server rejects it for good, and KeyboardInterrupt when `stop` is set.
     """
 
     def __init__(self, settings: Settings, pace: BatchPace, stop: Event) -> None:
@@ -145,12 +145,12 @@ class Provider:
         self._client.close()
 
     def wait(self, seconds: float) -> None:
-        """Wait, unless the run is stopped."""
+        """Wait; raises KeyboardInterrupt when `stop` is set."""
         if self._stop.wait(seconds):
             raise KeyboardInterrupt
 
     def upload(self, path: Path) -> str:
-        """Upload a file, streamed from the disk, and return the provider's name for it."""
+        """Upload a file, streamed from the disk; returns the provider's name for it."""
 
         def call() -> str:
             with path.open("rb") as file:
@@ -161,9 +161,9 @@ class Provider:
         return self._retry(call, self._settings.patience_s)
 
     def create(self, input_file: str, nonce: str) -> str:
-        """Create a batch of an uploaded file, and return its name.
+        """Create a batch of an uploaded file; returns its name.
 
-        After a lost response it is created again only if `find` finds none.
+        After a lost response, the batch is created again only if `find` does not find it.
         """
 
         def call() -> str:
@@ -178,7 +178,7 @@ class Provider:
         return self._retry(call, self._settings.patience_s, lambda: self.find(nonce))
 
     def retrieve(self, name: str) -> ProviderBatch:
-        """A batch in its present state."""
+        """The present state of a batch."""
         return self._retry(
             lambda: _read(ProviderBatch, self._batches.retrieve(name).content),
             self._pace.patience_s,
@@ -190,9 +190,9 @@ class Provider:
         return self._retry(lambda: bytes(files.content(file).content), self._pace.patience_s)
 
     def find(self, nonce: str) -> str | None:
-        """The name of the batch with this nonce among the account's newest hundred.
+        """The name of the batch with this nonce among the account's newest 100.
 
-        Looks until the list cannot lag any more. None if there is no such batch, or no list.
+        Polls until the list cannot lag any more. None if no batch matches or there is no list.
         """
         logger.info(
             f"mmie-tasks: looking for a batch at {self.address} that may have been created."
@@ -222,9 +222,7 @@ class Provider:
         patience_s: float,
         find_result: Callable[[], _T | None] = lambda: None,
     ) -> _T:
-        """Call until it succeeds; `find_result` gives the result of an attempt whose response may
-        have been lost.
-        """
+        """Retry a call; `find_result` recovers the result of one whose response was lost."""
         end = time.monotonic() + patience_s
         attempts = 0
         while True:

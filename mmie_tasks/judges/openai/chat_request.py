@@ -1,4 +1,4 @@
-"""The body of a chat completion, and what it may cost; the same online and in the Batch API."""
+"""The body and cost of a chat completion, online or in the Batch API."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _TOKENS_PER_IMAGE = 2000
 
 
 def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> dict[str, object]:
-    """The body of a chat completion: the system message, if any, then one user message with the
-    parts in their order.
+    """The body of a chat completion, with the bytes of the request's images.
 
-    Reads the request's images.
+    One user message with the parts in order follows the system message, if any.
 
     Raises:
         RequestBroken: An image cannot be read.
@@ -54,7 +53,7 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
 
 
 def mime_type(content: bytes, path: Path) -> str:
-    """The MIME type of an image, by its first bytes, or else by the file's suffix.
+    """The MIME type of an image by its first bytes, or else by the file's suffix.
 
     >>> mime_type(b"GIF89a", Path("a.png"))
     'image/gif'
@@ -67,8 +66,8 @@ def mime_type(content: bytes, path: Path) -> str:
 def cost_of(request: JudgeRequest, completion: object, settings: Settings) -> float | None:
     """The cost of a request in US dollars; None if the price is unknown.
 
-    If the server does not report the tokens, a high estimate: the longest reply, 2,000 tokens per
-    image and a token per 3 characters.
+    If the server does not report the tokens, the cost is a high estimate: the longest reply, 2,000
+    tokens per image and a token per 3 characters.
     """
     if settings.price is None:
         return None

@@ -1,4 +1,4 @@
-"""One server of chat completions, and the dialect it turns out to accept."""
+"""Sends chat requests to a server and learns the dialect that it accepts."""
 
 from __future__ import annotations
 
@@ -23,13 +23,7 @@ from mmie_tasks.record.reply import JudgeReply
 
 
 class ChatServer:
-    """Sends chat requests to one server, in the dialect that it accepts.
-
-    Args:
-        settings: The judge's.
-        client: Of its server.
-        adaptations: Those of the judge, which requests change.
-    """
+    """Sends chat requests to one server, in the dialect that it accepts; updates `adaptations`."""
 
     def __init__(
         self, settings: Settings, client: openai.AsyncOpenAI, adaptations: Adaptations
@@ -39,10 +33,9 @@ class ChatServer:
         self._adaptations = adaptations
 
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
-        """Send a request; again at once in another dialect while the server rejects a parameter.
+        """Send a request, at once again in another dialect while the server rejects a parameter.
 
-        What it accepts instead is remembered when it has replied, so an error of another cause
-        changes nothing.
+        A new dialect is remembered only after a reply, so that unrelated errors change nothing.
         """
         initial = dialect = self._adaptations.dialect
         rejections: dict[Dialect, Failure] = {}
@@ -52,7 +45,7 @@ class ChatServer:
             if other is None or other in rejections:
                 return result
             dialect = other
-        # If the server's dialect is no longer the initial one, another request was faster.
+        # Another request was faster if the server's dialect is no longer the initial one.
         if dialect != initial == self._adaptations.dialect:
             self._change(dialect, rejections.values())
         return result
@@ -92,7 +85,7 @@ class ChatServer:
             return Failure(kind="invalid", reason=str(error))
         except ATTEMPT_ERRORS as error:
             failure = failure_from_error(error, settings.access.secrets)
-            if refused_field(failure.error, settings.extra_fields):  # and so every request
+            if refused_field(failure.error, settings.extra_fields):  # every request has the field
                 return replace(failure, kind="denied")
             return failure
         return self._read(request, content, pause_s)
@@ -127,7 +120,7 @@ class ChatServer:
 def next_dialect(
     dialect: Dialect, error: ServerError | None, *, has_schema: bool = False
 ) -> Dialect | None:
-    """The dialect to try after an error about a parameter; None if another would not help.
+    """The dialect to try after an error about a parameter; None if none would help.
 
     >>> from mmie_tasks.judges.openai.dialect import PLAIN
     >>> error = ServerError(status=400, code="unsupported_parameter", param="max_tokens")

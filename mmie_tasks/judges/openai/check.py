@@ -63,27 +63,26 @@ def check(
     today: date | None = None,
     adaptations: Adaptations | None = None,
 ) -> None:
-    """Check the server by a chat request as the run's, for a few tokens: with its parameters, and
-    with a picture, or two if the run's requests have several.
+    """Check the server with a short chat request with the run's parameters.
 
-    The log warns about a model that was shut down or will be soon, by the list of models that is
-    asked for meanwhile, or else by our table.
+    The request has a picture, or two if the run's requests have several. The log warns about a
+    model that is shut down or soon will be, by the server's list of models or else by our table.
 
     Args:
-        settings: The judge's.
-        max_images: The most pictures that a request of the run has.
+        settings: The judge's settings.
+        max_images: The most pictures in one request of the run.
         pace: Waiting times between attempts.
-        today: For the warning; by default, today.
-        adaptations: Gets the parameters that the server accepts.
+        today: The date for the warning; by default, today.
+        adaptations: Updated with the parameters that the server accepts.
 
     Raises:
-        JudgeMisconfigured: No key, a wrong key, an unknown model, or a server that does not answer,
-            or does not take the pictures.
+        JudgeMisconfigured: The key is missing or wrong, the model is unknown, or the server does
+            not answer or does not take pictures.
     """
     if (missing_key := settings.access.missing_key(JudgeMisconfigured)) is not None:
         raise missing_key
     shared = (pace or Pace(), adaptations or Adaptations(dialect=settings.dialect))
-    # Of random colours: a model that sees none may guess.
+    # The colours are random, because a model that sees no pictures may guess.
     colours = random.sample(list(_COLOURS), min(max_images, 2))
     with tempfile.TemporaryDirectory() as folder:
         pictures = _pictures(Path(folder), colours)
@@ -103,7 +102,7 @@ def check(
 
 
 async def _listed(settings: Settings) -> ModelList | Failure:
-    """The models of the server: without a list, or with a slow one, the check goes on."""
+    """The server's models; the check does not wait for a slow list."""
     timeout_s = min(_LIST_TIMEOUT_S, settings.access.timeout_s)
     access = replace(settings.access, timeout_s=timeout_s)
     async with async_client(access) as client:
@@ -111,8 +110,8 @@ async def _listed(settings: Settings) -> ModelList | Failure:
 
 
 def _pictures(folder: Path, colours: Sequence[str]) -> list[Path]:
-    """The files of pictures, each of one colour."""
-    from PIL import Image  # of a judge without pictures, not needed
+    """Write one picture per colour."""
+    from PIL import Image  # not needed by a judge without pictures
 
     paths = []
     for number, colour in enumerate(colours, start=1):
@@ -129,7 +128,7 @@ async def _problem(
     pace: Pace,
     adaptations: Adaptations,
 ) -> JudgeMisconfigured | None:
-    """Why the server cannot be used; None if it can, or is busy."""
+    """Why the server cannot be used; None if it can be, or is busy."""
     address = settings.access.address
     access = replace(settings.access, timeout_s=min(_TIMEOUT_S, settings.access.timeout_s))
     async with async_client(access) as client:
@@ -160,7 +159,7 @@ async def _problem(
 async def _refuses_pictures(
     failure: Failure, server: ChatServer, ping: JudgeRequest, pace: Pace
 ) -> bool:
-    """Whether the same request is answered without its pictures."""
+    """Whether the same request succeeds without its pictures."""
     error = failure.error
     if error is None or error.status in (401, 402, 403) or error.is_quota:
         return False
@@ -169,9 +168,7 @@ async def _refuses_pictures(
 
 
 def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> None:
-    """Warn unless a reply names the colours of the pictures: if it answers without them, though it
-    is whole, or its prompt has too few tokens for pictures.
-    """
+    """Warn if the prompt tokens or the words of a reply show that no picture was seen."""
     tokens, images = reply.usage.input_tokens, counted(len(colours), "picture")
     named = set(re.findall(r"[a-z]+", reply.text.lower())).intersection(colours)
     if len(named) == len(colours):
@@ -189,9 +186,7 @@ def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> Non
 async def _failure(
     server: ChatServer, ping: JudgeRequest, pace: Pace
 ) -> Failure | JudgeReply | None:
-    """Why a server gives no whole reply, after some retries; the reply if it does; None if that
-    has no text.
-    """
+    """The reply after some retries, or why there is none; None for a reply without text."""
     for wait_s in (*pace.check_s, None):
         match await server.attempt(ping):
             case Success(reply=JudgeUnavailable() as incomplete):

@@ -1,4 +1,4 @@
-"""The reply in a chat completion; the same online and in the Batch API."""
+"""Reads the reply in a chat completion, online or from the Batch API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mmie_tasks.judges.base import JudgeError, JudgeRefused, JudgeUnavailable
 from mmie_tasks.judges.openai.schemas import CALLS, called_with
 from mmie_tasks.record.reply import JudgeReply, Usage
 
-# Finish reasons, in lower case, by servers of several makers.
+# Finish reasons of several servers, in lower case.
 _WHOLE = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
 _CUT = ("length", "max_tokens", "model_length")
 
@@ -32,11 +32,11 @@ class Price:
 
 
 class PoorReply(Exception):
-    """A reply that is incomplete or has no text. Another one may be better.
+    """A reply that is incomplete or has no text; a retry may be better.
 
     Attributes:
-        outcome: If no better reply comes.
-        is_cut: It reached the token limit before its text began.
+        outcome: The outcome if no better reply arrives.
+        is_cut: Whether the reply reached the token limit before its text began.
     """
 
     def __init__(self, outcome: JudgeError, *, is_cut: bool = False) -> None:
@@ -53,18 +53,18 @@ def read_completion(
     Args:
         completion: Parsed JSON of any shape.
         model: The requested model, in case the server does not name the one that replied.
-        price: For the cost in the usage.
-        has_schema: Whether an object was asked for: the arguments of a call are then the text.
+        price: The price for the cost in the usage; None if unknown.
+        has_schema: Whether the request has a schema, so that a call's arguments are the text.
 
     Raises:
-        UnusableBody: It has no choice with a message, or a call without arguments.
-        PoorReply: By its finish reason, an error ended it; or it has no text.
+        UnusableBody: The completion has no choice with a message, or a call without arguments.
+        PoorReply: The finish reason is an error, or the reply has no text.
     """
     match completion:
         case {"choices": [{"message": dict() as message, **choice}, *_]}:
             pass
         case _:
-            # Some gateways send an error with the status of a reply.
+            # Some gateways send an error with status 200.
             words = read_server_error(200, completion).message
             text = "the server sent JSON without a choice that has a message"
             raise UnusableBody(f"{text}: {words}" if words else text)
@@ -102,9 +102,7 @@ def _text_of(content: object, kind: str) -> str:
 
 
 def usage_of(completion: object, price: Price | None = None) -> Usage:
-    """The tokens that a server reports, 0 for what is missing or malformed, and their cost if both
-    counts are there.
-    """
+    """The reported tokens, 0 if missing or malformed, and their cost if both counts are known."""
     fields = json_object(json_object(completion).get("usage"))
     input_tokens = json_count(fields.get("prompt_tokens"))
     output_tokens = json_count(fields.get("completion_tokens"))

@@ -1,4 +1,4 @@
-"""The request parameters that a model accepts: what its name shows, and its server's responses."""
+"""The request parameters that a model accepts, by its name and its server's responses."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai.schemas import SchemaStyle
 
 HEADROOM = 8192
-"""Tokens that a reasoning model may use on top of its reply. Unused ones cost nothing."""
+"""Tokens for hidden reasoning on top of a reply. Unused ones cost nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """The request parameters that a model accepts.
 
-    Attributes:
-        headroom: Tokens added to the limit, because hidden reasoning counts against it.
+    `headroom` tokens are added to the limit, because hidden reasoning counts against it.
     """
 
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -32,15 +31,15 @@ REASONING = Dialect(
     max_tokens_name="max_completion_tokens", takes_temperature=False, headroom=HEADROOM
 )
 
-# They reason before they reply, take `max_completion_tokens` and only their own temperature.
+# Reasoning models take `max_completion_tokens`, and no temperature but their default.
 _REASONING = re.compile(r"(?:gpt-5|gpt-6|o1|o3|o4)(?:[-.:_].*)?")
 
 
 def dialect_of(model: str, reasoning_effort: str = "") -> Dialect:
-    """The parameters that a model accepts, as far as its name shows.
+    """The parameters that a model accepts, judging by its name without a gateway's prefix.
 
-    A gateway's prefix is ignored. With the effort ``none``, reasoning models take a temperature
-    (OpenAI's guide to GPT-5.1; vercel/ai #10940).
+    With the effort ``none``, reasoning models take a temperature (OpenAI's guide to GPT-5.1;
+    vercel/ai #10940).
 
     >>> models = ("gpt-6-luna", "openai/o3-mini", "gpt-4o", "o12")
     >>> [dialect_of(model) is REASONING for model in models]
@@ -55,12 +54,12 @@ def dialect_of(model: str, reasoning_effort: str = "") -> Dialect:
 
 @dataclass(slots=True, kw_only=True)
 class Adaptations:
-    """What the responses of a judge's server showed. Its check and its requests share them.
+    """What a judge's check and requests have learned from the server's responses.
 
     Attributes:
-        dialect: What the server accepts; at first, what the model's name shows.
-        out_of_tokens: Requests that got a reply without text at the token limit; they are sent
-            again with headroom.
+        dialect: The dialect that the server accepts; at first, that of the model's name.
+        out_of_tokens: Requests that reached the token limit without text, and are sent again with
+            headroom.
     """
 
     dialect: Dialect

@@ -1,4 +1,4 @@
-"""The `openai` judge: many requests at once to an OpenAI-compatible server."""
+"""The `openai` judge, which sends many requests at once to an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -41,12 +41,7 @@ _ERRORS: Mapping[str, type[JudgeError]] = {
 
 
 class OpenAIJudge(Judge):
-    """Requests chat completions. The cost limit counts over the object's lifetime.
-
-    Args:
-        settings: The model, its server and parameters.
-        pace: Waiting times between attempts.
-    """
+    """Requests chat completions. The cost limit is for the object's lifetime."""
 
     Options = OpenAIOptions
     model_variables = MODEL_VARIABLES
@@ -62,11 +57,11 @@ class OpenAIJudge(Judge):
             pace=pace or Pace(),
         )
         self._adaptations = Adaptations(dialect=settings.dialect)
-        self._stop = Event()  # of the calls that run
+        self._stop = Event()  # stops the running calls
 
     @classmethod
     def open(cls, options: OpenAIOptions, environment: Mapping[str, str]) -> Judge:
-        """The judge, or the one by the Batch API; raises like `read_settings`."""
+        """Create this judge, or `BatchJudge` with ``batch=true``."""
         settings = read_settings(options, environment)
         if not options.batch:
             return cls(settings)
@@ -76,24 +71,20 @@ class OpenAIJudge(Judge):
 
     @property
     def signature(self) -> str:
-        """The model and its parameters: see `Settings.signature`."""
+        """See `Settings.signature`."""
         return self.settings.signature
 
     @property
     def access(self) -> Access:
-        """Its server."""
+        """The judge's server."""
         return self.settings.access
 
     def counts(self) -> RequestCounts:
-        """Requests in flight, and those sent again by this object."""
+        """Requests in flight, and requests sent again by this object."""
         return RequestCounts(in_flight=self._sender.in_flight, retries=self._sender.retries)
 
     def check(self, max_images: int = 0) -> None:
-        """Return if the key, the server and the model can be used: see `check.check`.
-
-        Raises:
-            JudgeMisconfigured: They cannot.
-        """
+        """Check key, server and model; see `check.check`."""
         from mmie_tasks.judges.openai.check import check
 
         check(
@@ -104,22 +95,21 @@ class OpenAIJudge(Judge):
         )
 
     def stop(self) -> None:
-        """Have every running `ask` raise KeyboardInterrupt; requests in flight are cancelled."""
+        """Make every running `ask` raise KeyboardInterrupt; requests in flight are cancelled."""
         stopped, self._stop = self._stop, Event()
         stopped.set()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome per request, with its index, as they arrive.
+        """Yield the outcomes as they arrive.
 
-        Nothing is sent before the first `next`; closing the iterator cancels the requests in
-        flight.
+        Sends nothing before the first `next`; closing the iterator cancels requests in flight.
         """
         return self.ask_with_store(requests, None)
 
     def ask_with_store(
         self, requests: Sequence[JudgeRequest], store: ReplyStore[Outcome] | None
     ) -> Iterator[tuple[int, Outcome]]:
-        """See `Judge.ask_with_store`; without a store like `ask`."""
+        """See `Judge.ask_with_store`; the same as `ask` without a store."""
         if (missing_key := self.settings.access.missing_key(JudgeMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
@@ -149,7 +139,7 @@ class OpenAIJudge(Judge):
 
 
 def judge_error_of(undelivered: Undelivered, settings: Settings) -> JudgeError:
-    """The judge error for a request without a reply."""
+    """The judge error of an undelivered request."""
     if undelivered.cause == "denied":
         return JudgeMisconfigured(
             f"the judge `{settings.model}` denies access: {undelivered.reason}",

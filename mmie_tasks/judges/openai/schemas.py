@@ -1,4 +1,4 @@
-"""How a reply schema is sent: as a function, a tool or a JSON schema, by what the server takes."""
+"""Sends a reply schema as a function, a tool or a JSON schema, whichever the server accepts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from mmie_tasks.http.errors import ServerError, UnusableBody
 from mmie_tasks.judges.base import ReplySchema
 
 SchemaStyle: TypeAlias = Literal["functions", "tools", "json_schema", "none"]
-"""Parameters of a request with a schema: OpenAI's first ones, which the official scripts send;
-those that replaced them; structured outputs; none, where only the prompt asks for the object.
+"""How a request carries a schema: as OpenAI's deprecated ``functions``, which the official scripts
+send; as ``tools``; as structured outputs; or not at all, so that only the prompt asks for JSON.
 """
 
 CALLS = ("function_call", "tool_calls")
-"""Finish reasons of a reply that calls a function: it is whole."""
+"""Finish reasons of a complete reply that calls a function."""
 
 _NEXT: dict[SchemaStyle, SchemaStyle] = {
     "functions": "tools",
     "tools": "json_schema",
     "json_schema": "none",
 }
-_REJECTIONS = (400, 404, 422, 501)  # 404: OpenRouter, of a model whose providers take no tools
+_REJECTIONS = (400, 404, 422, 501)  # 404: OpenRouter, if no provider of the model takes tools
 _PARAMETERS = re.compile(
     r"\b(?:functions?|function_call|tools?|tool_choice|response_format|json_schema)\b",
     re.IGNORECASE,
@@ -31,7 +31,7 @@ _PARAMETERS = re.compile(
 
 
 def schema_fields(schema: ReplySchema, style: SchemaStyle) -> dict[str, object]:
-    """The fields of a request's body that ask for an object, in this style.
+    """The fields of a request's body for a schema.
 
     >>> schema = ReplySchema(name="grade", parameters='{"type": "object"}')
     >>> schema_fields(schema, "functions")["function_call"]
@@ -54,17 +54,17 @@ def schema_fields(schema: ReplySchema, style: SchemaStyle) -> dict[str, object]:
 
 
 def next_style(style: SchemaStyle, error: ServerError) -> SchemaStyle | None:
-    """The style to try after an error about this one; None if the error is about something else."""
+    """The style to try after an error about `style`; None after any other error."""
     if error.status not in _REJECTIONS or not _PARAMETERS.search(f"{error.param} {error.message}"):
         return None
     return _NEXT.get(style)
 
 
 def called_with(message: dict[str, object]) -> str | None:
-    """The arguments of the function that a reply calls, as JSON text; None without a call.
+    """The arguments of a reply's function call, as JSON text; None without a call.
 
     Raises:
-        UnusableBody: The arguments are no text.
+        UnusableBody: The arguments are not text.
     """
     calls = [message.get("function_call")]
     calls += [json_object(call).get("function") for call in json_list(message.get("tool_calls"))]

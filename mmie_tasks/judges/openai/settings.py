@@ -1,6 +1,6 @@
-"""Options of the judge `openai`, and its settings: the options, completed from the environment.
+"""Options of the judge `openai`, and settings: the options completed from the environment.
 
-Variables for judges alone take precedence over those that also configure the tested model.
+Variables for judges alone take precedence over variables that also configure the tested model.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from mmie_tasks.judges.openai.dialect import Dialect, dialect_of
 from mmie_tasks.record.signature import signature_text
 
 MODEL_VARIABLES = ("JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION")
-"""Name the model, in order of precedence."""
+"""Variables that name the model, in order of precedence."""
 
 OWN_URL_VARIABLE = "JUDGE_BASE_URL"
-"""Names the server of judges alone; the others are read for tested models, too."""
+"""The variable that names a server for judges alone; the others serve tested models, too."""
 
 OWN_ADDRESS_HINT = (
     f"`{OWN_URL_VARIABLE}=...` or `--judge_args base_url=...` names a server for the judge alone"
@@ -61,13 +61,13 @@ _COMPUTED: Mapping[str, str] = {
         ("n", "stream", "stream_options"), "leave it out: a request has one whole reply"
     ),
 }
-"""Fields of a request that `chat_request` sets or `completion` relies on, to what sets them."""
+"""Fields that `chat_request` sets or `completion` relies on, and the hint for each."""
 _AZURE_VERSION_VARIABLES = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
 _AZURE_VERSION = "2024-10-21"
 
 
 class OpenAIOptions(JudgeOptions):
-    """The options of the judge `openai`. An option wins over the environment.
+    """The options of the judge `openai`, which win over the environment.
 
     Attributes:
         model: The judge's model, ``gpt-4o-2024-11-20``; at Azure, the deployment.
@@ -75,19 +75,18 @@ class OpenAIOptions(JudgeOptions):
         api_type: ``openai`` or ``azure``.
         api_version: Azure's API version.
         api_key_env: Name of the environment variable that holds the key.
-        temperature: From 0 to 2, or None for the server's default.
+        temperature: 0 to 2; None for the server's default.
         max_tokens: Longest reply in tokens, instead of the benchmark's limit.
         detail: Image resolution for the model: ``low``, ``high`` or ``auto``.
-        timeout: Seconds that one attempt may take.
+        timeout: Longest time of one attempt, in seconds.
         patience: Seconds without any reply after which all remaining requests are given up.
         max_concurrency: Most requests in flight; the actual number adapts.
         price_in: US dollars per million tokens of requests.
         price_out: US dollars per million tokens of replies, hidden reasoning included.
         max_cost: US dollars that all processes of the run may spend together; needs both prices.
         batch: Use the provider's Batch API: half the price, up to 24 hours.
-        reasoning_effort: ``none``, ``low`` or whatever else the server takes; empty for its
-            default.
-        extra_body: A JSON object, whose fields are added to the body of every request.
+        reasoning_effort: ``none``, ``low`` or another value of the server; empty for its default.
+        extra_body: A JSON object with fields to add to the body of every request.
     """
 
     model: str | None = None
@@ -116,9 +115,9 @@ class Settings:
     Attributes:
         temperature: None for the server's default.
         reasoning_effort: Empty for the server's default.
-        extra_body: Canonical JSON; empty for none.
+        extra_body: Canonical JSON; may be empty.
         price: None if unknown.
-        max_cost_usd: What this process may spend.
+        max_cost_usd: What this process may spend, in US dollars.
         cache_dir: This package's cache folder.
     """
 
@@ -137,20 +136,20 @@ class Settings:
 
     @property
     def dialect(self) -> Dialect:
-        """What the model's name shows of the parameters that it accepts."""
+        """The parameters that the model accepts, judging by its name."""
         return dialect_of(self.model, self.reasoning_effort)
 
     @property
     def extra_fields(self) -> dict[str, object]:
-        """The fields that the user adds to the body of every request."""
+        """Fields to add to the body of every request."""
         return extra_fields(self.reasoning_effort, self.extra_body)
 
     @property
     def signature(self) -> str:
-        """Everything that can move a score: the model, its parameters, and whose server it is.
+        """The model, its parameters and a foreign server's host: all that can move a score.
 
-        The host of a server that is not the provider's own is named, since any model may have a
-        provider's model's name there. The port is in the cache's key only.
+        A foreign server is not the provider's own, and may serve any model under a provider's name.
+        The port is part of the cache's key only.
         """
         dialect = self.dialect
         headroom = f"+{dialect.headroom}" if dialect.headroom else ""
@@ -168,8 +167,7 @@ class Settings:
 
 
 def read_settings(options: OpenAIOptions, environment: Mapping[str, str]) -> Settings:
-    """Complete the options from the environment, which holds the API key; an empty variable counts
-    as unset.
+    """Complete the options from the environment, API key included; empty variables are ignored.
 
     Raises:
         SettingWrong: An option or variable has an invalid value, or one is missing.
@@ -177,7 +175,7 @@ def read_settings(options: OpenAIOptions, environment: Mapping[str, str]) -> Set
     model = options.model or first_of(environment, MODEL_VARIABLES)
     if model is None:
         raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
-    # Other values of the variable (`async_openai`, `bedrock`) are for other tasks.
+    # Other values of `API_TYPE` (`async_openai`, `bedrock`) are for other tasks.
     service: ApiType = (
         "azure" if (options.api_type or environment.get("API_TYPE")) == "azure" else "openai"
     )
@@ -216,7 +214,7 @@ def read_settings(options: OpenAIOptions, environment: Mapping[str, str]) -> Set
 
 
 def _price(options: OpenAIOptions) -> Price | None:
-    """The price; None if it is not set, and nothing needs it."""
+    """The price; None if it is not set and not needed."""
     if options.price_in is not None and options.price_out is not None:
         return Price(input_usd=options.price_in, output_usd=options.price_out)
     names = {"max_cost", "price_in", "price_out"}
