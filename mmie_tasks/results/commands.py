@@ -1,4 +1,4 @@
-"""What the commands on logged runs share: arguments and their checks, runs, and text files."""
+"""Shared by the commands on logged runs: arguments and their checks, opening runs, text files."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def result_parser(
     reading: bool = True,
     top: int | None = None,
 ) -> argparse.ArgumentParser:
-    """A parser with the arguments that the commands share.
+    """A parser with the shared arguments.
 
-    The parsed arguments are ``runs`` (or one per name in `runs`) and ``tasks``, a text for
-    `listed_names`. Every command but ``report`` has ``json``.
+    It parses ``runs`` (or one per name in `runs`), ``tasks``, a text for `listed_names`, and
+    ``json`` for every command but ``report``.
 
     Args:
-        command: After ``mmie-tasks``.
-        description: Above the list of arguments.
-        runs: Names of single runs, or what a list of one or more holds.
+        command: The words after ``mmie-tasks``.
+        description: The text above the list of arguments.
+        runs: Names of single runs, or the kind of a list of one or more.
         reading: Whether there is ``--reading``, parsed as ``score_kind``.
         top: Default of ``--top``, the number of samples to list; None for no such option.
     """
@@ -99,11 +99,11 @@ def listed_names(text: str) -> list[str]:
 
 
 def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
-    """The runs that a command line names, each with its own name.
+    """The runs that a command line names, each with a unique name.
 
     Args:
         sources: ``PATH`` or ``NAME=PATH``; one path may hold several runs.
-        tasks: The tasks to read; all tasks of registered benchmarks if none is named.
+        tasks: The tasks to read; empty for all tasks of registered benchmarks.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
@@ -119,7 +119,7 @@ def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
 
 
 def notes_of(runs: Sequence[Run]) -> list[str]:
-    """What was ignored of the logs of runs, first of whole runs, then of their tasks."""
+    """The notes on what was ignored in the logs: first for whole runs, then for their tasks."""
     tasks = [
         f"{run.name}, {task.task}: {note}"
         for run in runs
@@ -147,10 +147,10 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
 
 
 def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
-    """Check that a task of a run has scores of a kind; `label` is the run's name, for the message.
+    """Check that a task of a run has scores of a kind; `label` names the run in the message.
 
     Raises:
-        SettingWrong: No sample has an expected score.
+        SettingWrong: No sample has such a score.
     """
     if kind not in task_run.score_kinds:
         raise SettingWrong(
@@ -162,7 +162,7 @@ def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
 
 
 def common_tasks(runs: Mapping[str, Run]) -> list[str]:
-    """The tasks that all runs have, in the order of the first; names of runs are for messages.
+    """The tasks that all runs have, in the order of the first; the keys name the runs in messages.
 
     Raises:
         AnswersUnusable: They have no task in common.
@@ -179,10 +179,10 @@ def common_tasks(runs: Mapping[str, Run]) -> list[str]:
 
 
 def read_text(path: Path, hint: str) -> str:
-    """The text of a file that a user names, in UTF-8; `hint` says what the file should be.
+    """The text of a user's file in UTF-8; `hint` says what the file should be.
 
     Raises:
-        AnswersUnusable: It cannot be read, or is not UTF-8.
+        AnswersUnusable: The file cannot be read, or is not UTF-8.
     """
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -195,10 +195,10 @@ def read_text(path: Path, hint: str) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, with a line break at its end.
+    """Write a file, with a final line break.
 
     Raises:
-        SettingWrong: It cannot be written.
+        SettingWrong: The file cannot be written.
     """
     try:
         path.write_text(f"{text}\n", encoding="utf-8")
@@ -209,10 +209,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_with_folder(path: Path, text: str) -> None:
-    """Make the folder of a file, and write the file as `write_text` does.
+    """Write a file with `write_text`, after making its folder.
 
     Raises:
-        SettingWrong: One of both is not possible.
+        SettingWrong: The folder cannot be made, or the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -83,8 +83,7 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
 
 
 def _shrunk(path: Path, max_side_px: int) -> Image.Image:
-    """The image as RGB, shrunk; raises `DataBroken` unless its format is one of `_IMAGE_FORMATS`.
-    """
+    """The image as RGB, shrunk; `DataBroken` unless its format is one of `_IMAGE_FORMATS`."""
     content = path.read_bytes()
     check_end(content, path)
     with Image.open(io.BytesIO(content)) as image:

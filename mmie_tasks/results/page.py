@@ -1,7 +1,8 @@
 """Self-contained HTML pages of results, rendered from templates and our own scripts.
 
 The texts of models, datasets and people are untrusted: templates escape them, and no tag can begin
-in the JSON. A policy in the page's head allows our scripts by their hash, and nothing else.
+in the JSON. A policy in the page's head allows our scripts by their hash, and no other script,
+request or form.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Renders tables as Markdown, CSV, LaTeX and HTML, and any result as JSON.
 
-Commands compute tables of values and never format them; JSON has the fields of their results.
+Commands compute tables of values for this module; JSON has the fields of their results.
 """
 
 from __future__ import annotations
@@ -72,8 +72,7 @@ Value: TypeAlias = str | int | Cell | RichText | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column; only HTML shows the run that it belongs to (`group`) and the explanation (`help`).
-    """
+    """A column; only HTML shows the `group`, the run that it belongs to, and the `help`."""
 
     title: str
     kind: Literal["text", "number", "score"] = "number"

@@ -14,7 +14,7 @@ from mmie_tasks.results.annotation import OpenAnnotator, add_people_options
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
 from mmie_tasks.results.report.page import report_page
 
-_MAX_NOTES = 3  # that the command prints; the report has all
+_MAX_NOTES = 3  # printed by the command; the report has all
 
 
 def run(
@@ -23,8 +23,8 @@ def run(
     """Write a report; returns the file, its size and content, and notes on the runs.
 
     Raises:
-        AnswersUnusable: A run or a file of people's scores cannot be read, or the file is not of
-            these runs.
+        AnswersUnusable: A run or a file of people's scores cannot be read, or does not fit the
+            runs.
         SettingWrong: The report cannot be written.
     """
     options = _parser().parse_args(arguments)

@@ -1,7 +1,7 @@
 """The samples of the report: aligned by run, as columns for filters, and in detail.
 
-Columns hold what the page needs of every sample to filter and sort. Details (texts and replies) are
-unpacked in the browser when a sample is opened.
+The page filters and sorts all samples by the columns. The browser unpacks the details (texts and
+replies) of a sample when it is opened.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class JoinedTask:
     """One task of several runs.
 
     Attributes:
-        task: Its name in lmms-eval.
-        benchmark: That the task belongs to.
-        runs: Every run of the report; None where it does not have the task.
-        rows: Every sample, in the order of the first run, then those that only later runs have.
+        task: The task's name in lmms-eval.
+        benchmark: The benchmark that the task belongs to.
+        runs: Every run of the report; None for runs without the task.
+        rows: Every sample, in the order of the first run, then samples that only later runs have.
     """
 
     task: str
@@ -71,7 +71,7 @@ class JoinedTask:
 
     @property
     def title(self) -> str:
-        """For headings; with the task's name where the task is a part of the benchmark."""
+        """The benchmark's title, with the task's name where the task is a part of the benchmark."""
         title = self.benchmark.title
         return title if self.benchmark.name == self.task else f"{title} ({self.task})"
 
@@ -82,7 +82,7 @@ class JoinedTask:
 
     @property
     def signatures(self) -> list[Signature]:
-        """Every signature of every run."""
+        """The distinct signatures of all runs."""
         return list(dict.fromkeys(s for _, run in self.present for s in run.signatures))
 
 
@@ -116,7 +116,7 @@ def _verdicts(row: SampleRow) -> list[Verdict]:
 
 
 def sample_columns(task: JoinedTask) -> Json:
-    """The columns of a task's samples: what the page filters and sorts by."""
+    """The columns of a task's samples, by which the page filters and sorts."""
     full_marks = task.benchmark.scale.full_marks
     by_run = list(zip(*task.rows, strict=True))
     samples = [next(filter(None, row)) for row in task.rows]  # as the first run logged them
@@ -175,9 +175,9 @@ def sample_html(
 
     Args:
         row: The sample.
-        task: Its task.
-        names: Of the runs of the report.
-        find_image: Gives what is shown of an image.
+        task: The sample's task.
+        names: The names of the report's runs.
+        find_image: Returns the embedded image of a file.
     """
     question, gold = question_and_gold(row)
     sample = next(filter(None, row))
@@ -202,8 +202,8 @@ def sample_html(
 
 
 def image_files(task: JoinedTask) -> list[str]:
-    """The image files that a task's samples show, each once: those of the most disputed samples
-    first, of equally disputed ones those of the worst.
+    """The distinct image files of a task's samples, the most disputed samples first; among equally
+    disputed ones, those with the fewest points first.
     """
     full_marks = task.benchmark.scale.full_marks
 
@@ -217,7 +217,7 @@ def image_files(task: JoinedTask) -> list[str]:
 
 
 def shown_images(row: SampleRow) -> list[str]:
-    """The image files of a sample that are shown, as often as they are shown."""
+    """The image files that a sample shows, with repetitions."""
     answers = [sample.answer for sample in row if sample is not None]
     return [
         segment.image
@@ -228,7 +228,7 @@ def shown_images(row: SampleRow) -> list[str]:
 
 
 def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segment]]:
-    """Question and gold answer, from the run whose log holds most of them."""
+    """Question and gold answer, from the run whose log has most of them."""
 
     def completeness(segments: Sequence[Segment]) -> tuple[int, bool]:
         return sum(bool(s.image) and not s.problem for s in segments), bool(segments)
@@ -239,7 +239,7 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
 
 
 def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -> Json:
-    """What the template shows of a sample of one run."""
+    """The template's values for a sample of one run."""
     facts = {**judge_facts(sample), **sample.facts}
     shown = {_label(name): _fact(fact) for name, fact in _first(facts)}
     signature = str(sample.signature)
