@@ -249,7 +249,7 @@ def _error(series: Series) -> Json:
 def _bars(
     labels: Sequence[str], series: Sequence[Series], names: Sequence[str]
 ) -> tuple[Json, float]:
-    """Official scores as bars, robust ones as open diamonds; horizontal for long labels or texts."""
+    """Official scores as bars, robust ones as diamonds; horizontal for long labels or reasons."""
     lengths = [len(text) for text in labels]
     is_long = max(lengths) > _SHORT_LABEL or sum(lengths) + 2 * len(labels) > _MAX_UPRIGHT
     is_flat = is_long or any(any(one.reasons) for one in series)

@@ -20,12 +20,12 @@ from mmie_tasks.results.rescore.rescoring import RescoredTask, metric_changes, r
 from mmie_tasks.runs.run import Run
 
 _MAX_TEXT = 60  # characters of a reading or detail in a table
-_MAX_NAMES = 5  # samples to name that cannot be rescored for one reason
+_MAX_NAMES = 5  # samples to name for each reason why they cannot be rescored
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:  # noqa: ARG001 - all commands take it
-    """Rescore runs; returns tables, or JSON, or the status 1 if a benchmark's function failed,
-    after printing the rest.
+    """Rescore runs; returns tables or JSON, or prints them and returns the status 1 if a
+    benchmark's function failed.
 
     Raises:
         AnswersUnusable: A run cannot be read.

@@ -20,8 +20,8 @@ _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 def run(
     arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
 ) -> str:
-    """Print or write the table of runs, with the grades of their judges from the cache that the
-    environment names.
+    """Print or write the table of runs, with their judges' grades from the environment's cache
+    folder.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
