@@ -80,11 +80,7 @@ def whole_number(lowest: int) -> Callable[[str], int]:
 
 
 def require_range(option: str, number: int, lowest: int, highest: int | None, hint: str) -> None:
-    """Check an option that is a number.
-
-    Raises:
-        SettingWrong: It is below `lowest` or above `highest`.
-    """
+    """Raise `SettingWrong` unless the number of an option is from `lowest` to `highest`."""
     if number < lowest or (highest is not None and number > highest):
         raise SettingWrong(f"`{option}` is {number}.", hint=hint)
 
@@ -133,9 +129,8 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
     """The single run that ``PATH`` or ``NAME=PATH`` names.
 
     Raises:
-        AnswersUnusable: The run cannot be read, or has none of the tasks.
-        SettingWrong: The path holds several runs, or a task does not belong to a registered
-            benchmark.
+        AnswersUnusable: See `open_runs`.
+        SettingWrong: The path holds several runs; see also `open_runs`.
     """
     runs = open_runs([source], tasks)
     if len(runs) > 1:
@@ -147,11 +142,7 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
 
 
 def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
-    """Check that a task of a run has scores of a kind; `label` names the run in the message.
-
-    Raises:
-        SettingWrong: No sample has such a score.
-    """
+    """Raise `SettingWrong` unless a task of the run `label` has scores of a kind."""
     if kind not in task_run.score_kinds:
         raise SettingWrong(
             f"`{task_run.task}` of `{label}` has no {kind} scores: "
@@ -164,8 +155,7 @@ def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
 def common_tasks(runs: Mapping[str, Run]) -> list[str]:
     """The tasks that all runs have, in the order of the first; the keys name the runs in messages.
 
-    Raises:
-        AnswersUnusable: They have no task in common.
+    Raises `AnswersUnusable` if there is none.
     """
     first, *rest = runs.values()
     common = [task for task in first.tasks if all(task in run.tasks for run in rest)]
@@ -181,8 +171,7 @@ def common_tasks(runs: Mapping[str, Run]) -> list[str]:
 def read_text(path: Path, hint: str) -> str:
     """The text of a user's file in UTF-8; `hint` says what the file should be.
 
-    Raises:
-        AnswersUnusable: The file cannot be read, or is not UTF-8.
+    Raises `AnswersUnusable` if the file cannot be read, or is not UTF-8.
     """
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -195,11 +184,7 @@ def read_text(path: Path, hint: str) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, with a final line break.
-
-    Raises:
-        SettingWrong: The file cannot be written.
-    """
+    """Write a file, with a final line break; raises `SettingWrong` if that fails."""
     try:
         path.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
@@ -209,11 +194,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_with_folder(path: Path, text: str) -> None:
-    """Write a file with `write_text`, after making its folder.
-
-    Raises:
-        SettingWrong: The folder cannot be made, or the file cannot be written.
-    """
+    """Make the folder of a file and write the file; raises `SettingWrong` if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -88,8 +88,7 @@ def require_comparable(
 ) -> tuple[SignatureDifference, ...]:
     """Check by the signatures that the scores of two runs of a task can be compared.
 
-    Returns:
-        The ignored differences.
+    Returns the ignored differences.
 
     Raises:
         NotComparable: The signatures differ in a key that is not ignored.

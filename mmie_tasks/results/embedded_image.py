@@ -33,16 +33,10 @@ class EmbeddedImage:
 def embed_images(
     files: Sequence[str], max_side_px: int, quality: int, budget_characters: int
 ) -> dict[str, EmbeddedImage]:
-    """Embed files in their order, until the next one exceeds the budget.
+    """Embed distinct files with `embed_image`, in their order.
 
-    Args:
-        files: The files, without duplicates.
-        max_side_px: See `embed_image`.
-        quality: See `embed_image`.
-        budget_characters: The limit for all addresses together.
-
-    Returns:
-        The image of each file; files that exceed the budget are missing.
+    Stops before the file with which all addresses together exceed `budget_characters`; that file
+    and the rest are missing.
     """
     embed = partial(embed_image, max_side_px=max_side_px, quality=quality)
     images: dict[str, EmbeddedImage] = {}
@@ -57,12 +51,8 @@ def embed_images(
 
 
 def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
-    """A logged file, relative to the current folder, as WEBP; never raises.
-
-    Args:
-        image: The file.
-        max_side_px: Larger images are shrunk, so that their longest side has this size.
-        quality: The quality of the WEBP, 0 to 100.
+    """A logged file, relative to the current folder, as WEBP of a `quality` from 0 to 100; never
+    raises. Larger images are shrunk, so that their longest side is `max_side_px`.
     """
     try:
         path = Path(image)

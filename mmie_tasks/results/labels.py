@@ -122,9 +122,7 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
 def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, ...]:
     """The scores of several files, one after the other.
 
-    Args:
-        words: ``PATH`` or ``NAME=PATH``; the name is the rater if the file names none.
-        scale: See `read_labels`.
+    `words` are ``PATH`` or ``NAME=PATH``; the name is the rater if the file names none.
 
     Raises:
         AnswersUnusable: A file is bad (see `read_labels`), or a rater scored an answer in two
@@ -203,11 +201,8 @@ def csv_cell(text: str) -> str:
 
 
 def csv_text(rows: Iterable[tuple[str, str]], seed: int) -> str:
-    """A CSV with empty scores, without a final line break.
-
-    Args:
-        rows: Sample id and digest of the answer.
-        seed: The seed of the plan.
+    """A plan's CSV with empty scores, without a final line break; `rows` are sample id and digest
+    of the answer.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")

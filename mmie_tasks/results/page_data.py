@@ -109,12 +109,7 @@ def segments_json(
 ) -> list[Json]:
     """Texts and images in their order, for the scripts, with notes on how many are left out.
 
-    Args:
-        segments: The segments of a question or an answer.
-        owner: The name for the images' descriptions: ``the question``.
-        find_image: Returns the embedded image of a file.
-        max_images: How many images are shown at most.
-        name_files: Whether the images' descriptions name their files.
+    The images' descriptions name the `owner` (``the question``), and with `name_files` their files.
     """
     pieces: list[Json] = []
     images = hidden = 0

@@ -55,8 +55,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RichText:
-    """A text with details that only HTML shows: small lines below it, badges, the colour of a run's
-    number, a link, and a style.
+    """A text with details that only HTML shows; `lines` are small and below it, `run` is the number
+    of the run whose colour it has.
     """
 
     text: str
@@ -82,14 +82,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table, ready to be rendered.
+    """A table, ready to be rendered; `text` is a paragraph above it, `notes` are lines below.
 
-    Attributes:
-        title: A heading.
-        text: A paragraph above the table.
-        columns: The columns.
-        rows: The values of each row; in HTML the last value of a short row spans the rest.
-        notes: Lines below the table.
+    In HTML the last value of a short row spans the remaining columns.
     """
 
     title: str = ""

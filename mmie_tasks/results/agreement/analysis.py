@@ -97,13 +97,7 @@ class Agreement:
 
 
 def analyse(panel: RaterPanel, reference: str, score_kind: ScoreKind, top: int) -> Agreement:
-    """Compute all measures.
-
-    Args:
-        panel: The raters and their points.
-        reference: The rater that the others are compared with.
-        score_kind: Which score of the replies the points are.
-        top: How many disputed samples to list.
+    """Compute all measures, with up to `top` disputed samples.
 
     Raises:
         AnswersUnusable: The reference shares no sample with points with another rater.

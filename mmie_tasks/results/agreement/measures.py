@@ -118,13 +118,9 @@ GROUP_MEASURES = ("pearson", "mae", "bias")
 def measure(
     judge: Floats, reference: Floats, names: Sequence[str], scale: Scale
 ) -> dict[str, Measurement]:
-    """Measures of two raters, by name.
+    """The measures in `names` (keys of `MEASURES`) of two raters, by name.
 
-    Args:
-        judge: The points of one rater, an entry per sample; NaN where there are none.
-        reference: The points of the other.
-        names: Keys of `MEASURES`.
-        scale: The scale of the points.
+    Points have an entry per sample, NaN where there are none.
     """
     points = np.column_stack((judge, reference))
     points = points[np.isfinite(points).all(axis=1)]
@@ -146,12 +142,10 @@ def _of_columns(function: Callable[[Floats, Floats], float], points: Floats) -> 
 
 
 def alpha(points: Floats, level: Level, scale: Scale) -> Measurement:
-    """Krippendorff's alpha; 1 is the best, 0 is chance.
+    """Krippendorff's alpha of points of the shape ``(samples, raters)``, NaN where a rater has
+    none.
 
-    Args:
-        points: Shape ``(samples, raters)``; NaN where a rater has none.
-        level: Whether the distance of points counts, or only their order.
-        scale: The scale of the points.
+    1 is the best, 0 is chance.
     """
     import krippendorff
 
@@ -184,7 +178,7 @@ def with_interval(
         statistic: A function of points with more or fewer samples; NaN where it is not defined.
         points: Shape ``(samples, raters)``.
         full_marks: The upper end of the scale, in points.
-        form: The form of the statistic.
+        form: The range of the statistic.
         undefined: The reason for NaN.
     """
     points = points[np.lexsort(points.T)]

@@ -64,7 +64,6 @@ def tables(agreement: Agreement) -> Iterator[Table]:
 
 
 def _measures(title: str, pairs: Sequence[RaterPair], names: Sequence[str]) -> Table:
-    """A table of pairs, with the reasons for missing values below it."""
     titles: defaultdict[str, dict[str, None]] = defaultdict(dict)  # by reason
     for pair in pairs:
         for name in names:
@@ -86,7 +85,6 @@ def _values(pair: RaterPair, names: Sequence[str]) -> list[Value]:
 
 
 def _missing(measurement: Measurement) -> str:
-    """Why a value or interval is missing; empty if neither is."""
     if not measurement.why_not:
         return ""
     return f"{NO_VALUE if measurement.value is None else 'no interval'}, {measurement.why_not}"

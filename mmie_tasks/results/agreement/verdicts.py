@@ -39,7 +39,6 @@ class Rater:
     Attributes:
         name: Unique among the compared raters.
         source: The log or CSV.
-        with_points: How many samples have points.
         mean: The mean of the points; None without any.
         unscored: The number of samples without points, by reason, sorted.
         signatures: Every signature in a judge's log.
@@ -67,8 +66,6 @@ class RaterPanel:
     """The points of all raters of the same samples.
 
     Attributes:
-        task: The rated task.
-        benchmark: The benchmark that the task belongs to.
         headline: The metric that is the task's score.
         raters: At least two, in the order of the command line.
         other_runs: The name of a judge to its runs of other answers, which no other rater rated.
@@ -229,9 +226,7 @@ def aligned_panel(
 def reference_of(panel: RaterPanel, name: str | None) -> str:
     """The rater to compare the others with: people if there are any, else the first rater.
 
-    Args:
-        panel: The points of all raters.
-        name: A rater, or a CSV for the mean of its people; None for the default.
+    `name` is a rater, or a CSV for the mean of its people; None for the default.
 
     Raises:
         SettingWrong: There is no such name, or no rater is left to be compared.
@@ -261,8 +256,7 @@ def reference_of(panel: RaterPanel, name: str | None) -> str:
 
 
 def _task_runs(runs: Sequence[Run], task: str | None) -> list[TaskRun]:
-    """The task to compare in each run: parts of one benchmark may differ (``mmie``, ``mmie_sa``).
-    """
+    """The task to compare in each run: parts of one benchmark if each run has one task."""
     common = set.intersection(*(set(run.tasks) for run in runs)) if runs else set()
     if task in common or len(common) == 1:
         name = task if task in common else common.pop()

@@ -96,16 +96,13 @@ class Comparison:
     """One task of two runs; differences are B minus A.
 
     Attributes:
-        a: The first run.
-        b: The other.
         marks: What makes the scores of A, and of B, incomparable with the published ones.
         ignored: Differences of the signatures that the user allows.
         metrics: The headline first, then kind by kind.
         differing: The samples on which the runs differ most, the largest difference first.
         left_over: The number of samples that are not compared, by reason.
-        pairs: Samples that both have points for.
+        pairs: The number of samples that both have points for.
         floor: Minimum coverage for a metric to have a value, 0 to 1.
-        score_kind: Official, robust or expected.
     """
 
     a: TaskRun
@@ -131,13 +128,8 @@ def compare(
 ) -> Comparison:
     """Compare one task of two runs that were scored alike: differences are `b` minus `a`.
 
-    Args:
-        a: The first run.
-        b: The other.
-        score_kind: Official, robust or expected.
-        top: How many differing samples to list.
-        labels: Names of the runs in reasons.
-        ignored_keys: Keys of the signatures in which the runs may differ.
+    Lists up to `top` differing samples. `labels` name the runs in reasons; the signatures may
+    differ in `ignored_keys`.
 
     Raises:
         NotComparable: The runs were not scored alike.
@@ -197,7 +189,7 @@ def _compare_metric(
     floor: float,
     score_kind: ScoreKind,
 ) -> tuple[MetricComparison, StratifiedMean | None] | None:
-    """A metric of both runs, and its difference as an estimate in points; None if no sample counts.
+    """A metric of both runs, and its difference in points; None if no sample counts for it.
 
     It has no value unless each run has points for the share `floor` of the samples of either run: a
     smaller share might be a biased choice.

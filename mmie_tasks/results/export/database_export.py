@@ -25,11 +25,7 @@ def database_parser(target: str, description: str, output: str) -> argparse.Argu
 
 
 def official_headlines(run: Run) -> Mapping[str, Headline]:
-    """The headline of each task, which always has an official score.
-
-    Raises:
-        AnswersUnusable: A task has no official score; the message says why.
-    """
+    """The headline of each task; raises `AnswersUnusable` if a task has no official score."""
     by_task = {task: headline_of(task_run) for task, task_run in run.tasks.items()}
     for task, headline in by_task.items():
         if headline.official is None or headline.official.percent is None:

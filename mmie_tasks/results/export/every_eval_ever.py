@@ -58,8 +58,7 @@ class Evaluation:
 
     @property
     def path(self) -> Path:
-        """The aggregate record's path below the database's root; its name is a UUID of version 4.
-        """
+        """The aggregate record, below the database's root; its name is a UUID of version 4."""
         name = uuid.UUID(bytes=_digest(self.id)[:16], version=4)
         return Path("data", self.task_run.task, *self.model.split("/"), f"{name}.json")
 

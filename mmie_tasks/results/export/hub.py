@@ -22,13 +22,7 @@ FOLDER = ".eval_results"
 
 
 def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
-    """Write a file for each task of a run; returns the paths, one per line.
-
-    Raises:
-        AnswersUnusable: The run cannot be read, or a task has no official score.
-        SettingWrong: An option is invalid, the data set of a task is not known, a file cannot be
-            written, or `huggingface_hub` does not know the format.
-    """
+    """Write a file for each task of a run; returns the paths, one per line."""
     options = _parser().parse_args(arguments)
     logged = open_run(options.run, listed_names(options.tasks))
     datasets = _named_datasets(options.dataset, logged)

@@ -47,15 +47,8 @@ _MAX_UPRIGHT = 60  # characters of all labels below bars, with two between them
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart for the template.
-
-    Attributes:
-        title: The heading above the chart.
-        unit: The unit of the values.
-        legend: What the colours mean.
-        key: What the shapes mean.
-        table: The values.
-        figure: Data and layout for Plotly.
+    """A chart: `legend` explains the colours, `key` the shapes, `unit` is that of the values, and
+    `figure` has data and layout for Plotly.
     """
 
     title: str
@@ -304,7 +297,6 @@ def _bar_trace(
 
 
 def _strokes(series: Series) -> Json:
-    """Filled and solid for the official score, hollow and dotted for the robust one."""
     run, colour, official = series.run % 6, f"--run-{series.run % 6}", series.kind == "official"
     dash = _DASHES[run] if official else "dot"
     return {

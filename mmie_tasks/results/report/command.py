@@ -20,13 +20,7 @@ _MAX_NOTES = 3  # printed by the command; the report has all
 def run(
     arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
 ) -> str:
-    """Write a report; returns the file, its size and content, and notes on the runs.
-
-    Raises:
-        AnswersUnusable: A run or a file of people's scores cannot be read, or does not fit the
-            runs.
-        SettingWrong: The report cannot be written.
-    """
+    """Write a report; returns the file, its size and content, and notes on the runs."""
     options = _parser().parse_args(arguments)
     target = _target(options.output)
     runs = open_runs(options.runs, listed_names(options.tasks))

@@ -77,13 +77,9 @@ def report_page(
 ) -> str:
     """The page, to be written as UTF-8.
 
-    Args:
-        runs: The runs of the report.
-        annotator: The annotator of these runs, for judges' grades and scores that people corrected.
-        title: The title of the page.
-        made: Date and time, for the page's head.
-        corrected_only: Whether the first screen has only scores that people corrected.
-        budget_characters: The limit for all images; what one task leaves is available to the next.
+    `made` is date and time, for the page's head. With `corrected_only`, the first screen has only
+    scores that people corrected. `budget_characters` limits all images; what one task leaves is
+    available to the next.
     """
     names = [run.name for run in runs]
     all_scores = [task_scores(task, names) for task in join_tasks(runs)]
@@ -250,10 +246,8 @@ def _reason_counts(reasons: Mapping[str, Sequence[Sequence[str]]]) -> Counter[st
 def pack(details: Iterable[str]) -> tuple[list[int], list[str]]:
     """Compress details of samples into chunks that the browser unpacks when needed.
 
-    No more than one chunk of details is in memory at a time.
-
-    Returns:
-        For each chunk the index of its first sample, and base64 of gzip of a JSON list.
+    Holds no more than one chunk of details in memory. Returns for each chunk the index of its first
+    sample, and base64 of gzip of a JSON list.
     """
     starts: list[int] = []
     texts: list[str] = []

@@ -55,13 +55,8 @@ SampleRow: TypeAlias = tuple[LoggedSample | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedTask:
-    """One task of several runs.
-
-    Attributes:
-        task: The task's name in lmms-eval.
-        benchmark: The benchmark that the task belongs to.
-        runs: Every run of the report; None for runs without the task.
-        rows: Every sample, in the order of the first run, then samples that only later runs have.
+    """One task of several runs: `runs` has every run of the report, None for runs without the task;
+    `rows` has the samples of the first run, then samples that only later runs have.
     """
 
     task: str
@@ -148,7 +143,6 @@ def _runs_differ(row: SampleRow) -> bool:
 
 
 def _preview(row: SampleRow) -> str:
-    """The beginning of the question in one line."""
     question = next((s.question for s in row if s is not None and s.question), ())
     texts = ((segment.text or "")[: 4 * MAX_PREVIEW] for segment in question[:MAX_SEGMENTS])
     line = " ".join(" ".join(texts).split())
@@ -171,14 +165,7 @@ def _group_columns(benchmark: Benchmark, kind: str, samples: Sequence[LoggedSamp
 def sample_html(
     row: SampleRow, task: JoinedTask, names: Sequence[str], find_image: FindImage
 ) -> str:
-    """The details of a sample in every run.
-
-    Args:
-        row: The sample.
-        task: The sample's task.
-        names: The names of the report's runs.
-        find_image: Returns the embedded image of a file.
-    """
+    """The details of a sample in every run; `names` are those of all the report's runs."""
     question, gold = question_and_gold(row)
     sample = next(filter(None, row))
     return (
@@ -239,7 +226,6 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
 
 
 def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -> Json:
-    """The template's values for a sample of one run."""
     facts = {**judge_facts(sample), **sample.facts}
     shown = {_label(name): _fact(fact) for name, fact in _first(facts)}
     signature = str(sample.signature)

@@ -80,11 +80,8 @@ class ComparedMetric:
 class TaskScores:
     """The scores of a task of several runs.
 
-    Attributes:
-        task: The task.
-        names: The names of the report's runs.
-        rows: Every metric that a run has samples for, by kind, the headline first.
-        why_no_difference: Why two runs have no differences.
+    `names` are those of all the report's runs; `rows` has every metric that a run has samples for,
+    by kind, the headline first; `why_no_difference` says why two runs have no differences.
     """
 
     task: JoinedTask
@@ -211,9 +208,8 @@ def score_table(
 ) -> Table:
     """The first screen: every task and run, with what is unlike the paper, and the judge.
 
-    Args:
-        tasks: Scores, and an annotation for each run that has the task.
-        corrected_only: Whether to show only scores that people corrected.
+    `tasks` has an annotation for each run that has the task. With `corrected_only`, it shows only
+    scores that people corrected.
     """
     kinds: list[ScoreKind] = [*READER_KINDS]
     kinds += ["expected"] if any(scores.has_expected for scores, _ in tasks) else []

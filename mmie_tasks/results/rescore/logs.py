@@ -29,8 +29,8 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
     Only the record under ``coverage`` is updated, which every command reads. The rows of single
     metrics are left out, since they belong to the table of one evaluation.
 
-    Returns:
-        Whether all logs are written; a log is left out if its benchmark cannot make the records.
+    Returns whether all logs are written; a log is left out if its benchmark cannot make the
+    records.
     """
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed

@@ -47,11 +47,7 @@ class RescoredTask:
 
 
 def rescored_task(task_run: TaskRun) -> RescoredTask:
-    """Apply the current readers to the replies in a task's log.
-
-    Raises:
-        AnswersUnusable: The log cannot be read.
-    """
+    """Apply the current readers to a task's log; raises `AnswersUnusable` if it cannot be read."""
     after = task_run.by_id
     not_rescored: dict[str, str] = {}
     changes: list[VerdictChange] = []

@@ -68,8 +68,7 @@ class ScoreColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """A model, from a run or published scores: a cell for each column, and the judges of its tasks.
-    """
+    """A run or published scores of a model: a cell for each column, and the tasks' judges."""
 
     model: str
     is_published: bool = False
