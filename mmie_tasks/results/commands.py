@@ -80,7 +80,7 @@ def whole_number(lowest: int) -> Callable[[str], int]:
 
 
 def require_range(option: str, number: int, lowest: int, highest: int | None, hint: str) -> None:
-    """Raise `SettingWrong` unless the number of an option is from `lowest` to `highest`."""
+    """Raise `SettingWrong` unless the number of an option is from `lowest` to `highest`, if any."""
     if number < lowest or (highest is not None and number > highest):
         raise SettingWrong(f"`{option}` is {number}.", hint=hint)
 
@@ -129,8 +129,8 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
     """The single run that ``PATH`` or ``NAME=PATH`` names.
 
     Raises:
-        AnswersUnusable: See `open_runs`.
-        SettingWrong: The path holds several runs; see also `open_runs`.
+        AnswersUnusable: The run cannot be read, or has none of the tasks.
+        SettingWrong: The path holds several runs, or a task is not of a registered benchmark.
     """
     runs = open_runs([source], tasks)
     if len(runs) > 1:
@@ -169,7 +169,7 @@ def common_tasks(runs: Mapping[str, Run]) -> list[str]:
 
 
 def read_text(path: Path, hint: str) -> str:
-    """The text of a user's file in UTF-8; `hint` says what the file should be.
+    """The text of a user's file, whose content `hint` describes.
 
     Raises `AnswersUnusable` if the file cannot be read, or is not UTF-8.
     """

@@ -12,8 +12,8 @@ from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
 HARMLESS_KEYS = frozenset({"pkg", "replayed"})
-"""Keys that move no score: a release that moves one raises the task's version, and a replayed reply
-is the reply of the recorded judge."""
+"""Keys that move no score: a release that moves scores raises the task's version, and a replayed
+reply is the reply of the recorded judge."""
 
 TESTED_KEYS = frozenset({"answers", "judges_itself"})
 """Keys that describe the tested model, which may differ between the runs."""
@@ -21,9 +21,7 @@ TESTED_KEYS = frozenset({"answers", "judges_itself"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignatureDifference:
-    """A key in which the signatures of two runs differ, with its sorted values in each; ``none``
-    where a signature lacks it.
-    """
+    """A key in which two runs' signatures differ, and its sorted values: ``none`` if absent."""
 
     key: str
     a: tuple[str, ...]
@@ -64,9 +62,7 @@ def mixed_keys(signatures: Iterable[Signature]) -> tuple[str, ...]:
 
 
 def scored_signatures(task_run: TaskRun) -> tuple[Signature, ...]:
-    """The signatures of the samples with points, or all if none has: a judge without scores moves
-    no score.
-    """
+    """The signatures of samples with points, or else all: a judge without scores moves no score."""
     scored = (s for s in task_run.samples if Scored in (type(s.official), type(s.robust)))
     return tuple(dict.fromkeys(sample.signature for sample in scored)) or task_run.signatures
 

@@ -35,8 +35,7 @@ def embed_images(
 ) -> dict[str, EmbeddedImage]:
     """Embed distinct files with `embed_image`, in their order.
 
-    Stops before the file with which all addresses together exceed `budget_characters`; that file
-    and the rest are missing.
+    Stops before the file with which all addresses together exceed `budget_characters`.
     """
     embed = partial(embed_image, max_side_px=max_side_px, quality=quality)
     images: dict[str, EmbeddedImage] = {}

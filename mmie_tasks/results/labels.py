@@ -59,9 +59,8 @@ class Label:
 def answer_digest(sample: LoggedSample) -> str:
     """12 hexadecimal digits that identify the sample's answer.
 
-    They come from the SHA-256 of the answer's words and the names of its image files; spaces and
-    the images' folder do not matter. The first digit is a letter, so that no spreadsheet reads a
-    number.
+    They come from the SHA-256 of the answer's words and its image files' names, without spaces and
+    folders. The first digit is a letter, so that no spreadsheet reads a number.
     """
     words = " ".join(" ".join(segment.text or "" for segment in sample.answer).split())
     files = [segment.image.replace("\\", "/") for segment in sample.answer if segment.image]
@@ -71,9 +70,7 @@ def answer_digest(sample: LoggedSample) -> str:
 
 
 def id_in_csv(sample_id: str) -> str:
-    """The sample's id in a file: white space becomes one blank; a NUL, and what UTF-8 cannot
-    encode, a question mark.
-    """
+    """The id in a file: white space becomes a blank; NUL, and what UTF-8 cannot encode, a ``?``."""
     return " ".join(sample_id.split()).encode(errors="replace").decode().replace("\0", "?")
 
 
@@ -120,13 +117,9 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
 
 
 def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, ...]:
-    """The scores of several files, one after the other.
+    """The scores of several files, ``PATH`` or ``NAME=PATH``; see `read_labels`.
 
-    `words` are ``PATH`` or ``NAME=PATH``; the name is the rater if the file names none.
-
-    Raises:
-        AnswersUnusable: A file is bad (see `read_labels`), or a rater scored an answer in two
-            files.
+    Raises `AnswersUnusable` if a file is bad, or a rater scored an answer in two files.
     """
     labels: list[Label] = []
     scored: set[tuple[str, str, str]] = set()
@@ -201,9 +194,7 @@ def csv_cell(text: str) -> str:
 
 
 def csv_text(rows: Iterable[tuple[str, str]], seed: int) -> str:
-    """A plan's CSV with empty scores, without a final line break; `rows` are sample id and digest
-    of the answer.
-    """
+    """A plan's CSV, without a final line break; `rows` are sample id and digest of the answer."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)

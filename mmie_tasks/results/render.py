@@ -37,8 +37,8 @@ _CSV_PARTS = ("", " low", " high", " scored", " total", " notes")
 class Cell:
     """A score in percent; None if there is no score.
 
-    `scored` samples of `total` have points; both are None for published scores. `notes` are for the
-    reader: marks, the reason for a missing score, the source.
+    `scored` samples of `total` have points; both are None for published scores. `notes` are marks,
+    the reason for a missing score, or the source.
     """
 
     percent: float | None
@@ -105,9 +105,7 @@ class Table:
 
     @property
     def groups(self) -> list[tuple[RichText | None, int]]:
-        """The runs above the columns, each with its number of columns; empty if no column has a
-        run.
-        """
+        """The runs above the columns, each with its number of columns; empty without runs."""
         groups = [(run, len(list(of))) for run, of in groupby(self.columns, lambda c: c.group)]
         return groups if any(run for run, _ in groups) else []
 
@@ -151,7 +149,7 @@ def rendered_table(content: Table, file_format: Format) -> str:
 
 
 def markdown(content: Table, *, bullet: str = "", wrap: bool = False) -> str:
-    """The table in Markdown; `bullet` precedes each note, `wrap` is that of `core.tables.table`."""
+    """The table in Markdown; `bullet` precedes each note, `wrap`: see `core.tables.table`."""
     blocks = [f"## {content.title}"] if content.title else []
     blocks += [content.text] if content.text else []
     if content.columns:
@@ -227,9 +225,7 @@ def _csv_parts(value: Value, column: Column) -> Iterator[object]:
 
 
 def json_text(result: object) -> str:
-    """A result as JSON, without fields that are not in the repr; missing values are null, with the
-    reason next to them.
-    """
+    """A result as JSON, without fields that are not in its repr; missing values are null, next to the reason."""
     return json.dumps(result, default=_plain, indent=1, ensure_ascii=False, allow_nan=False)
 
 

@@ -47,9 +47,7 @@ class RaterPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterAlpha:
-    """Krippendorff's alpha by level of measurement, over the samples that at least two of the
-    raters rated.
-    """
+    """Krippendorff's alpha by level of measurement, over samples with points of several raters."""
 
     raters: str
     samples: int
@@ -74,7 +72,7 @@ class Agreement:
         samples: The counts of `RaterPanel.samples`.
         means: The name of the mean of each CSV with several people to these people.
         other_pairs: The pairs without the reference, if there are few raters.
-        alphas: For all raters; also for people and for judges if there are several of both.
+        alphas: For all raters; also for the people and for the judges, if several.
         group_pairs: The pairs with the reference by group of samples.
         bridges: From each judge that shares samples with the reference to the reference's scale.
         disputed: The samples that raters disagree on most.
@@ -99,8 +97,7 @@ class Agreement:
 def analyse(panel: RaterPanel, reference: str, score_kind: ScoreKind, top: int) -> Agreement:
     """Compute all measures, with up to `top` disputed samples.
 
-    Raises:
-        AnswersUnusable: The reference shares no sample with points with another rater.
+    Raises `AnswersUnusable` if the reference shares no sample with points with another rater.
     """
     in_reference = panel.members.get(reference, [reference])
     judges = [rater.name for rater in panel.raters if rater.name not in in_reference]

@@ -1,10 +1,10 @@
 """Measures of agreement between raters: the paper's four, three more, and Krippendorff's alpha.
 
 An interval is for a larger population of samples. Its standard error is the jackknife's: each
-sample is left out in turn. As in `mmie_tasks.record.intervals`, the effect of one unseen error is
-added, because few samples may contain none: half the scale, or the whole scale where no sample
-matters. Intervals of correlations are computed in Fisher's z and those of distances in logarithms,
-since both are skewed near the end of their scale.
+sample is left out in turn. As in `mmie_tasks.record.intervals`, the effect of one error that few
+samples may not show is added: of half the scale, or of the whole scale where no sample matters.
+Correlations have their interval in Fisher's z and distances in logarithms, since both are skewed
+near the end of their scale.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Floats, Indices, Interval
 from mmie_tasks.record.metrics import Scale
 
-_MAX_PARTS = 50  # enough for the 49 pairs of points from 0 to 6
+_MAX_PARTS = 50  # parts left out in turn; enough for the 49 pairs of points from 0 to 6
 _ALPHA_CELLS = 20_000_000  # samples times squared distinct points that the library holds
 _ROUNDING = 1e-18  # share of squared full marks; a lower variance is rounding error
 _CONSTANT = "one of the two gives every sample the same points"
 
 Form: TypeAlias = Literal["correlation", "distance", "difference"]
-"""The range of a measure: from -1 to 1, from 0 on, or either sign without a limit."""
+"""The range of a measure: from -1 to 1, from 0 on, or with either sign."""
 
 Level: TypeAlias = Literal["interval", "ordinal"]
 LEVELS: tuple[Level, ...] = ("interval", "ordinal")
@@ -142,10 +142,9 @@ def _of_columns(function: Callable[[Floats, Floats], float], points: Floats) -> 
 
 
 def alpha(points: Floats, level: Level, scale: Scale) -> Measurement:
-    """Krippendorff's alpha of points of the shape ``(samples, raters)``, NaN where a rater has
-    none.
+    """Krippendorff's alpha; 1 is the best, 0 is chance.
 
-    1 is the best, 0 is chance.
+    `points` have the shape ``(samples, raters)``, with NaN where a rater has none.
     """
     import krippendorff
 
@@ -212,9 +211,7 @@ def _parts(points: Floats) -> tuple[Floats, list[Indices]]:
 
 
 def _ends(value: float, error: float, degrees: float, form: Form) -> Interval:
-    """Ends by Student's t on the form's scale; a value at the scale's end is first moved by
-    `error`.
-    """
+    """The ends by Student's t; a value at the end of its scale is first moved by `error`."""
     half = float(stdtrit(degrees, (1 + LEVEL) / 2)) * error
     if form == "difference":
         return Interval(value - half, value + half)

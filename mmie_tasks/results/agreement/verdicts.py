@@ -117,15 +117,13 @@ def rater_of(
 
 
 def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> RaterPanel:
-    """Read and align every rater of the command line: ``PATH`` or ``NAME=PATH`` of runs and CSV
-    files.
+    """Read and align every rater of the command line: ``PATH`` or ``NAME=PATH`` of runs and CSVs.
 
     If the run of a panel is the only source, the raters are its judges. `task` may be None if the
     runs have one in common. `score_kind` is the score of the replies that a judge's points are.
 
     Raises:
-        AnswersUnusable: A run or CSV cannot be read, no sample is in two of them, or all such
-            samples were judged on different answers.
+        AnswersUnusable: A run or CSV cannot be read, or they cannot be aligned: see `aligned_panel`.
         SettingWrong: There are fewer than two raters, or the task is not clear.
     """
     named = list(map(split_name, sources))
@@ -169,9 +167,8 @@ def aligned_panel(
 ) -> RaterPanel:
     """Align the points of all raters by sample; the arguments are fields of the panel.
 
-    Raises:
-        AnswersUnusable: No sample is in two sources, or all such samples were judged on different
-            answers.
+    Raises `AnswersUnusable` if no sample is in two sources, or all such samples were judged on
+    different answers.
     """
     verdicts = pd.concat({rater.name: rater.verdicts for rater in raters}, names=["rater"])
     times = verdicts.groupby("id").size()
@@ -226,10 +223,8 @@ def aligned_panel(
 def reference_of(panel: RaterPanel, name: str | None) -> str:
     """The rater to compare the others with: people if there are any, else the first rater.
 
-    `name` is a rater, or a CSV for the mean of its people; None for the default.
-
-    Raises:
-        SettingWrong: There is no such name, or no rater is left to be compared.
+    `name` is a rater, or a CSV for the mean of its people; None for the default. Raises
+    `SettingWrong` if there is no such name, or no rater is left to be compared.
     """
     people = [rater.name for rater in panel.raters if rater.kind == "person"]
     means = {name: mean for mean, names in panel.members.items() for name in names}

@@ -38,7 +38,7 @@ TOO_FEW = (f"fewer than {MIN_SAMPLES} pairs", "a group of one pair")
 """Reasons why differences that are not identical have no interval."""
 
 SIGNIFICANT = 0.05
-"""A p-value below it, corrected for all metrics of a kind, is not chance."""
+"""Differences with a lower p-value, corrected for all metrics of a kind, are not chance."""
 
 _EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
 _LEVEL = 0.005  # percentage points: prints as 0.00

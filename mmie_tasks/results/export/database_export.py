@@ -12,9 +12,7 @@ from mmie_tasks.runs.run import Run
 
 
 def database_parser(target: str, description: str, output: str) -> argparse.ArgumentParser:
-    """A parser of ``run``, ``output`` and ``tasks``, a text for `listed_names`; `output` describes
-    the folder of ``-o``.
-    """
+    """A parser of ``run``, ``output`` (the folder, described by `output`) and ``tasks``, a text."""
     parser = argparse.ArgumentParser(prog=f"mmie-tasks export {target}", description=description)
     parser.add_argument("run", metavar="RUN", help="a run with `--log_samples`")
     help_text = f"{output}; default: this one"

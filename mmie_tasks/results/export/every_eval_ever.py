@@ -48,7 +48,7 @@ class Evaluation:
 
     @property
     def id(self) -> str:
-        """The same for every export of a run; it changes with judges, readers and data."""
+        """The same id for every export of a run; it changes with judges, readers and data."""
         digest = _digest("\n".join(map(str, self.task_run.signatures))).hex()[:8]
         return f"{self.task_run.task}/{self.model}/{self.run.date}-{digest}"
 

@@ -1,6 +1,6 @@
 """``mmie-tasks export hub``: ``.eval_results/*.yaml`` of a model repository on the Hub.
 
-The format is that of ``eval_results.yaml`` in huggingface/hub-docs; `huggingface_hub` writes it.
+The format follows ``eval_results.yaml`` in huggingface/hub-docs; `huggingface_hub` writes it.
 """
 
 from __future__ import annotations

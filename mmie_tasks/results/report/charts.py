@@ -47,9 +47,7 @@ _MAX_UPRIGHT = 60  # characters of all labels below bars, with two between them
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart: `legend` explains the colours, `key` the shapes, `unit` is that of the values, and
-    `figure` has data and layout for Plotly.
-    """
+    """A chart for Plotly; `legend` explains the colours, `key` the shapes."""
 
     title: str
     unit: str
@@ -227,7 +225,6 @@ def _hover(labels: Sequence[str], series: Series, names: Sequence[str]) -> Json:
 
 
 def _error(series: Series) -> Json:
-    """The intervals, as distances from the values."""
     reach = [
         (0.0, 0.0) if value is None or ends is None else (ends.high - value, value - ends.low)
         for value, ends in zip(series.numbers, series.intervals, strict=True)
@@ -356,7 +353,6 @@ def _radar(
 
 
 def _histogram(scores: TaskScores) -> Chart:
-    """How many samples have how many points, for scales of whole points."""
     full_marks = int(scores.task.benchmark.scale.full_marks)
     labels = [*map(str, range(full_marks + 1)), NO_SCORE]
     series = []

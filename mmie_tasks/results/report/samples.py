@@ -165,7 +165,7 @@ def _group_columns(benchmark: Benchmark, kind: str, samples: Sequence[LoggedSamp
 def sample_html(
     row: SampleRow, task: JoinedTask, names: Sequence[str], find_image: FindImage
 ) -> str:
-    """The details of a sample in every run; `names` are those of all the report's runs."""
+    """The details of a sample in every run; `names` has all runs of the report."""
     question, gold = question_and_gold(row)
     sample = next(filter(None, row))
     return (
@@ -189,9 +189,7 @@ def sample_html(
 
 
 def image_files(task: JoinedTask) -> list[str]:
-    """The distinct image files of a task's samples, the most disputed samples first; among equally
-    disputed ones, those with the fewest points first.
-    """
+    """The distinct image files of a task's samples: the most disputed first, of equals the worst."""
     full_marks = task.benchmark.scale.full_marks
 
     def priority(row: SampleRow) -> tuple[float, float]:
@@ -245,7 +243,6 @@ def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -
 
 
 def _part_table(sample: LoggedSample) -> Markup | None:
-    """The shares of full marks of each component."""
     shares = [dict(_first(sample.parts.get(kind, {}))) for kind in READER_KINDS]
     names = dict.fromkeys(name for of_kind in shares for name in of_kind)
     rows: list[list[Value]] = [

@@ -80,8 +80,8 @@ class ComparedMetric:
 class TaskScores:
     """The scores of a task of several runs.
 
-    `names` are those of all the report's runs; `rows` has every metric that a run has samples for,
-    by kind, the headline first; `why_no_difference` says why two runs have no differences.
+    `names` has all runs of the report; `rows` has every metric that a run has samples for, by
+    kind, the headline first.
     """
 
     task: JoinedTask

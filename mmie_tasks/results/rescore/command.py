@@ -24,9 +24,7 @@ _MAX_NAMES = 5  # samples to name for each reason why they cannot be rescored
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:  # noqa: ARG001 - all commands take it
-    """Rescore runs; returns tables or JSON, or prints them and returns the status 1 if a
-    benchmark's function failed.
-    """
+    """Rescore runs; returns tables or JSON, or prints them and returns 1 if a benchmark failed."""
     options = _parser().parse_args(arguments)
     folder = Path(options.output).expanduser() if options.output else None
     if folder is not None and folder.exists():

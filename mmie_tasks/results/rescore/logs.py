@@ -27,10 +27,8 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
     """Write every log with its new verdicts into a folder of the run's name, as one step.
 
     Only the record under ``coverage`` is updated, which every command reads. The rows of single
-    metrics are left out, since they belong to the table of one evaluation.
-
-    Returns whether all logs are written; a log is left out if its benchmark cannot make the
-    records.
+    metrics are left out, since they belong to the table of one evaluation. Returns whether all logs
+    are written; a log is left out if its benchmark cannot make the records.
     """
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed

@@ -34,7 +34,7 @@ _CAPTION = (
 class ScoreColumn:
     """One kind of score of one metric of a task, for the runs with one form of answers.
 
-    `is_corrected` is whether the score is corrected with people's scores.
+    With `is_corrected`, the score is corrected with people's scores.
     """
 
     task: str
