@@ -225,7 +225,7 @@ def _csv_parts(value: Value, column: Column) -> Iterator[object]:
 
 
 def json_text(result: object) -> str:
-    """A result as JSON, without fields that are not in its repr; missing values are null, next to the reason."""
+    """A result as JSON: the fields of its repr; missing values are null, next to their reason."""
     return json.dumps(result, default=_plain, indent=1, ensure_ascii=False, allow_nan=False)
 
 

@@ -123,7 +123,7 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
     runs have one in common. `score_kind` is the score of the replies that a judge's points are.
 
     Raises:
-        AnswersUnusable: A run or CSV cannot be read, or they cannot be aligned: see `aligned_panel`.
+        AnswersUnusable: A run or CSV cannot be read, or none can be aligned: see `aligned_panel`.
         SettingWrong: There are fewer than two raters, or the task is not clear.
     """
     named = list(map(split_name, sources))

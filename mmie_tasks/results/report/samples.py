@@ -189,7 +189,7 @@ def sample_html(
 
 
 def image_files(task: JoinedTask) -> list[str]:
-    """The distinct image files of a task's samples: the most disputed first, of equals the worst."""
+    """A task's distinct image files: the most disputed samples first, among equals the worst."""
     full_marks = task.benchmark.scale.full_marks
 
     def priority(row: SampleRow) -> tuple[float, float]:
