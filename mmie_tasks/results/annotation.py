@@ -1,7 +1,7 @@
-"""What a table and a report show of a task beside the scores of its run: how good its judge is.
+"""What a table and a report show of a task in addition to its scores: the quality of its judge.
 
-The annotations come from `mmie_tasks.quality.annotator`, which the command line hands over: this
-folder knows no judge.
+The annotations come from `mmie_tasks.quality.annotator`, which the command line passes in, so that
+this folder does not depend on judges.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mmie_tasks.results.render import Cell
 from mmie_tasks.runs.run import Run, TaskRun
 
 IntervalsOf: TypeAlias = Literal["larger", "run"]
-"""What the interval of a corrected score is for: the benchmark, of which the run's samples are a
-draw, as every other interval is; or the run's samples alone."""
+"""What the interval of a corrected score is for: the benchmark, from which the run's samples are
+drawn, like every other interval; or only the run's samples."""
 
 
 class JudgeNote(Protocol):
-    """A judge of a task, with its grades; a dataclass, whose fields are written to JSON."""
+    """A judge of a task, with its grade; a dataclass whose fields are written to JSON."""
 
     @property
     def benchmark(self) -> str:
@@ -42,7 +42,7 @@ class JudgeNote(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """The judges of one task of a run, none where it is scored by rule; and its headline, corrected
+    """The judges of one task of a run, empty if it is scored by rule; and its headline, corrected
     with people's scores, or None if people scored no answers of the benchmark.
     """
 
@@ -55,29 +55,29 @@ class Annotator(Protocol):
 
     @property
     def corrected_benchmarks(self) -> frozenset[str]:
-        """The names of the benchmarks that people have scored answers of."""
+        """The names of the benchmarks of which people have scored answers."""
 
     def annotation(self, task_run: TaskRun) -> Annotation:
-        """What is known of the judges of a task of a run."""
+        """The judges and the corrected headline of a task of a run."""
 
     @property
     def interval_note(self) -> str:
-        """What the intervals of judged scores hold."""
+        """What the intervals of judged scores include."""
 
 
 OpenAnnotator: TypeAlias = Callable[
     [Sequence[Run], Sequence[str], Mapping[str, str], IntervalsOf], Annotator
 ]
-"""Opens the annotator of some runs: with people's scores from files, and with the grades of judges
-from the cache folder that an environment names.
+"""Opens the annotator of some runs, with people's scores from files, and judges' grades from the
+cache folder that the environment names.
 
-Raises `AnswersUnusable` if a file of people's scores cannot be read, or is not of these runs, and
-`SettingWrong` if the intervals are to be those of corrected scores, and there are none.
+Raises `AnswersUnusable` if a file of people's scores cannot be read or is not for these runs, and
+`SettingWrong` if intervals of corrected scores are requested without people's scores.
 """
 
 
 def add_people_options(parser: argparse.ArgumentParser) -> None:
-    """``--people`` and ``--population``, for `OpenAnnotator`."""
+    """Add ``--people`` and ``--population``, for `OpenAnnotator`."""
     help_text = (
         "CSV files of people's scores, see `calibrate`: add the corrected scores; default: none"
     )

@@ -1,4 +1,4 @@
-"""What the commands on logged runs share: arguments and their checks, runs, and text files."""
+"""Shared by the commands on logged runs: arguments and their checks, opening runs, text files."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def result_parser(
     reading: bool = True,
     top: int | None = None,
 ) -> argparse.ArgumentParser:
-    """A parser with the arguments that the commands share.
+    """A parser with the shared arguments.
 
-    The parsed arguments are ``runs`` (or one per name in `runs`) and ``tasks``, a text for
-    `listed_names`. Every command but ``report`` has ``json``.
+    It parses ``runs`` (or one per name in `runs`), ``tasks``, a text for `listed_names`, and
+    ``json`` for every command but ``report``.
 
     Args:
-        command: After ``mmie-tasks``.
-        description: Above the list of arguments.
-        runs: Names of single runs, or what a list of one or more holds.
+        command: The words after ``mmie-tasks``.
+        description: The text above the list of arguments.
+        runs: Names of single runs, or the kind of a list of one or more.
         reading: Whether there is ``--reading``, parsed as ``score_kind``.
         top: Default of ``--top``, the number of samples to list; None for no such option.
     """
@@ -80,11 +80,7 @@ def whole_number(lowest: int) -> Callable[[str], int]:
 
 
 def require_range(option: str, number: int, lowest: int, highest: int | None, hint: str) -> None:
-    """Check an option that is a number.
-
-    Raises:
-        SettingWrong: It is below `lowest` or above `highest`.
-    """
+    """Raise `SettingWrong` unless the number of an option is from `lowest` to `highest`, if any."""
     if number < lowest or (highest is not None and number > highest):
         raise SettingWrong(f"`{option}` is {number}.", hint=hint)
 
@@ -99,11 +95,11 @@ def listed_names(text: str) -> list[str]:
 
 
 def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
-    """The runs that a command line names, each with its own name.
+    """The runs that a command line names, each with a unique name.
 
     Args:
         sources: ``PATH`` or ``NAME=PATH``; one path may hold several runs.
-        tasks: The tasks to read; all tasks of registered benchmarks if none is named.
+        tasks: The tasks to read; empty for all tasks of registered benchmarks.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
@@ -119,7 +115,7 @@ def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
 
 
 def notes_of(runs: Sequence[Run]) -> list[str]:
-    """What was ignored of the logs of runs, first of whole runs, then of their tasks."""
+    """The notes on what was ignored in the logs: first for whole runs, then for their tasks."""
     tasks = [
         f"{run.name}, {task.task}: {note}"
         for run in runs
@@ -134,8 +130,7 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
 
     Raises:
         AnswersUnusable: The run cannot be read, or has none of the tasks.
-        SettingWrong: The path holds several runs, or a task does not belong to a registered
-            benchmark.
+        SettingWrong: The path holds several runs, or a task is not of a registered benchmark.
     """
     runs = open_runs([source], tasks)
     if len(runs) > 1:
@@ -147,11 +142,7 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
 
 
 def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
-    """Check that a task of a run has scores of a kind; `label` is the run's name, for the message.
-
-    Raises:
-        SettingWrong: No sample has an expected score.
-    """
+    """Raise `SettingWrong` unless a task of the run `label` has scores of a kind."""
     if kind not in task_run.score_kinds:
         raise SettingWrong(
             f"`{task_run.task}` of `{label}` has no {kind} scores: "
@@ -162,10 +153,9 @@ def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
 
 
 def common_tasks(runs: Mapping[str, Run]) -> list[str]:
-    """The tasks that all runs have, in the order of the first; names of runs are for messages.
+    """The tasks that all runs have, in the order of the first; the keys name the runs in messages.
 
-    Raises:
-        AnswersUnusable: They have no task in common.
+    Raises `AnswersUnusable` if there is none.
     """
     first, *rest = runs.values()
     common = [task for task in first.tasks if all(task in run.tasks for run in rest)]
@@ -179,10 +169,9 @@ def common_tasks(runs: Mapping[str, Run]) -> list[str]:
 
 
 def read_text(path: Path, hint: str) -> str:
-    """The text of a file that a user names, in UTF-8; `hint` says what the file should be.
+    """The text of a user's file, whose content `hint` describes.
 
-    Raises:
-        AnswersUnusable: It cannot be read, or is not UTF-8.
+    Raises `AnswersUnusable` if the file cannot be read, or is not UTF-8.
     """
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -195,11 +184,7 @@ def read_text(path: Path, hint: str) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, with a line break at its end.
-
-    Raises:
-        SettingWrong: It cannot be written.
-    """
+    """Write a file, with a final line break; raises `SettingWrong` if that fails."""
     try:
         path.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
@@ -209,11 +194,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_with_folder(path: Path, text: str) -> None:
-    """Make the folder of a file, and write the file as `write_text` does.
-
-    Raises:
-        SettingWrong: One of both is not possible.
-    """
+    """Make the folder of a file and write the file; raises `SettingWrong` if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

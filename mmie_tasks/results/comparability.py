@@ -12,18 +12,16 @@ from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.run import TaskRun
 
 HARMLESS_KEYS = frozenset({"pkg", "replayed"})
-"""Keys that move no score: a release that moves one raises the task's version, and a replayed reply
-is the reply of the recorded judge."""
+"""Keys that move no score: a release that moves scores raises the task's version, and a replayed
+reply is the reply of the recorded judge."""
 
 TESTED_KEYS = frozenset({"answers", "judges_itself"})
-"""Keys that describe the tested model, in which runs may differ as in the model itself."""
+"""Keys that describe the tested model, which may differ between the runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignatureDifference:
-    """A key in which the signatures of two runs differ, and the sorted values that it has in each;
-    ``none`` where a signature lacks it.
-    """
+    """A key in which two runs' signatures differ, and its sorted values: ``none`` if absent."""
 
     key: str
     a: tuple[str, ...]
@@ -33,11 +31,11 @@ class SignatureDifference:
 def signature_differences(
     a: Iterable[Signature], b: Iterable[Signature]
 ) -> tuple[SignatureDifference, ...]:
-    """The keys that move a score and are not the same throughout two sets of signatures, in the
-    order in which the signatures name them.
+    """The keys that move a score and differ within or between two sets of signatures, in the order
+    in which the signatures name them.
 
-    A run that is a mixture of two judges cannot be compared: that counts as a difference, also
-    where the other run is the same mixture.
+    A run that mixes two judges cannot be compared: the mixture counts as a difference, even if the
+    other run has the same one.
 
     >>> one, other = map(Signature.parse, ("t:0|pkg:0.1.0", "t:1|pkg:0.2.0"))
     >>> signature_differences([one], [other])
@@ -54,7 +52,7 @@ def signature_differences(
 
 
 def mixed_keys(signatures: Iterable[Signature]) -> tuple[str, ...]:
-    """The keys that move a score and are not the same in all of these signatures.
+    """The keys that move a score and differ among these signatures.
 
     >>> mixed_keys([Signature.parse("judge:a|t:0|pkg:1"), Signature.parse("judge:b|t:0|pkg:2")])
     ('judge',)
@@ -64,7 +62,7 @@ def mixed_keys(signatures: Iterable[Signature]) -> tuple[str, ...]:
 
 
 def scored_signatures(task_run: TaskRun) -> tuple[Signature, ...]:
-    """The signatures of the samples with points: a judge without scores moves no score."""
+    """The signatures of samples with points, or else all: a judge without scores moves no score."""
     scored = (s for s in task_run.samples if Scored in (type(s.official), type(s.robust)))
     return tuple(dict.fromkeys(sample.signature for sample in scored)) or task_run.signatures
 
@@ -76,7 +74,7 @@ def difference_table(differences: Iterable[SignatureDifference]) -> str:
 
 
 class NotComparable(SettingWrong):
-    """Two runs were not scored alike; `keys` are those in which their signatures differ."""
+    """Two runs were not scored alike: their signatures differ in `keys`."""
 
     keys: tuple[str, ...] = ()
 
@@ -84,14 +82,13 @@ class NotComparable(SettingWrong):
 def require_comparable(
     run_a: TaskRun, run_b: TaskRun, ignored: Collection[str] = ()
 ) -> tuple[SignatureDifference, ...]:
-    """Check that the scores of a task of two runs can be compared, by their signatures.
+    """Check by the signatures that the scores of two runs of a task can be compared.
 
-    Returns:
-        The ignored differences.
+    Returns the ignored differences.
 
     Raises:
-        NotComparable: Another key differs.
-        SettingWrong: No signature has a key that is to be ignored.
+        NotComparable: The signatures differ in a key that is not ignored.
+        SettingWrong: `ignored` has a key that no signature has.
     """
     a, b = scored_signatures(run_a), scored_signatures(run_b)
     keys = dict.fromkeys(key for signature in (*a, *b) for key in signature.scoring_fields)

@@ -17,14 +17,14 @@ from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import DECODE_ERRORS, TooManyPixels, check_end, open_rgb, size_px
 
 _THREADS = 4
-_MAX_PIXELS = 50_000_000  # of an image that is decoded: 150 MB as RGB
-# Decoded by Pillow itself: it hands other kinds to other programs (EPS to Ghostscript).
+_MAX_PIXELS = 50_000_000  # more are not decoded: 150 MB as RGB
+# Pillow decodes these itself; it passes other formats to other programs (EPS to Ghostscript).
 _IMAGE_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedImage:
-    """An image as a ``data:`` address, or None and the reason why there is none."""
+    """An image as a ``data:`` address, or None and the reason."""
 
     address: str | None
     note: str = ""
@@ -33,16 +33,9 @@ class EmbeddedImage:
 def embed_images(
     files: Sequence[str], max_side_px: int, quality: int, budget_characters: int
 ) -> dict[str, EmbeddedImage]:
-    """Embed files in their order, until the next one exceeds the budget.
+    """Embed distinct files with `embed_image`, in their order.
 
-    Args:
-        files: The files, each once.
-        max_side_px: See `embed_image`.
-        quality: See `embed_image`.
-        budget_characters: Of all addresses together.
-
-    Returns:
-        What `embed_image` gives for each file; the files that exceed the budget are missing.
+    Stops before the file with which all addresses together exceed `budget_characters`.
     """
     embed = partial(embed_image, max_side_px=max_side_px, quality=quality)
     images: dict[str, EmbeddedImage] = {}
@@ -57,12 +50,8 @@ def embed_images(
 
 
 def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
-    """A logged file, relative to the current folder, as WEBP; never raises.
-
-    Args:
-        image: The file.
-        max_side_px: Larger images are shrunk, so that their longest side has this size.
-        quality: Of WEBP, 0 to 100.
+    """A logged file, relative to the current folder, as WEBP of a `quality` from 0 to 100; never
+    raises. Larger images are shrunk, so that their longest side is `max_side_px`.
     """
     try:
         path = Path(image)
@@ -83,15 +72,13 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
 
 
 def _shrunk(path: Path, max_side_px: int) -> Image.Image:
-    """The image as RGB, its longest side at most `max_side_px`; `DataBroken` if it is not of a
-    format decoded here.
-    """
+    """The image as RGB, shrunk; `DataBroken` unless its format is one of `_IMAGE_FORMATS`."""
     content = path.read_bytes()
     check_end(content, path)
     with Image.open(io.BytesIO(content)) as image:
         if image.format not in _IMAGE_FORMATS:
             raise DataBroken(f"`{path}` is {image.format}.", hint="open it with another program")
-        if image.format in ("JPEG", "MPO"):  # decoded at an eighth or more of its size
+        if image.format in ("JPEG", "MPO"):  # decodes at a reduced size, down to an eighth
             image.thumbnail((max_side_px, max_side_px))
             small: Image.Image = image.convert("RGB")
             return small

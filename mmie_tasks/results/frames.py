@@ -30,7 +30,7 @@ SCORE_COLUMNS = (
 )
 """The columns of `LoadedRun.scores`."""
 
-_MAX_SHOWN = 5  # tasks of a run in its one line
+_MAX_SHOWN = 5  # tasks in the repr of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +38,18 @@ class LoadedRun:
     """A run that lmms-eval saved with ``--output_path`` and ``--log_samples``, as pandas tables.
 
     Attributes:
-        run: Its logged tasks, as all results commands read them.
+        run: The logged tasks, as all results commands read them.
     """
 
     run: Run
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The names of its tasks, sorted."""
+        """The names of the tasks, sorted."""
         return tuple(self.run.tasks)
 
     def __repr__(self) -> str:
-        """One line: its name, and its tasks with their numbers of samples."""
+        """The run's name, and its tasks with their numbers of samples, in one line."""
         counts = {name: len(task.samples) for name, task in self.run.tasks.items()}
         words = [f"{name} ({counted(count, 'sample')})" for name, count in counts.items()]
         if len(words) > _MAX_SHOWN:
@@ -65,17 +65,17 @@ class LoadedRun:
         """One row per sample, in the order of the log.
 
         The page of results describes every column: ``id``; the points ``official``, ``robust`` and
-        ``expected`` on the benchmark's own scale, NaN without a score, and the same as
-        ``..._percent`` of full marks; ``unscored``, the reason why there is no score, else None; a
-        column for each kind of group, such as ``category``, where several groups of a sample are
-        joined with ``|`` (``group_<kind>`` if another column has the name); texts, replies, tokens,
-        cost and the signature.
+        ``expected`` on the benchmark's own scale, NaN without a score, and as ``..._percent`` of
+        full marks; ``unscored``, the reason for a missing score, else None; a column for each kind
+        of group, such as ``category``, with several groups of a sample joined with ``|``
+        (``group_<kind>`` if another column has the name); texts, replies, tokens, cost and the
+        signature.
 
         Args:
-            task: The task's name in lmms-eval; may be left out if the run has only one.
+            task: The task's name in lmms-eval; optional if the run has only one.
 
         Raises:
-            SettingWrong: The run has no such task, or several and none is named.
+            SettingWrong: The run has no such task, or has several and `task` is None.
         """
         import pandas as pd
 
@@ -103,8 +103,8 @@ class LoadedRun:
         """One row per task, metric and kind of score, the headline first; in percent.
 
         Columns: `SCORE_COLUMNS`. ``metric`` is the row's name in the runner's table, such as
-        ``official_SA``; without a score ``percent`` is NaN, and ``why_not`` says why; ``low`` and
-        ``high`` are the ends of its 95 % interval; ``scored`` of ``total`` samples have points.
+        ``official_SA``; ``low`` and ``high`` are the ends of the 95 % interval; ``scored`` of
+        ``total`` samples have points. Without a score ``percent`` is NaN, and ``why_not`` says why.
         """
         return self._scores(lambda _: True)
 
@@ -142,7 +142,7 @@ def load_run(source: str | Path) -> LoadedRun:
 
 @dataclass(frozen=True, slots=True)
 class _TextOrNone:
-    """A text of a column that has None where there is none: pandas 3 would make it NaN."""
+    """A text, or the None that pandas 3 would turn into NaN."""
 
     text: str | None
 
@@ -189,7 +189,7 @@ def _points(verdict: Verdict) -> float:
 
 
 def text_of(segments: Segments) -> str:
-    """The texts, with a placeholder for every image, also for one that could not be used."""
+    """The texts, with a placeholder for every image, including unusable ones."""
     parts: list[str] = []
     for segment in segments:
         parts += [segment.text] if segment.text else []

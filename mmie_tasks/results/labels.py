@@ -18,10 +18,10 @@ from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.commands import read_text
 
 COLUMNS = ("id", "answer", "seed", "rater", "score")
-"""The columns of a file, as plans are written; `id` and `score` are enough to read one."""
+"""The columns of a file that `csv_text` writes; `read_labels` needs only `id` and `score`."""
 
 UNRATABLE = "cannot be rated"
-"""In the place of a score: the rater saw the answer and could not rate it."""
+"""Written as the score when the rater saw the answer and could not rate it."""
 
 _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
@@ -38,11 +38,11 @@ class Label:
     """A person's score of one answer, or a row of a plan that is not scored yet.
 
     Attributes:
-        id: The sample's id, as the file has it: see `id_in_csv`.
+        id: The sample's id as the file has it: see `id_in_csv`.
         points: On the benchmark's own scale; None if not rated yet, or `unratable`.
         rater: The person; the name of the file if it names no rater.
-        answer: The digest of the scored answer; empty if the file does not say which answer it is.
-        seed: Of the plan; None without a plan.
+        answer: The digest of the scored answer; empty if the file has none.
+        seed: The seed of the plan, if any.
         line: Line number in the file.
         unratable: Whether the rater saw the answer and could not rate it.
     """
@@ -57,11 +57,10 @@ class Label:
 
 
 def answer_digest(sample: LoggedSample) -> str:
-    """12 hexadecimal digits that tell the sample's answer from others.
+    """12 hexadecimal digits that identify the sample's answer.
 
-    They are from the SHA-256 of the answer's words and the names of its image files: spaces, and
-    the folder that the images were saved in, do not matter. The first is a letter, so that no
-    spreadsheet takes it for a number.
+    They come from the SHA-256 of the answer's words and its image files' names, without spaces and
+    folders. The first digit is a letter, so that no spreadsheet reads a number.
     """
     words = " ".join(" ".join(segment.text or "" for segment in sample.answer).split())
     files = [segment.image.replace("\\", "/") for segment in sample.answer if segment.image]
@@ -71,9 +70,7 @@ def answer_digest(sample: LoggedSample) -> str:
 
 
 def id_in_csv(sample_id: str) -> str:
-    """The id that a sample has in a file: white space is one blank; a NUL, and what UTF-8 cannot
-    encode, is a question mark.
-    """
+    """The id in a file: white space becomes a blank; NUL, and what UTF-8 cannot encode, a ``?``."""
     return " ".join(sample_id.split()).encode(errors="replace").decode().replace("\0", "?")
 
 
@@ -81,16 +78,16 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
     """The scores of a CSV file, in its order.
 
     Columns are separated by commas, semicolons or tabs; with semicolons or tabs, a score may have a
-    decimal comma. A leading apostrophe that keeps a spreadsheet from computing a cell is removed.
+    decimal comma. The apostrophe that keeps a spreadsheet from computing a cell is removed.
 
     Args:
         path: The file, in UTF-8.
-        scale: Of the scores; None accepts any number.
-        name: The rater of a file that names none; the file's name without suffix if empty.
+        scale: The scale of the scores; None accepts any number.
+        name: The rater if the file names none; the file's name without suffix if empty.
 
     Raises:
-        AnswersUnusable: The file cannot be read, a column is missing, a score is no number on the
-            scale, or a rater scored an answer twice; names the line.
+        AnswersUnusable: The file cannot be read, a column is missing, a score is not a number on
+            the scale, or a rater scored an answer twice; names the line.
     """
     rows = list(_csv_rows(path))
     names_raters = any(row["rater"] for _, row in rows)
@@ -120,14 +117,9 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
 
 
 def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, ...]:
-    """The scores of several files, one after the other.
+    """The scores of several files, ``PATH`` or ``NAME=PATH``; see `read_labels`.
 
-    Args:
-        words: ``PATH`` or ``NAME=PATH``; the name is the rater of a file that names none.
-        scale: As of `read_labels`.
-
-    Raises:
-        AnswersUnusable: As `read_labels`; also where a rater scored an answer in two files.
+    Raises `AnswersUnusable` if a file is bad, or a rater scored an answer in two files.
     """
     labels: list[Label] = []
     scored: set[tuple[str, str, str]] = set()
@@ -143,7 +135,7 @@ def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, 
 
 
 def _points(path: Path, line: int, score: str, scale: Scale | None) -> float | None:
-    """The points of a cell; None if it is empty, or of an answer that cannot be rated."""
+    """The points of a cell; None if it is empty or says that the answer cannot be rated."""
     if score in ("", UNRATABLE):
         return None
     if not _NUMBER.fullmatch(score):
@@ -157,9 +149,7 @@ def _points(path: Path, line: int, score: str, scale: Scale | None) -> float | N
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number of each row, and its cells by column: all of `COLUMNS`, empty where the file
-    lacks one.
-    """
+    """Line number and cells of each row: all of `COLUMNS`, empty where the file lacks one."""
     text = read_text(path, _CSV_HINT)
     first_line = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t"), key=first_line.count)
@@ -183,7 +173,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _csv_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number (the last, of a row over several lines) and cells of each row with text."""
+    """Line number (the last, if a row spans several) and cells of each row with text."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         for cells in reader:
@@ -204,12 +194,7 @@ def csv_cell(text: str) -> str:
 
 
 def csv_text(rows: Iterable[tuple[str, str]], seed: int) -> str:
-    """A CSV with empty scores, without the line break at its end.
-
-    Args:
-        rows: Sample id and digest of the answer.
-        seed: Of the plan.
-    """
+    """A plan's CSV, without a final line break; `rows` are sample id and digest of the answer."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)

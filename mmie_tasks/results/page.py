@@ -1,8 +1,8 @@
-"""HTML pages of results: templates and a script, in a page that runs no other script.
+"""Self-contained HTML pages of results, rendered from templates and our own scripts.
 
-The texts of models, datasets and people are untrusted. They reach a page through the templates'
-escaping, or as JSON in which no tag can begin. A policy in the page's head allows our scripts by
-their hash, and no other script, request or form.
+The texts of models, datasets and people are untrusted: templates escape them, and no tag can begin
+in the JSON. A policy in the page's head allows our scripts by their hash, and no other script,
+request or form.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.results.page_data import Json, plain
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
-"""Templates and styles that all pages share."""
 
 
 def rendered(folder: Path, scripts: Sequence[str], values: Json, *, library: str = "") -> str:
     """The page of a folder's template ``page.html.j2``, to be written as UTF-8.
 
-    The scripts are joined in their order; they share one scope. A content security policy allows
-    them, the library and embedded images only. Style attributes are allowed, which the charts need;
-    they cannot load anything. Values are escaped, and a missing one is an error.
+    The scripts are joined in their order and share one scope. The content security policy allows
+    them, the library and embedded images. It also allows style attributes, which the charts need
+    and which cannot load anything. A missing value is an error.
     """
     parts = _joined(*(folder / script for script in scripts))
     script = Markup(f'"use strict";\n(() => {{\n{parts}}})();\n')  # noqa: S704  # ours
@@ -46,7 +45,7 @@ def rendered(folder: Path, scripts: Sequence[str], values: Json, *, library: str
 
 @cache
 def environment(folder: Path) -> Environment:
-    """Reads the templates of a folder, and the shared ones, once."""
+    """The cached environment with the templates of a folder and the shared ones."""
     opened = Environment(
         loader=FileSystemLoader([folder, _ASSETS]),
         autoescape=True,
@@ -60,7 +59,7 @@ def environment(folder: Path) -> Environment:
 
 
 def shared_macro(template: str, name: str, *values: object) -> Markup:
-    """What a macro of a shared template makes of some values."""
+    """The output of a macro of a shared template."""
     macro = getattr(environment(_ASSETS).get_template(template).module, name)
     return Markup(macro(*values))  # noqa: S704  # escaped by the template
 
@@ -74,7 +73,7 @@ def _joined(*files: Path) -> str:
 
 
 def inert_json(value: object) -> Markup:
-    r"""JSON in which neither a tag nor a comment can begin, inside a ``script`` element.
+    r"""JSON for a ``script`` element: neither a tag nor a comment can begin in it.
 
     >>> print(inert_json("</script>"))
     "\u003c/script\u003e"

@@ -1,4 +1,4 @@
-"""The data of a page, ready for JSON: texts made safe and cut, intervals, and texts with images."""
+"""The data of a page, ready for JSON: safe and shortened texts, intervals, texts with images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.embedded_image import EmbeddedImage
 
 Json: TypeAlias = dict[str, Any]
-"""An object of a page's data, ready for JSON."""
 
 MAX_TEXT = 20_000  # characters of one segment
 MAX_LABEL = 500  # characters of a fact, a reading, a name or a problem
@@ -42,8 +41,8 @@ def plain(text: str) -> str:
 
 
 def page_data(data: Json) -> Json:
-    r"""Data as JSON and a page can hold it: texts as `plain`, numbers with six decimals, None for
-    numbers that JSON does not have.
+    r"""Data that JSON and a page can hold: texts through `plain`, numbers with six decimals, None
+    for numbers that are not finite.
 
     >>> page_data({"a": ["x\x00", (1 / 3, float("nan"))]})
     {'a': ['x␀', [0.333333, None]]}
@@ -77,7 +76,7 @@ def cut(text: str, max_characters: int) -> str:
 
 
 def ends(interval: tuple[float, float] | None) -> Json:
-    """Both ends of an interval; None where there is none."""
+    """Both ends of an interval; None for both without one."""
     low, high = interval or (None, None)
     return {"low": low, "high": high}
 
@@ -92,7 +91,7 @@ def file_name(image: str) -> str:
     return name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}"
 
 
-FindImage: TypeAlias = Callable[[str], EmbeddedImage]  # from the file of an image to what is shown
+FindImage: TypeAlias = Callable[[str], EmbeddedImage]  # image file to image
 
 
 def has_image(segment: Segment) -> bool:
@@ -108,14 +107,9 @@ def segments_json(
     *,
     name_files: bool = True,
 ) -> list[Json]:
-    """Texts and images in their order, for the scripts; notes count what is left out.
+    """Texts and images in their order, for the scripts, with notes on how many are left out.
 
-    Args:
-        segments: Of a question or an answer.
-        owner: For the images' descriptions: ``the question``.
-        find_image: Gives what is shown of an image.
-        max_images: That are shown at most.
-        name_files: Whether the images' descriptions name their files.
+    The images' descriptions name the `owner` (``the question``), and with `name_files` their files.
     """
     pieces: list[Json] = []
     images = hidden = 0

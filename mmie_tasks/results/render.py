@@ -1,7 +1,6 @@
 """Renders tables as Markdown, CSV, LaTeX and HTML, and any result as JSON.
 
-A command computes tables of values, and prints none of them itself; JSON has the fields of what it
-computed.
+Commands compute tables of values for this module; JSON has the fields of their results.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ _CSV_PARTS = ("", " low", " high", " scored", " total", " notes")
 class Cell:
     """A score in percent; None if there is no score.
 
-    `scored` samples of `total` have points; both are None for published scores. `notes` are what a
-    reader has to know of it: marks, the reason why there is no score, the source.
+    `scored` samples of `total` have points; both are None for published scores. `notes` are marks,
+    the reason for a missing score, or the source.
     """
 
     percent: float | None
@@ -50,14 +49,14 @@ class Cell:
 
     @property
     def footnote(self) -> str:
-        """All notes as one text; empty if there is none."""
+        """All notes as one text."""
         return "; ".join(self.notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RichText:
-    """A text with what only HTML shows: small lines below it, badges, the colour of a run's number,
-    a link, and whether it is code or bold.
+    """A text with details that only HTML shows; `lines` are small and below it, `run` is the number
+    of the run whose colour it has.
     """
 
     text: str
@@ -73,9 +72,7 @@ Value: TypeAlias = str | int | Cell | RichText | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its title, whether it holds texts, numbers or scores, and what only HTML shows: the
-    run that it belongs to, and an explanation.
-    """
+    """A column; only HTML shows the `group`, the run that it belongs to, and the `help`."""
 
     title: str
     kind: Literal["text", "number", "score"] = "number"
@@ -85,14 +82,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table, ready to be rendered.
+    """A table, ready to be rendered; `text` is a paragraph above it, `notes` are lines below.
 
-    Attributes:
-        title: A heading.
-        text: A paragraph above the table.
-        columns: The columns.
-        rows: The values of each row; in HTML the last one spans the columns that a row lacks.
-        notes: Lines below the table.
+    In HTML the last value of a short row spans the remaining columns.
     """
 
     title: str = ""
@@ -113,19 +105,19 @@ class Table:
 
     @property
     def groups(self) -> list[tuple[RichText | None, int]]:
-        """The runs above the columns, each with its number of columns; none without a run."""
+        """The runs above the columns, each with its number of columns; empty without runs."""
         groups = [(run, len(list(of))) for run, of in groupby(self.columns, lambda c: c.group)]
         return groups if any(run for run, _ in groups) else []
 
     @property
     def footnotes(self) -> dict[str, int]:
-        """The footnotes of all cells in their order, each with its number from 1."""
+        """The distinct footnotes of all cells in their order, numbered from 1."""
         cells = [value for row in self.rows for value in row if isinstance(value, Cell)]
         texts = dict.fromkeys(cell.footnote for cell in cells if cell.notes)
         return {text: number for number, text in enumerate(texts, 1)}
 
     def texts(self, mark: Callable[[int], str]) -> list[list[str]]:
-        """The rows as texts; `mark` makes the mark of a footnote from its number."""
+        """The rows as texts; `mark` turns the number of a footnote into its mark."""
         numbers = self.footnotes
 
         def text(value: Value) -> str:
@@ -145,19 +137,19 @@ class Table:
 
 
 def columns(*titles: str, text: int = 1) -> list[Column]:
-    """Columns with these titles, of which the first `text` hold texts."""
+    """Columns with these titles; the first `text` of them hold texts."""
     kinds = ("text" if index < text else "number" for index in range(len(titles)))
     return [Column(title=title, kind=kind) for title, kind in zip(titles, kinds, strict=True)]  # type: ignore[arg-type]
 
 
 def rendered_table(content: Table, file_format: Format) -> str:
-    """The table in a format, without the line break at its end."""
+    """The table in a format, without a final line break."""
     writers = {"md": markdown, "csv": _csv, "latex": _latex}
     return writers[file_format](content)
 
 
 def markdown(content: Table, *, bullet: str = "", wrap: bool = False) -> str:
-    """The table in Markdown; `bullet` precedes each note, `wrap` is that of `core.tables.table`."""
+    """The table in Markdown; `bullet` precedes each note, `wrap`: see `core.tables.table`."""
     blocks = [f"## {content.title}"] if content.title else []
     blocks += [content.text] if content.text else []
     if content.columns:
@@ -169,7 +161,7 @@ def markdown(content: Table, *, bullet: str = "", wrap: bool = False) -> str:
 
 
 def markdown_page(title: str, text: str, tables: Iterable[Table]) -> str:
-    """Several tables in Markdown, without the line break at its end; long names in them are cut."""
+    """Several tables in Markdown with long names cut, without a final line break."""
     blocks = (markdown(_with_short_names(content), bullet="- ") for content in tables)
     return "\n\n".join([f"# {title}", text, *blocks])
 
@@ -183,14 +175,12 @@ def _with_short_names(content: Table) -> Table:
 
 
 def html(content: Table, style: str = "") -> Markup:
-    """The table in HTML with its title as a hidden caption; `style` is a class of the page's style
-    sheet.
-    """
+    """The table in HTML, its title as a hidden caption; `style` is a CSS class."""
     return shared_macro("table.html.j2", "table", content, style)
 
 
 def _latex(content: Table) -> str:
-    """With rules of the package ``booktabs``, and the footnotes below the table."""
+    """LaTeX with rules of the package ``booktabs``, and the footnotes below the table."""
     alignment = ["left" if column.kind == "text" else "right" for column in content.columns]
     cells = content.texts(lambda number: f"{_MARK_BEGIN}{number}{_MARK_END}")
     rows: str = tabulate(
@@ -212,7 +202,7 @@ def _escaped(text: str) -> str:
 
 
 def _csv(content: Table) -> str:
-    """With a column for each number of a score, and for its notes; empty for none."""
+    """CSV with a column for each number of a score and for its notes; missing values are empty."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     parts = [_CSV_PARTS if column.kind == "score" else ("",) for column in content.columns]
@@ -235,14 +225,12 @@ def _csv_parts(value: Value, column: Column) -> Iterator[object]:
 
 
 def json_text(result: object) -> str:
-    """A result with its fields by their names, except those without a repr; null for missing
-    values, with the reason next to them.
-    """
+    """A result as JSON: the fields of its repr; missing values are null, next to their reason."""
     return json.dumps(result, default=_plain, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: object) -> object:
-    """A value that JSON does not have: what of it belongs in a result."""
+    """The part of a value that belongs in a result, for types that JSON does not have."""
     match value:
         case Run(name=name, folder=folder, started_text=started, notes=notes):
             return {"name": name, "folder": folder, "started": started, "notes": notes}

@@ -31,9 +31,9 @@ _MAX_PAIRED_RATERS = 4
 class RaterPair:
     """Agreement of two raters on the samples that both rated.
 
-    `confusion` has how many samples have which points, the reference's down, the judge's across;
-    it is empty where points are not whole numbers. `kind` and `group` name a group of samples, such
-    as ``category`` and ``SA``; they are empty for all samples.
+    `confusion` counts samples by points: a row for each of the reference's, a column for each of
+    the judge's; it is empty unless points are whole numbers. `kind` and `group` name a group of
+    samples, such as ``category`` and ``SA``; they are empty for all samples.
     """
 
     judge: str
@@ -47,9 +47,7 @@ class RaterPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterAlpha:
-    """Krippendorff's alpha by level of measurement, over the samples that two or more of the raters
-    rated.
-    """
+    """Krippendorff's alpha by level of measurement, over samples with points of several raters."""
 
     raters: str
     samples: int
@@ -58,7 +56,7 @@ class RaterAlpha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisputedSample:
-    """A sample, each rater's points (None where there are none), and their range."""
+    """A sample, each rater's points (None if it has none), and their range."""
 
     id: str
     points: Sequence[float | None]
@@ -71,12 +69,12 @@ class Agreement:
 
     Attributes:
         reference: The rater that the others are compared with.
-        samples: How many are compared, and how many are not, or with a doubt.
+        samples: The counts of `RaterPanel.samples`.
         means: The name of the mean of each CSV with several people to these people.
-        other_pairs: The pairs without the reference, where there are few raters.
-        alphas: Of all raters, and of people and of judges where both are several.
+        other_pairs: The pairs without the reference, if there are few raters.
+        alphas: For all raters; also for the people and for the judges, if several.
         group_pairs: The pairs with the reference by group of samples.
-        bridges: The reference's scale, for each judge with points of the same samples.
+        bridges: From each judge that shares samples with the reference to the reference's scale.
         disputed: The samples that raters disagree on most.
     """
 
@@ -97,20 +95,13 @@ class Agreement:
 
 
 def analyse(panel: RaterPanel, reference: str, score_kind: ScoreKind, top: int) -> Agreement:
-    """Compute all measures.
+    """Compute all measures, with up to `top` disputed samples.
 
-    Args:
-        panel: The raters and their points.
-        reference: The rater that the others are compared with.
-        score_kind: Which score of the replies the points are.
-        top: How many samples that raters disagree on.
-
-    Raises:
-        AnswersUnusable: No other rater has points of a sample that the reference has points of.
+    Raises `AnswersUnusable` if the reference shares no sample with points with another rater.
     """
     in_reference = panel.members.get(reference, [reference])
     judges = [rater.name for rater in panel.raters if rater.name not in in_reference]
-    # Without the reference, people are the reference of judges, else the earlier one.
+    # In pairs without the reference, people are the reference of judges, else the earlier rater.
     ordered = [rater.name for rater in sorted(panel.raters, key=lambda r: r.kind != "person")]
     others = [name for name in ordered if name != reference]
     other_pairs = combinations(others if len(ordered) <= _MAX_PAIRED_RATERS else (), 2)
@@ -161,7 +152,6 @@ def _pair(judge: str, reference: str, panel: RaterPanel) -> RaterPair:
 
 
 def _alphas(panel: RaterPanel) -> Iterator[RaterAlpha]:
-    """Of all raters, and of people and of judges where both are several."""
     raters = [rater.name for rater in panel.raters]
     chosen = {"both raters" if len(raters) == 2 else f"all {len(raters)} raters": raters}
     for title, kind in (("people", "person"), ("judges", "judge")):
@@ -177,7 +167,7 @@ def _alphas(panel: RaterPanel) -> Iterator[RaterAlpha]:
 
 
 def _group_pairs(judges: Sequence[str], reference: str, panel: RaterPanel) -> Iterator[RaterPair]:
-    """Of each judge and each group; kinds with one group only are left out."""
+    """The pairs of each judge and group; kinds with only one group are left out."""
     ids: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for id_ in panel.points.index:
         for kind, groups in panel.groups.get(id_, {}).items():
@@ -199,7 +189,7 @@ def _group_pairs(judges: Sequence[str], reference: str, panel: RaterPanel) -> It
 
 
 def _bridges(pairs: Sequence[RaterPair], panel: RaterPanel) -> Iterator[Bridge]:
-    """Of each judge with the reference; people are not put on a judge's scale."""
+    """The bridge of each judge to the reference; people are not put on a judge's scale."""
     judges = {rater.name: rater for rater in panel.raters if rater.kind == "judge"}
     for pair in pairs:
         if pair.samples and pair.judge in judges:
@@ -208,7 +198,7 @@ def _bridges(pairs: Sequence[RaterPair], panel: RaterPanel) -> Iterator[Bridge]:
 
 
 def _disputed(panel: RaterPanel, top: int) -> Iterator[DisputedSample]:
-    """The widest spread first; of equals, those with more raters, then ids."""
+    """The widest spread first; if equal, more raters first, then by id."""
     points = panel.points[[rater.name for rater in panel.raters]]
     spread = (points.max(axis=1) - points.min(axis=1)).round(9)
     order = pd.DataFrame({"spread": -spread, "raters": -points.count(axis=1)}).sort_values(

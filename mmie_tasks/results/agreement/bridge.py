@@ -1,7 +1,7 @@
-"""A bridge between two judges: what the score of one is on the scale of the other.
+"""A bridge between two judges: the score of one on the scale of the other.
 
-Both judged the same answers. With ``a`` for the reference's points of these, ``b`` for the judge's,
-and ``c`` for the judge's points of the answers of a run, that run has on the reference's scale::
+Both judged the same answers. Let ``a`` be the reference's points for them, ``b`` the judge's, and
+``c`` the judge's points for the answers of a run. On the reference's scale that run has::
 
     by the difference:  mean(a) + (mean(c) - mean(b))
     by a line:          mean(a) + slope * (mean(c) - mean(b))
@@ -11,13 +11,13 @@ and of ``b`` on ``a``. The first is right for another model's answers if all cha
 second if all is in ``b``. Both judges err by chance, and the truth is between the lines (R. Frisch,
 "Statistical Confluence Analysis by Means of Complete Regression Systems", 1934).
 
-Where the run has more answers of the same model, the first line is the corrected mean of
-`calibrate`, up to the variance in its slope.
+If the run has more answers of the same model, the first line is the corrected mean of `calibrate`,
+up to the variance in its slope.
 
-Intervals are for a larger population of questions. Each question moves an estimate by what it
-contributes to the means and to the slope, added up over the runs that have it; the squares of
-these are the variance (the delta method), for Student's t. As in `mmie_tasks.record.intervals`, the
-effect of one unseen error of half the scale is added.
+Intervals are for a larger population of questions. Each question's influence on an estimate is its
+contribution to the means and to the slope, summed over the runs that have it; the sum of squared
+influences is the variance (the delta method), for Student's t. As in
+`mmie_tasks.record.intervals`, the effect of one unseen error of half the scale is added.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NO_SLOPE = "the points of the two do not rise together beyond chance"
 
 
 class _FittedLine(NamedTuple):
-    """Its slope, by how much each question moves it, and how many slopes were fitted."""
+    """A slope, each question's influence on it, and how many slopes were fitted."""
 
     slope: Measurement
     influence: pd.Series
@@ -50,9 +50,10 @@ class _FittedLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """A run's score by the judge, None without samples that count for the headline, and on the
-    reference's scale, in percent: by the difference, by the line of the reference's points on the
-    judge's, and by that of the judge's points on the reference's.
+    """A run's score by the judge, and the same on the reference's scale, in percent.
+
+    `score` is None if no sample counts for the headline. `by_line` uses the line of the reference's
+    points on the judge's, `by_reverse_line` the line of the judge's points on the reference's.
     """
 
     run: str
@@ -64,7 +65,7 @@ class Translation:
 
     @property
     def between_lines(self) -> Interval | None:
-        """The interval that holds those of both lines; None without them."""
+        """The interval that contains the intervals of both lines, if both have one."""
         first, second = self.by_line.interval, self.by_reverse_line.interval
         return first and second and Interval(min(*first, *second), max(*first, *second))
 
@@ -76,12 +77,12 @@ class Bridge:
     Attributes:
         judge, reference: Their names.
         samples: How many answers have points of both and count for the headline.
-        difference: Judge less reference, in percentage points.
+        difference: Judge minus reference, in percentage points.
         slope: What a percentage point of the judge is worth on the reference's scale, by the line
             of the reference's points on the judge's.
         reverse_slope: The same, by the line of the judge's points on the reference's.
         rank_correlation: Spearman's, of the points.
-        translations: Of the judge's run, then of its runs of other answers.
+        translations: The judge's run, then its runs of other answers.
     """
 
     judge: str
@@ -97,8 +98,8 @@ class Bridge:
 def bridge(
     judge: Rater, reference: str, rank_correlation: Measurement, panel: RaterPanel
 ) -> Bridge:
-    """Relate a judge to the reference, a rater or a mean of people, on the answers with points of
-    both, and translate its runs.
+    """Relate a judge to the reference (a rater or a mean of people), on the answers with points of
+    both, and translate the judge's runs.
     """
     points = panel.points[[reference, judge.name]].set_axis(["a", "b"], axis=1)
     pairs = _of_headline(points, judge, panel)
@@ -144,7 +145,7 @@ def _translation(
 
 
 def _lines(pairs: pd.DataFrame) -> list[_FittedLine]:
-    """Both lines, with the reason against them if the first one's interval is not above 0."""
+    """Both lines, with a reason against them unless the interval of the first is above 0."""
     a, b = _centred(pairs, "a"), _centred(pairs, "b")
     lines = []
     for x in (b, a):
@@ -164,9 +165,7 @@ def _lines(pairs: pd.DataFrame) -> list[_FittedLine]:
 
 
 def _of_headline(points: pd.DataFrame, run: Rater, panel: RaterPanel) -> pd.DataFrame:
-    """Points in percent of the samples that count for the headline, with the group and the share
-    of each in the headline.
-    """
+    """Percent, group and share in the headline of each sample that counts for the headline."""
     frame = points * (100 / panel.benchmark.scale.full_marks)
     frame = frame.assign(group=run.verdicts["stratum"]).dropna()
     sizes = frame.groupby("group")["group"].transform("size")
@@ -180,16 +179,14 @@ def _mean(frame: pd.DataFrame, column: str) -> float:
 
 
 def _centred(frame: pd.DataFrame, column: str) -> pd.Series:
-    """Less the mean of the group."""
+    """The column minus the mean of each group."""
     return frame[column] - frame.groupby("group")[column].transform("mean")
 
 
 def _measurement(
     value: float, influence: pd.Series, samples: int, *, fitted: int = 0, unseen: float = _UNSEEN
 ) -> Measurement:
-    """A value, NaN where there is none, with its interval: each question moves it by its influence,
-    some slopes were fitted to the samples, and an unseen answer may be so many percent off.
-    """
+    """A value with its interval; `unseen` is the error of one unseen answer, in percent."""
     if math.isnan(value):
         return Measurement(why_not=_NO_MEAN)
     if samples < MIN_SAMPLES:

@@ -1,4 +1,4 @@
-"""The command ``mmie-tasks agreement``: how far judges, and people, agree on the same answers."""
+"""The command ``mmie-tasks agreement``: how well judges and people agree on the same answers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ from mmie_tasks.results.render import json_text, markdown_page
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
-    """Compare judges, and people, on the same samples; returns tables in Markdown, or JSON.
-
-    Raises:
-        AnswersUnusable: A run or CSV cannot be read, or they have nothing in common.
-        SettingWrong: An option is out of range or names nothing.
-    """
+    """Compare judges and people on the same samples; returns tables in Markdown, or JSON."""
     parser = result_parser(
         "agreement",
         "How far judges, and people, agree on the same answers: the paper's cosine, MSE, MAE and "

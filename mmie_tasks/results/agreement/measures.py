@@ -1,8 +1,8 @@
 """Measures of agreement between raters: the paper's four, three more, and Krippendorff's alpha.
 
 An interval is for a larger population of samples. Its standard error is the jackknife's: each
-sample is left out in turn. As in `mmie_tasks.record.intervals`, the effect of one unseen error is
-added, which few samples lack: of half the scale, or of the whole scale where no sample matters.
+sample is left out in turn. As in `mmie_tasks.record.intervals`, the effect of one error that few
+samples may not show is added: of half the scale, or of the whole scale where no sample matters.
 Correlations have their interval in Fisher's z and distances in logarithms, since both are skewed
 near the end of their scale.
 """
@@ -23,13 +23,13 @@ from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Floats, Indices, Interval
 from mmie_tasks.record.metrics import Scale
 
-_MAX_PARTS = 50  # left out in turn: 49 pairs of points from 0 to 6, or parts of the samples
+_MAX_PARTS = 50  # parts left out in turn; enough for the 49 pairs of points from 0 to 6
 _ALPHA_CELLS = 20_000_000  # samples times squared distinct points that the library holds
-_ROUNDING = 1e-18  # of squared full marks: a variance below it is rounding error
+_ROUNDING = 1e-18  # share of squared full marks; a lower variance is rounding error
 _CONSTANT = "one of the two gives every sample the same points"
 
 Form: TypeAlias = Literal["correlation", "distance", "difference"]
-"""A measure from -1 to 1, one from 0 on, or one with either sign."""
+"""The range of a measure: from -1 to 1, from 0 on, or with either sign."""
 
 Level: TypeAlias = Literal["interval", "ordinal"]
 LEVELS: tuple[Level, ...] = ("interval", "ordinal")
@@ -37,7 +37,7 @@ LEVELS: tuple[Level, ...] = ("interval", "ordinal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A measure of some ratings, with its 95 % interval, and why either is missing."""
+    """A measure with its 95 % interval; `why_not` says why either is missing."""
 
     value: float | None = None
     interval: Interval | None = None
@@ -49,7 +49,7 @@ class Measurement:
 
 
 class Measure(NamedTuple):
-    """A measure of two raters, and what it means that it is NaN."""
+    """A measure of two raters; `undefined` says what NaN means."""
 
     title: str
     function: Callable[[Floats, Floats], float]
@@ -60,8 +60,8 @@ class Measure(NamedTuple):
 def cosine(x: Floats, y: Floats) -> float:
     """Cosine of the two vectors of points: sum of xy / (|x| |y|), -1 to 1; 1 is the best.
 
-    The paper of MMIE reports a cosine similarity and does not define it; this is the usual one.
-    It is high for any points above 0, however unrelated.
+    The paper of MMIE reports a cosine similarity without a definition; this is the usual one. It is
+    high for any points above 0, however unrelated.
     """
     norms = math.sqrt(float(x @ x) * float(y @ y))
     return float(x @ y) / norms if norms else math.nan
@@ -85,8 +85,8 @@ def spearman(x: Floats, y: Floats) -> float:
 def kappa(x: Floats, y: Floats) -> float:
     """Cohen's kappa with quadratic weights; 1 is the best, 0 is chance.
 
-    In moments: 1 - mean of (x - y)² / mean of (x - y)² over all pairs of any x with any y. It needs
-    no classes, so that the mean of several people is not rounded.
+    In moments: 1 - mean of (x - y)² / mean of (x - y)² over all pairs of any x with any y. This
+    needs no classes, so the mean of several people is not rounded.
     """
     if np.ptp(np.concatenate((x, y))) == 0:  # the variances may be rounding errors
         return math.nan
@@ -105,11 +105,11 @@ MEASURES = {
     ),
     "bias": Measure("bias", lambda x, y: float(np.mean(x - y)), "difference"),
 }
-"""Every measure of two raters, by name. MAE is in points; bias, too: judge minus reference, above 0
-for a lenient judge."""
+"""Every measure of two raters, by name. MAE and bias are in points; bias is judge minus reference,
+above 0 for a lenient judge."""
 
 PAPER_MEASURES = ("cosine", "mse", "mae", "pearson")
-"""The table in which the paper of MMIE compares judges with people."""
+"""The measures of the table in which the paper of MMIE compares judges with people."""
 
 MORE_MEASURES = ("spearman", "kappa", "bias")
 GROUP_MEASURES = ("pearson", "mae", "bias")
@@ -118,13 +118,9 @@ GROUP_MEASURES = ("pearson", "mae", "bias")
 def measure(
     judge: Floats, reference: Floats, names: Sequence[str], scale: Scale
 ) -> dict[str, Measurement]:
-    """Measures of two raters, by name.
+    """The measures in `names` (keys of `MEASURES`) of two raters, by name.
 
-    Args:
-        judge: The points of one, an entry per sample; NaN where there are none.
-        reference: Those of the other.
-        names: Of `MEASURES`.
-        scale: Of the points.
+    Points have an entry per sample, NaN where there are none.
     """
     points = np.column_stack((judge, reference))
     points = points[np.isfinite(points).all(axis=1)]
@@ -148,10 +144,7 @@ def _of_columns(function: Callable[[Floats, Floats], float], points: Floats) -> 
 def alpha(points: Floats, level: Level, scale: Scale) -> Measurement:
     """Krippendorff's alpha; 1 is the best, 0 is chance.
 
-    Args:
-        points: Shape ``(samples, raters)``; NaN where a rater has none.
-        level: Whether the distance of points counts, or only their order.
-        scale: Of the points.
+    `points` have the shape ``(samples, raters)``, with NaN where a rater has none.
     """
     import krippendorff
 
@@ -178,14 +171,14 @@ def with_interval(
     form: Form,
     undefined: str = "",
 ) -> Measurement:
-    """A statistic of some samples with its interval; the order of the samples does not matter.
+    """A statistic with its interval, independent of the order of the samples.
 
     Args:
-        statistic: Of points of this shape, with more or fewer samples; NaN where it is not defined.
+        statistic: A function of points with more or fewer samples; NaN where it is not defined.
         points: Shape ``(samples, raters)``.
-        full_marks: Of the scale, in points.
-        form: Of the statistic.
-        undefined: Why it is not defined where it is NaN.
+        full_marks: The upper end of the scale, in points.
+        form: The range of the statistic.
+        undefined: The reason for NaN.
     """
     points = points[np.lexsort(points.T)]
     value = statistic(points)
@@ -208,10 +201,7 @@ def with_interval(
 
 
 def _parts(points: Floats) -> tuple[Floats, list[Indices]]:
-    """The samples to leave out in turn, and how often each of these parts counts.
-
-    Equal samples have the same effect. Of many different ones, random parts are left out.
-    """
+    """How often each part counts, and the samples in it: equal ones together, or random parts."""
     comparable = np.nan_to_num(points, nan=-1.0)  # NaN is not equal to NaN
     _, first, counts = np.unique(comparable, axis=0, return_index=True, return_counts=True)
     if len(first) <= _MAX_PARTS:
@@ -221,11 +211,7 @@ def _parts(points: Floats) -> tuple[Floats, list[Indices]]:
 
 
 def _ends(value: float, error: float, degrees: float, form: Form) -> Interval:
-    """Both ends of an interval by Student's t, on the scale that suits the form.
-
-    A value at the end of its scale is moved by one standard error, where the transformed one is
-    finite.
-    """
+    """The ends by Student's t; a value at the end of its scale is first moved by `error`."""
     half = float(stdtrit(degrees, (1 + LEVEL) / 2)) * error
     if form == "difference":
         return Interval(value - half, value + half)

@@ -64,8 +64,7 @@ def tables(agreement: Agreement) -> Iterator[Table]:
 
 
 def _measures(title: str, pairs: Sequence[RaterPair], names: Sequence[str]) -> Table:
-    """A table of pairs, and below it the reasons for missing values."""
-    titles: defaultdict[str, dict[str, None]] = defaultdict(dict)  # of each reason
+    titles: defaultdict[str, dict[str, None]] = defaultdict(dict)  # by reason
     for pair in pairs:
         for name in names:
             titles[_missing(pair.measures[name])][MEASURES[name].title] = None
@@ -86,7 +85,6 @@ def _values(pair: RaterPair, names: Sequence[str]) -> list[Value]:
 
 
 def _missing(measurement: Measurement) -> str:
-    """Why a value or interval is missing; empty where none is."""
     if not measurement.why_not:
         return ""
     return f"{NO_VALUE if measurement.value is None else 'no interval'}, {measurement.why_not}"

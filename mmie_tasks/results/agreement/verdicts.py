@@ -1,4 +1,4 @@
-"""The verdicts that ``mmie-tasks agreement`` compares, of judges and people, as pandas tables."""
+"""Verdicts of judges and people, as pandas tables for ``mmie-tasks agreement``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.values import metrics_of
 
-_DIGITS = 9  # of points: two ways to one fraction are equal
+_DIGITS = 9  # points are rounded, so that equal fractions compare as equal
 _COLUMNS = ["id", "points", "reason", "answer", "is_logged", "stratum", "groups"]
 
 
@@ -39,12 +39,11 @@ class Rater:
     Attributes:
         name: Unique among the compared raters.
         source: The log or CSV.
-        with_points: How many samples have points.
-        mean: Of these; None without.
-        unscored: The reason why samples have no points to their number, sorted.
-        signatures: Of a judge, every one in its log.
-        notes: On lines of the log that were left out.
-        party: Of a person, the name of the CSV; of a judge, its own name.
+        mean: The mean of the points; None without any.
+        unscored: The number of samples without points, by reason, sorted.
+        signatures: Every signature in a judge's log.
+        notes: Notes on lines of the log that were left out.
+        party: The name of a person's CSV, or the judge's own name.
         verdicts: By sample id: ``points`` on the benchmark's scale, NaN without; the ``reason`` why
             there are none; the digest of the judged ``answer``, and whether it ``is_logged``; the
             ``stratum`` of the headline, and all ``groups``.
@@ -67,17 +66,15 @@ class RaterPanel:
     """The points of all raters of the same samples.
 
     Attributes:
-        task: The rated task.
-        benchmark: That the task belongs to.
         headline: The metric that is the task's score.
-        raters: In the order of the command line; two at least.
+        raters: At least two, in the order of the command line.
         other_runs: The name of a judge to its runs of other answers, which no other rater rated.
         members: The name of the mean of each CSV with several people to these people.
-        points: A row for each sample that can be compared, in alphabetical order; a column for each
-            rater, then for each mean; NaN where there are none.
-        groups: The kinds of group of these samples to their groups, where a log has them.
+        points: A row for each comparable sample, in alphabetical order; a column for each rater,
+            then for each mean; NaN where there are none.
+        groups: The groups of these samples by kind, where a log has them.
         samples: How many are ``compared``; are ``in_one_only`` of the sources; were left out for
-            ``other_answers``; are compared although a log does not hold the answer.
+            ``other_answers``; are compared although a log lacks the answer (``unseen_answers``).
     """
 
     task: str
@@ -101,7 +98,7 @@ def rater_of(
     signatures: Sequence[Signature] = (),
     notes: Sequence[str] = (),
 ) -> Rater:
-    """A rater with its verdicts: each has a sample's id, and the columns of `Rater.verdicts`."""
+    """A rater with its verdicts; a row has a sample's id and the columns of `Rater.verdicts`."""
     verdicts = pd.DataFrame(rows, columns=_COLUMNS).set_index("id")
     verdicts = verdicts.astype({"points": float, "is_logged": bool, "stratum": object})
     points = verdicts["points"].dropna()
@@ -120,17 +117,14 @@ def rater_of(
 
 
 def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> RaterPanel:
-    """Read every rater that the command line names, ``PATH`` or ``NAME=PATH`` of runs and CSV
-    files, and align them.
+    """Read and align every rater of the command line: ``PATH`` or ``NAME=PATH`` of runs and CSVs.
 
-    The raters of a panel's run are its judges if no other rater is named. The task may be None
-    where the runs have one in common. `score_kind` says which score of the replies is a judge's
-    points.
+    If the run of a panel is the only source, the raters are its judges. `task` may be None if the
+    runs have one in common. `score_kind` is the score of the replies that a judge's points are.
 
     Raises:
-        AnswersUnusable: A run or CSV cannot be read, no sample is in two of them, or all those were
-            judged on different answers.
-        SettingWrong: There are fewer than two raters, or it is not clear of which task.
+        AnswersUnusable: A run or CSV cannot be read, or none can be aligned: see `aligned_panel`.
+        SettingWrong: There are fewer than two raters, or the task is not clear.
     """
     named = list(map(split_name, sources))
     is_csv = [source.path.suffix.lower() in (".csv", ".tsv") for source in named]
@@ -150,7 +144,7 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
     raters: list[Rater] = []
     for source, is_file in zip(named, is_csv, strict=True):
         raters += _people(source, benchmark.scale, compared) if is_file else [next(unread)]
-    raters += unread  # of a panel's run alone
+    raters += unread  # the judges of a panel
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
@@ -173,8 +167,8 @@ def aligned_panel(
 ) -> RaterPanel:
     """Align the points of all raters by sample; the arguments are fields of the panel.
 
-    Raises:
-        AnswersUnusable: No sample is in two sources, or all those were judged on different answers.
+    Raises `AnswersUnusable` if no sample is in two sources, or all such samples were judged on
+    different answers.
     """
     verdicts = pd.concat({rater.name: rater.verdicts for rater in raters}, names=["rater"])
     times = verdicts.groupby("id").size()
@@ -227,14 +221,10 @@ def aligned_panel(
 
 
 def reference_of(panel: RaterPanel, name: str | None) -> str:
-    """The rater to compare the others with: people where there are any, else the first rater.
+    """The rater to compare the others with: people if there are any, else the first rater.
 
-    Args:
-        panel: The points of all raters.
-        name: Of a rater, or of a CSV for the mean of its people; None for the default.
-
-    Raises:
-        SettingWrong: There is no such name, or no rater is left to be compared.
+    `name` is a rater, or a CSV for the mean of its people; None for the default. Raises
+    `SettingWrong` if there is no such name, or no rater is left to be compared.
     """
     people = [rater.name for rater in panel.raters if rater.kind == "person"]
     means = {name: mean for mean, names in panel.members.items() for name in names}
@@ -261,10 +251,7 @@ def reference_of(panel: RaterPanel, name: str | None) -> str:
 
 
 def _task_runs(runs: Sequence[Run], task: str | None) -> list[TaskRun]:
-    """The task to compare in each run.
-
-    Runs with one task each may have different ones of one benchmark: ``mmie`` contains ``mmie_sa``.
-    """
+    """The task to compare in each run: parts of one benchmark if each run has one task."""
     common = set.intersection(*(set(run.tasks) for run in runs)) if runs else set()
     if task in common or len(common) == 1:
         name = task if task in common else common.pop()
@@ -292,7 +279,7 @@ def _benchmark_of(task: str | None) -> Benchmark:
 
 
 def _judge_runs(run: Run, task_run: TaskRun, *, is_alone: bool) -> Mapping[str, TaskRun]:
-    """The name of the run's judge to its samples; those of a panel if it is the only source."""
+    """The samples of the run by judge: one, or the panel's judges if it is the only source."""
     return (judge_runs(task_run) if is_alone else {}) or {run.name: task_run}
 
 
@@ -315,7 +302,7 @@ def _judge(
 
 
 def _people(source: NamedPath, scale: Scale, judges: Sequence[Rater]) -> Iterator[Rater]:
-    """The people of a CSV; their scores of other answers than those of the runs do not count."""
+    """The people of a CSV; scores of answers that are not in the runs do not count."""
     answers: defaultdict[str, set[str]] = defaultdict(set)
     for judge in judges:
         for id_, digest in judge.verdicts["answer"].items():
@@ -350,9 +337,10 @@ def _people(source: NamedPath, scale: Scale, judges: Sequence[Rater]) -> Iterato
 def _other_runs(
     judges: Sequence[Rater], task_runs: Sequence[TaskRun], others: int
 ) -> dict[int, int]:
-    """The runs with answers that no other run has, by index, to the first run that was judged
-    alike; none if that leaves a single source, with this many others. Where all are such runs,
-    people may have rated the first.
+    """The index of each run with answers of its own, to the first run that was judged alike.
+
+    Empty if fewer than two sources would be left, with `others` more. If all runs have answers of
+    their own, the first one is compared, since people may have rated it.
     """
     pairs = combinations(range(len(judges)), 2)
     compared = {i for pair in pairs if _have_same_answers(*(judges[i] for i in pair)) for i in pair}
@@ -375,7 +363,7 @@ def _have_same_answers(a: Rater, b: Rater) -> bool:
 
 
 def _names(raters: Sequence[Rater]) -> list[str]:
-    """Raters of one name are distinguished by the judge's model, else by a number."""
+    """Raters with the same name are distinguished by the judge's model, else by a number."""
     models = [rater.signatures[0].name if rater.signatures else "" for rater in raters]
     names = []
     for rater, model in zip(raters, models, strict=True):

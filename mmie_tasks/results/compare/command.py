@@ -25,12 +25,7 @@ _NO_INTERVAL = "no interval"  # the reason is below the table
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
-    """Compare two runs; returns tables, or JSON.
-
-    Raises:
-        AnswersUnusable: A run cannot be read, or they have no task in common.
-        SettingWrong: An option is out of range, or the runs were not scored alike.
-    """
+    """Compare two runs; returns tables, or JSON."""
     parser = result_parser(
         "compare",
         "Compare two tested models over the same samples: paired differences, their intervals, and "

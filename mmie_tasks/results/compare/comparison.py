@@ -1,7 +1,7 @@
 """Paired differences of two runs, and whether they are chance.
 
-The samples that both runs have points for are a draw of the benchmark's, as for every interval of
-the package: one Student's t gives the interval of a difference and its p-value.
+The samples that both runs have points for are taken as drawn from the benchmark's, as for every
+interval of the package: one Student's t gives the interval of a difference and its p-value.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of
 
 IDENTICAL = "identical"
-"""In place of an interval: both runs have the same points in every pair."""
+"""Replaces the interval if both runs have the same points in every pair."""
 
 TOO_FEW = (f"fewer than {MIN_SAMPLES} pairs", "a group of one pair")
-"""Why differences that are not identical have no interval."""
+"""Reasons why differences that are not identical have no interval."""
 
 SIGNIFICANT = 0.05
-"""Below it a p-value, corrected for all metrics of a kind, is not chance."""
+"""Differences with a lower p-value, corrected for all metrics of a kind, are not chance."""
 
 _EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
 _LEVEL = 0.005  # percentage points: prints as 0.00
@@ -50,10 +50,10 @@ class MetricComparison:
     """One metric of two runs, over the samples that both have points for.
 
     `a` and `b` are in percent of full marks, rounded as in the benchmark's own table; `difference`
-    is B - A in percentage points, not rounded; they are None with the reason in `why_not`. `p` is
-    two-sided, of the hypothesis that the benchmark's mean difference is 0. `interval`, in
-    percentage points, is adjusted for the metrics of this kind as `p_corrected` is: it excludes 0
-    exactly where `p_corrected` is below 0.05. `wins` are pairs with more points in B.
+    is B - A in percentage points, not rounded; if they are None, `why_not` says why. `p` is
+    two-sided, for the hypothesis that the benchmark's mean difference is 0. `interval`, in
+    percentage points, is adjusted for the metrics of this kind like `p_corrected`: it excludes 0
+    exactly if `p_corrected` is below 0.05. `wins` are pairs with more points in B.
     """
 
     metric: Metric
@@ -77,7 +77,7 @@ class MetricComparison:
 
     @property
     def may_be_chance(self) -> bool:
-        """Whether there is a difference that its corrected p-value does not tell from chance."""
+        """Whether the difference is not 0 and not significant, by its corrected p-value."""
         p = self.p_corrected
         return p is not None and p >= SIGNIFICANT and not self.is_level
 
@@ -93,19 +93,16 @@ class _DifferingSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One task of two runs.
+    """One task of two runs; differences are B minus A.
 
     Attributes:
-        a: The run that differences are counted from.
-        b: The other.
         marks: What makes the scores of A, and of B, incomparable with the published ones.
         ignored: Differences of the signatures that the user allows.
         metrics: The headline first, then kind by kind.
-        differing: The samples on which they differ most, those first.
-        left_over: Reason why samples are not compared, to their number.
-        pairs: Samples that both have points for.
-        floor: Of coverage, below which a metric has no value, 0 to 1.
-        score_kind: Official, robust or expected.
+        differing: The samples on which the runs differ most, the largest difference first.
+        left_over: The number of samples that are not compared, by reason.
+        pairs: The number of samples that both have points for.
+        floor: Minimum coverage for a metric to have a value, 0 to 1.
     """
 
     a: TaskRun
@@ -131,13 +128,8 @@ def compare(
 ) -> Comparison:
     """Compare one task of two runs that were scored alike: differences are `b` minus `a`.
 
-    Args:
-        a: The first run.
-        b: The other.
-        score_kind: Official, robust or expected.
-        top: How many differing samples to list.
-        labels: Names of the runs in reasons.
-        ignored_keys: Keys of the signatures in which the user allows the runs to differ.
+    Lists up to `top` differing samples. `labels` name the runs in reasons; the signatures may
+    differ in `ignored_keys`.
 
     Raises:
         NotComparable: The runs were not scored alike.
@@ -197,11 +189,10 @@ def _compare_metric(
     floor: float,
     score_kind: ScoreKind,
 ) -> tuple[MetricComparison, StratifiedMean | None] | None:
-    """A metric of both runs, and its difference as an estimate in points; None where no sample
-    counts for it.
+    """A metric of both runs, and its difference in points; None if no sample counts for it.
 
-    It has no value where a run has points for a smaller share than `floor` of the samples that
-    any run has: the scored samples might then be a biased choice.
+    It has no value unless each run has points for the share `floor` of the samples of either run: a
+    smaller share might be a biased choice.
     """
     groups = samples_by_stratum(samples, metric)
     if not groups:
@@ -288,9 +279,7 @@ def _why_no_interval(
 def _adjusted(
     comparisons: Sequence[tuple[MetricComparison, StratifiedMean | None]], scale: Scale
 ) -> Iterator[MetricComparison]:
-    """With p-values and intervals for testing all metrics of a kind; the kinds in the order in
-    which they come first.
-    """
+    """Add p-values and intervals for testing all metrics of a kind; kinds in their first order."""
     percent = 100 / scale.full_marks
     for kind in dict.fromkeys(comparison.metric.kind for comparison, _ in comparisons):
         family = [pair for pair in comparisons if pair[0].metric.kind == kind]

@@ -1,1 +1,1 @@
-"""``mmie-tasks export``: runs in the formats of others."""
+"""``mmie-tasks export``: runs in other projects' formats."""

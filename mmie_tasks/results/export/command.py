@@ -1,4 +1,4 @@
-"""The command ``mmie-tasks export``: to the official formats of a benchmark, or to a database."""
+"""The command ``mmie-tasks export``: to a benchmark's official formats, or to a database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Export: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str]
 """Runs an export on its arguments and an environment; returns what to print."""
 
 DATABASES: Mapping[str, Export] = {"hub": hub.run, "every-eval-ever": every_eval_ever_command.run}
-"""The exports of runs of any benchmark."""
+"""The exports for runs of any benchmark."""
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What the exports to databases do alike: their arguments, and the headlines to be exported."""
+"""Shared by the exports to databases: their arguments, and the headlines to export."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from mmie_tasks.runs.run import Run
 
 
 def database_parser(target: str, description: str, output: str) -> argparse.ArgumentParser:
-    """A parser of ``run``, ``output`` and ``tasks``, a text for `listed_names`; `output` says what
-    the folder of ``-o`` is.
-    """
+    """A parser of ``run``, ``output`` (the folder, described by `output`) and ``tasks``, a text."""
     parser = argparse.ArgumentParser(prog=f"mmie-tasks export {target}", description=description)
     parser.add_argument("run", metavar="RUN", help="a run with `--log_samples`")
     help_text = f"{output}; default: this one"
@@ -25,11 +23,7 @@ def database_parser(target: str, description: str, output: str) -> argparse.Argu
 
 
 def official_headlines(run: Run) -> Mapping[str, Headline]:
-    """Task to its headline, which has an official score.
-
-    Raises:
-        AnswersUnusable: A task has no official score; the message says why.
-    """
+    """The headline of each task; raises `AnswersUnusable` if a task has no official score."""
     by_task = {task: headline_of(task_run) for task, task_run in run.tasks.items()}
     for task, headline in by_task.items():
         if headline.official is None or headline.official.percent is None:

@@ -48,17 +48,17 @@ class Evaluation:
 
     @property
     def id(self) -> str:
-        """The same for every export of a run; another one for other judges, readers or data."""
+        """The same id for every export of a run; it changes with judges, readers and data."""
         digest = _digest("\n".join(map(str, self.task_run.signatures))).hex()[:8]
         return f"{self.task_run.task}/{self.model}/{self.run.date}-{digest}"
 
     def result_id(self, metric: Metric, kind: ScoreKind) -> str:
-        """Of one of its scores: ``...#official_SA``."""
+        """The id of one score: ``...#official_SA``."""
         return f"{self.id}#{_score_name(metric, kind)}"
 
     @property
     def path(self) -> Path:
-        """Of the aggregate record below the database's root; its name is a UUID of version 4."""
+        """The aggregate record, below the database's root; its name is a UUID of version 4."""
         name = uuid.UUID(bytes=_digest(self.id)[:16], version=4)
         return Path("data", self.task_run.task, *self.model.split("/"), f"{name}.json")
 
@@ -72,7 +72,7 @@ def _digest(text: str) -> bytes:
 
 
 def aggregate_record(evaluation: Evaluation, source: JsonObject) -> JsonObject:
-    """The record of a task: ``eval.schema.json``; `source` is who publishes it."""
+    """The record of a task: ``eval.schema.json``; `source` says who publishes it."""
     developer, _, name = evaluation.model.partition("/")
     version = evaluation.task_run.signatures[0].fields.get("pkg", __version__)
     started = evaluation.run.started
@@ -170,8 +170,8 @@ def _score_details(evaluation: Evaluation, value: MetricValue, kind: ScoreKind) 
 def sample_records(evaluation: Evaluation) -> Iterator[JsonObject]:
     """A record for each sample with official points: ``instance_level_eval.schema.json``.
 
-    It has the score in percent of full marks; correct are full marks. Samples without points have
-    none: the schema requires a number.
+    The score is in percent of full marks, and correct means full marks. The schema requires a
+    number, so samples without points have no record.
     """
     task_run = evaluation.task_run
     scale = task_run.benchmark.scale

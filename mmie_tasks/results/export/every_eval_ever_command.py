@@ -24,12 +24,7 @@ _MODEL = re.compile(r"[\w-]+(?:\.[\w-]+)*/[\w-]+(?:\.[\w-]+)*", re.ASCII)  # por
 
 
 def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
-    """Write the records of each task of a run; returns the paths, one per line.
-
-    Raises:
-        AnswersUnusable: The run cannot be read, or a task has no official score.
-        SettingWrong: An option is invalid, or a file cannot be written.
-    """
+    """Write the records of each task of a run; returns the paths, one per line."""
     options = _parser().parse_args(arguments)
     if not _MODEL.fullmatch(options.model):
         raise SettingWrong(

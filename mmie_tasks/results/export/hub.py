@@ -1,6 +1,6 @@
 """``mmie-tasks export hub``: ``.eval_results/*.yaml`` of a model repository on the Hub.
 
-The format is that of ``eval_results.yaml`` in huggingface/hub-docs; `huggingface_hub` writes it.
+The format follows ``eval_results.yaml`` in huggingface/hub-docs; `huggingface_hub` writes it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,7 @@ FOLDER = ".eval_results"
 
 
 def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
-    """Write a file for each task of a run; returns a line for each.
-
-    Raises:
-        AnswersUnusable: The run cannot be read, or a task has no official score.
-        SettingWrong: An option is invalid, the data set of a task is not known, a file cannot be
-            written, or `huggingface_hub` does not know the format.
-    """
+    """Write a file for each task of a run; returns the paths, one per line."""
     options = _parser().parse_args(arguments)
     logged = open_run(options.run, listed_names(options.tasks))
     datasets = _named_datasets(options.dataset, logged)
@@ -58,14 +52,14 @@ def _parser() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
-    """A data set on the Hub, such as ``MMIE/MMIE``, and its commit, if it is known."""
+    """A data set on the Hub, such as ``MMIE/MMIE``, and its commit, if known."""
 
     id: str
     commit: str | None = None
 
 
 def _named_datasets(words: Sequence[str], logged: Run) -> dict[str, _Dataset]:
-    """Task to its data set, of the values of ``--dataset``."""
+    """The data set of each task that ``--dataset`` names."""
     pairs = [word.partition("=") for word in words]
     for task, _, dataset in pairs:
         if task not in logged.tasks or dataset.count("/") != 1:
@@ -77,7 +71,7 @@ def _named_datasets(words: Sequence[str], logged: Run) -> dict[str, _Dataset]:
 
 
 def _downloaded_dataset(task_run: TaskRun) -> _Dataset | None:
-    """The data set of a task, if the run downloaded it from the Hub: that of the signature."""
+    """The data set in a task's signature, if the run downloaded it from the Hub."""
     source = RepoCommit.from_text(task_run.signatures[0].fields.get("data", ""))
     return _Dataset(source.repo, source.commit) if source else None
 
@@ -85,7 +79,7 @@ def _downloaded_dataset(task_run: TaskRun) -> _Dataset | None:
 def _yaml_text(
     logged: Run, headline: Headline, dataset: _Dataset | None, source: str | None
 ) -> str:
-    """The official score of a task, in percent, with what makes it unlike the paper's as notes."""
+    """The official score of a task, in percent; the notes say what is unlike the paper."""
     try:
         from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
     except ImportError as error:

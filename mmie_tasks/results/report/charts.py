@@ -1,7 +1,7 @@
 """The charts of the report: figures for Plotly, each with a table of its values.
 
-Plotly reads markup in texts, so untrusted texts are escaped. A colour is the name of one in the
-style sheet, which the page replaces when it draws.
+Plotly reads markup in texts, so untrusted texts are escaped. Colours are names from the style
+sheet, which the page replaces when it draws.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ NO_SCORE = "no score"
 """The last bar of a histogram."""
 
 _RADAR_KINDS = ("category", "component")
-_ORDERED_KINDS = ("level",)  # metrics that follow each other: lines instead of bars
+_ORDERED_KINDS = ("level",)  # drawn as lines instead of bars
 _MIN_RADAR_AXES = 5  # with fewer, bars show the same in less space
-_DEPTH_ROWS = 5  # of the heat map
+_DEPTH_ROWS = 5  # rows of the heat map
 _MAX_LENGTH_COLUMNS = 12
 
 _PATTERNS = ("", "/", "x", ".", "\\", "+")
@@ -40,24 +40,14 @@ _MARKERS = ("circle", "square", "triangle-up", "cross", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _LABEL = 24  # characters of a line of a label
-_SHORT_LABEL = 14  # of a line below an axis, or around a radar
+_SHORT_LABEL = 14  # characters of a line below an axis, or around a radar
 _MAX_HOVER = 80  # characters of a name
 _MAX_UPRIGHT = 60  # characters of all labels below bars, with two between them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart.
-
-    Attributes:
-        title: Above it.
-        unit: Of its values.
-        legend: What the colours are.
-        key: What the shapes are.
-        table: Its values.
-        figure: Data and layout for Plotly.
-        height_px: Its height.
-    """
+    """A chart for Plotly; `legend` explains the colours, `key` the shapes."""
 
     title: str
     unit: str
@@ -88,7 +78,7 @@ class Series:
 
     @property
     def reasons(self) -> list[str]:
-        """Why there is no score, for each value."""
+        """The reason why there is no score, for each value; empty with a score."""
         return [
             f"no score: {v.footnote}" if isinstance(v, Cell) and v.percent is None else ""
             for v in self.values
@@ -194,7 +184,7 @@ def label(text: str, max_characters: int = _MAX_HOVER) -> str:
 
 
 def _label_lines(text: str, width: int) -> str:
-    """The same in at most three lines of so many characters, where words allow it."""
+    """The label in at most three lines of `width` characters, unless its words are longer."""
     lines = textwrap.wrap(text[: 4 * width], width, break_long_words=False) or [""]
     shown = [*lines[:2], f"{lines[2]}…"] if len(lines) > 3 else lines
     return "<br>".join(label(line, max(width, 40)) for line in shown)
@@ -222,7 +212,6 @@ def _value_axis(series: Sequence[Series]) -> Json:
 
 
 def _hover(labels: Sequence[str], series: Series, names: Sequence[str]) -> Json:
-    """The text at each value."""
     of_run = f"{label(names[series.run])}, {series.kind}"
     texts = []
     for text, value in zip(labels, series.values, strict=True):
@@ -236,7 +225,6 @@ def _hover(labels: Sequence[str], series: Series, names: Sequence[str]) -> Json:
 
 
 def _error(series: Series) -> Json:
-    """The intervals, as distances from the values."""
     reach = [
         (0.0, 0.0) if value is None or ends is None else (ends.high - value, value - ends.low)
         for value, ends in zip(series.numbers, series.intervals, strict=True)
@@ -251,9 +239,7 @@ def _error(series: Series) -> Json:
 def _bars(
     labels: Sequence[str], series: Sequence[Series], names: Sequence[str]
 ) -> tuple[Json, float]:
-    """Official as bars, robust as open diamonds on them; horizontal where labels do not fit below,
-    or a text stands in place of a bar.
-    """
+    """Official scores as bars, robust ones as diamonds; horizontal for long labels or reasons."""
     lengths = [len(text) for text in labels]
     is_long = max(lengths) > _SHORT_LABEL or sum(lengths) + 2 * len(labels) > _MAX_UPRIGHT
     is_flat = is_long or any(any(one.reasons) for one in series)
@@ -308,7 +294,6 @@ def _bar_trace(
 
 
 def _strokes(series: Series) -> Json:
-    """Filled and solid for the official score, hollow and dotted for the robust one."""
     run, colour, official = series.run % 6, f"--run-{series.run % 6}", series.kind == "official"
     dash = _DASHES[run] if official else "dot"
     return {
@@ -368,7 +353,6 @@ def _radar(
 
 
 def _histogram(scores: TaskScores) -> Chart:
-    """How many samples have how many points: for scales of whole points."""
     full_marks = int(scores.task.benchmark.scale.full_marks)
     labels = [*map(str, range(full_marks + 1)), NO_SCORE]
     series = []
@@ -391,10 +375,7 @@ class _Retrieval:
 
 
 def _needle_charts(scores: TaskScores) -> list[Chart]:
-    """How often needles in haystacks are retrieved, by their depth and the haystack's length.
-
-    A heat map for each run where depths are known, and lines where only lengths are.
-    """
+    """How often needles are retrieved: a heat map per run where depths are known, else lines."""
     retrievals = [
         _Retrieval(run=index, needle=sample.needle, sample=sample)
         for index, run in scores.task.present
@@ -422,7 +403,7 @@ def _length_bins(retrievals: Iterable[_Retrieval]) -> dict[float, str]:
 
 
 def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) -> Chart:
-    bins = _length_bins(retrievals)  # of all runs, so that their maps have the same columns
+    bins = _length_bins(retrievals)  # for all runs: the same columns in each map
     cells: list[list[list[Verdict]]] = [[[] for _ in bins] for _ in range(_DEPTH_ROWS)]
     for one in retrievals:
         if one.run == run and one.needle.depth is not None:

@@ -14,19 +14,13 @@ from mmie_tasks.results.annotation import OpenAnnotator, add_people_options
 from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
 from mmie_tasks.results.report.page import report_page
 
-_MAX_NOTES = 3  # that the command prints; the report has all
+_MAX_NOTES = 3  # printed by the command; the report has all
 
 
 def run(
     arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
 ) -> str:
-    """Write a report; returns the file, its size and content, and notes on the runs.
-
-    Raises:
-        AnswersUnusable: A run or a file of people's scores cannot be read, or the file is not of
-            these runs.
-        SettingWrong: The report cannot be written.
-    """
+    """Write a report; returns the file, its size and content, and notes on the runs."""
     options = _parser().parse_args(arguments)
     target = _target(options.output)
     runs = open_runs(options.runs, listed_names(options.tasks))

@@ -1,4 +1,4 @@
-"""The page of the report: everything that it shows of some runs, put into its template."""
+"""The page of the report: collects what it shows of some runs and fills its template."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 
 BUDGET_CHARACTERS = 12 * 1024 * 1024
-"""Of all images of a report, as base64."""
+"""The limit for all images of a report, as base64."""
 
 CHUNK_BYTES = 300_000
-"""Of the HTML of one chunk of samples, before it is packed; a single sample may be larger."""
+"""The limit for the HTML of one chunk of samples, uncompressed; a single sample may exceed it."""
 
 _SIDE_PX = 384  # the longest side of an image
 _QUALITY = 60
@@ -77,13 +77,9 @@ def report_page(
 ) -> str:
     """The page, to be written as UTF-8.
 
-    Args:
-        runs: The runs of the report.
-        annotator: Of these runs: grades of judges, and scores that people corrected.
-        title: Of the page.
-        made: Date and time, for the page's head.
-        corrected_only: Whether the first screen has only scores that people corrected.
-        budget_characters: Of all images; what one task leaves is available to the next.
+    `made` is date and time, for the page's head. With `corrected_only`, the first screen has only
+    scores that people corrected. `budget_characters` limits all images; what one task leaves is
+    available to the next.
     """
     names = [run.name for run in runs]
     all_scores = [task_scores(task, names) for task in join_tasks(runs)]
@@ -122,7 +118,7 @@ def report_page(
 
 
 def _task(scores: TaskScores, pictures: list[str], share: int, budget: str) -> Json:
-    """What the template shows of a task; adds its images to `pictures`."""
+    """The template's values for a task; adds the task's images to `pictures`."""
     task = scores.task
     files = image_files(task)
     images = _stored(embed_images(files, _SIDE_PX, _QUALITY, share), pictures)
@@ -164,7 +160,7 @@ def _task(scores: TaskScores, pictures: list[str], share: int, budget: str) -> J
 
 
 def _stored(images: Mapping[str, EmbeddedImage], pictures: list[str]) -> dict[str, EmbeddedImage]:
-    """The images with ids of elements as addresses; adds their contents to `pictures`."""
+    """The images with element ids as addresses; adds their contents to `pictures`."""
     stored = {}
     for file, image in images.items():
         stored[file] = image
@@ -175,7 +171,7 @@ def _stored(images: Mapping[str, EmbeddedImage], pictures: list[str]) -> dict[st
 
 
 def _warnings(scores: TaskScores) -> Iterator[tuple[str, RichText | None, str]]:
-    """The class of a note, the run that it is about, and its text."""
+    """The class, run and text of each note."""
     if keys := ", ".join(mixed_keys(scores.task.signatures)):
         note = f"their signatures differ in {keys}, which affects scores"
         yield "warning", None, f"The samples were not all scored alike: {note}."
@@ -248,12 +244,10 @@ def _reason_counts(reasons: Mapping[str, Sequence[Sequence[str]]]) -> Counter[st
 
 
 def pack(details: Iterable[str]) -> tuple[list[int], list[str]]:
-    """Details of samples, in order, in compressed chunks that the browser unpacks when needed.
+    """Compress details of samples into chunks that the browser unpacks when needed.
 
-    No more than one chunk of them is in memory at a time.
-
-    Returns:
-        For each chunk the index of its first sample, and base64 of gzip of a JSON list.
+    Holds no more than one chunk of details in memory. Returns for each chunk the index of its first
+    sample, and base64 of gzip of a JSON list.
     """
     starts: list[int] = []
     texts: list[str] = []

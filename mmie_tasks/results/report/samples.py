@@ -1,7 +1,7 @@
 """The samples of the report: aligned by run, as columns for filters, and in detail.
 
-Columns hold what the page needs of every sample to filter and sort. Details (texts and replies) are
-unpacked in the browser when a sample is opened.
+The page filters and sorts all samples by the columns. The browser unpacks the details (texts and
+replies) of a sample when it is opened.
 """
 
 from __future__ import annotations
@@ -55,13 +55,8 @@ SampleRow: TypeAlias = tuple[LoggedSample | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedTask:
-    """One task of several runs.
-
-    Attributes:
-        task: Its name in lmms-eval.
-        benchmark: That the task belongs to.
-        runs: Every run of the report; None where it does not have the task.
-        rows: Every sample, in the order of the first run, then those that only later runs have.
+    """One task of several runs: `runs` has every run of the report, None for runs without the task;
+    `rows` has the samples of the first run, then samples that only later runs have.
     """
 
     task: str
@@ -71,7 +66,7 @@ class JoinedTask:
 
     @property
     def title(self) -> str:
-        """For headings; with the task's name where the task is a part of the benchmark."""
+        """The benchmark's title, with the task's name where the task is a part of the benchmark."""
         title = self.benchmark.title
         return title if self.benchmark.name == self.task else f"{title} ({self.task})"
 
@@ -82,7 +77,7 @@ class JoinedTask:
 
     @property
     def signatures(self) -> list[Signature]:
-        """Every signature of every run."""
+        """The distinct signatures of all runs."""
         return list(dict.fromkeys(s for _, run in self.present for s in run.signatures))
 
 
@@ -116,7 +111,7 @@ def _verdicts(row: SampleRow) -> list[Verdict]:
 
 
 def sample_columns(task: JoinedTask) -> Json:
-    """The columns of a task's samples: what the page filters and sorts by."""
+    """The columns of a task's samples, by which the page filters and sorts."""
     full_marks = task.benchmark.scale.full_marks
     by_run = list(zip(*task.rows, strict=True))
     samples = [next(filter(None, row)) for row in task.rows]  # as the first run logged them
@@ -148,7 +143,6 @@ def _runs_differ(row: SampleRow) -> bool:
 
 
 def _preview(row: SampleRow) -> str:
-    """The beginning of the question in one line."""
     question = next((s.question for s in row if s is not None and s.question), ())
     texts = ((segment.text or "")[: 4 * MAX_PREVIEW] for segment in question[:MAX_SEGMENTS])
     line = " ".join(" ".join(texts).split())
@@ -171,14 +165,7 @@ def _group_columns(benchmark: Benchmark, kind: str, samples: Sequence[LoggedSamp
 def sample_html(
     row: SampleRow, task: JoinedTask, names: Sequence[str], find_image: FindImage
 ) -> str:
-    """The details of a sample in every run.
-
-    Args:
-        row: The sample.
-        task: Its task.
-        names: Of the runs of the report.
-        find_image: Gives what is shown of an image.
-    """
+    """The details of a sample in every run; `names` has all runs of the report."""
     question, gold = question_and_gold(row)
     sample = next(filter(None, row))
     return (
@@ -202,9 +189,7 @@ def sample_html(
 
 
 def image_files(task: JoinedTask) -> list[str]:
-    """The image files that a task's samples show, each once: those of the most disputed samples
-    first, of equally disputed ones those of the worst.
-    """
+    """A task's distinct image files: the most disputed samples first, among equals the worst."""
     full_marks = task.benchmark.scale.full_marks
 
     def priority(row: SampleRow) -> tuple[float, float]:
@@ -217,7 +202,7 @@ def image_files(task: JoinedTask) -> list[str]:
 
 
 def shown_images(row: SampleRow) -> list[str]:
-    """The image files of a sample that are shown, as often as they are shown."""
+    """The image files that a sample shows, with repetitions."""
     answers = [sample.answer for sample in row if sample is not None]
     return [
         segment.image
@@ -228,7 +213,7 @@ def shown_images(row: SampleRow) -> list[str]:
 
 
 def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segment]]:
-    """Question and gold answer, from the run whose log holds most of them."""
+    """Question and gold answer, from the run whose log has most of them."""
 
     def completeness(segments: Sequence[Segment]) -> tuple[int, bool]:
         return sum(bool(s.image) and not s.problem for s in segments), bool(segments)
@@ -239,7 +224,6 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
 
 
 def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -> Json:
-    """What the template shows of a sample of one run."""
     facts = {**judge_facts(sample), **sample.facts}
     shown = {_label(name): _fact(fact) for name, fact in _first(facts)}
     signature = str(sample.signature)
@@ -259,7 +243,6 @@ def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -
 
 
 def _part_table(sample: LoggedSample) -> Markup | None:
-    """The shares of full marks of each component."""
     shares = [dict(_first(sample.parts.get(kind, {}))) for kind in READER_KINDS]
     names = dict.fromkeys(name for of_kind in shares for name in of_kind)
     rows: list[list[Value]] = [

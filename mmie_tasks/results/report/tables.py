@@ -30,7 +30,7 @@ MAX_MARK = 150  # characters of a mark: it may hold a model's name
 _MAX_MODEL = 100  # characters of a model's name
 _MAX_REASON = 500  # characters of why there is no corrected score: it may hold ids of samples
 _MAX_SIGNATURE = 2_000  # characters of a value in a signature
-_TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # of other kinds: By ...
+_TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # else: By ...
 _HALF_DIGIT = 0.005  # half of the last digit of a displayed percentage
 _SCORE_HELP: Mapping[ScoreKind, str] = {
     "official": "Official score, with its 95 % interval",
@@ -41,8 +41,8 @@ _SCORE_HELP: Mapping[ScoreKind, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunScores:
-    """One metric of one run: its values, those that the runner stored where they are others, and
-    how many samples have different official and robust scores.
+    """One metric of one run: its values, the runner's stored values where they differ, and how many
+    samples have different official and robust scores.
     """
 
     values: Mapping[ScoreKind, MetricValue]
@@ -50,7 +50,7 @@ class RunScores:
     differ: int
 
     def cell(self, kind: ScoreKind) -> Cell | None:
-        """The score with its interval, or why there is none."""
+        """The score with its interval, or the reason why there is none."""
         value = self.values.get(kind)
         if value is None:
             return None
@@ -80,11 +80,8 @@ class ComparedMetric:
 class TaskScores:
     """The scores of a task of several runs.
 
-    Attributes:
-        task: The task.
-        names: Of all runs of the report.
-        rows: Every metric that a run has samples for, by its kind, the headline first.
-        why_no_difference: Why two runs have no differences.
+    `names` has all runs of the report; `rows` has every metric that a run has samples for, by
+    kind, the headline first.
     """
 
     task: JoinedTask
@@ -138,7 +135,7 @@ def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
         return None
     stored = {}
     for kind, value in values.items():
-        number = run.stored.get(f"{kind}_{metric.name}".removesuffix("_"))  # by the runner
+        number = run.stored.get(f"{kind}_{metric.name}".removesuffix("_"))  # the runner's
         percent = math.inf if value.percent is None else value.percent
         if number is not None and abs(number - percent) > _HALF_DIGIT:
             stored[kind] = number
@@ -211,9 +208,8 @@ def score_table(
 ) -> Table:
     """The first screen: every task and run, with what is unlike the paper, and the judge.
 
-    Args:
-        tasks: Scores, and an annotation for each run that has the task.
-        corrected_only: Whether there are only scores that people corrected.
+    `tasks` has an annotation for each run that has the task. With `corrected_only`, it shows only
+    scores that people corrected.
     """
     kinds: list[ScoreKind] = [*READER_KINDS]
     kinds += ["expected"] if any(scores.has_expected for scores, _ in tasks) else []
@@ -256,7 +252,7 @@ def _score_rows(
     *,
     corrected_only: bool,
 ) -> Iterator[tuple[list[Value], list[Value]]]:
-    """For each run its row, and that of its corrected score, if any."""
+    """The row of each run, and the row of its corrected score, if any."""
     of_runs = zip(scores.task.present, scores.runs, row.scores, annotations, strict=True)
     for (_, task_run), name, of_run, annotation in of_runs:
         shown = None if corrected_only else of_run
@@ -284,7 +280,7 @@ def _score_rows(
 
 
 def run_table(runs: Sequence[Run]) -> Table:
-    """When and where the runs were made, and what is to be known of their logs."""
+    """When and where the runs were made, and notes on their logs."""
     rows: list[list[Value]] = [
         [
             *(RichText(text=run.name, run=index), run.started_text),
@@ -299,7 +295,7 @@ def run_table(runs: Sequence[Run]) -> Table:
 
 
 def reply_table(scores: TaskScores) -> Table:
-    """Tokens and cost of the judge's replies; cached ones count as when they were new."""
+    """Tokens and cost of the judge's replies; cached replies count like new ones."""
     rows: list[list[Value]] = []
     for name, (_, run) in zip(scores.runs, scores.task.present, strict=True):
         replies = [reply for sample in run.samples for reply in sample.replies]
@@ -340,7 +336,7 @@ def dollars(value: float | None) -> str:
 
 
 def signature_table(signatures: Iterable[Signature]) -> Table:
-    """A row for each key of the signatures: its values, and whether they differ."""
+    """A row for each key of the signatures, with its values and whether they differ."""
     by_signature = [signature.fields for signature in signatures]
     keys = dict.fromkeys(key for fields in by_signature for key in fields)
     rows: list[list[Value]] = []

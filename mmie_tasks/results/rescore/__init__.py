@@ -1,1 +1,1 @@
-"""``mmie-tasks rescore``: saved runs, read again by the current readers."""
+"""``mmie-tasks rescore``: applies the current readers to saved runs."""

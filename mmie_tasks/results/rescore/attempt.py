@@ -13,9 +13,9 @@ _T = TypeVar("_T")
 
 
 def attempt(function: Callable[..., _T], subject: str, *arguments: object) -> _T | None:
-    """The result of one of our functions, or None and a warning where a benchmark's function fails.
+    """Call one of our functions; returns None with a warning if a benchmark's code in it fails.
 
-    Our own errors, and those of files, are raised.
+    Our own errors and file errors are raised.
     """
     try:
         return function(*arguments)
@@ -31,5 +31,5 @@ def attempt(function: Callable[..., _T], subject: str, *arguments: object) -> _T
 
 
 def printable(text: str) -> str:
-    """Without characters that control a terminal; logs hold untrusted text."""
+    """Replace characters that control a terminal: logs hold untrusted text."""
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)

@@ -20,17 +20,11 @@ from mmie_tasks.results.rescore.rescoring import RescoredTask, metric_changes, r
 from mmie_tasks.runs.run import Run
 
 _MAX_TEXT = 60  # characters of a reading or detail in a table
-_MAX_NAMES = 5  # samples to name that cannot be rescored for one reason
+_MAX_NAMES = 5  # samples to name for each reason why they cannot be rescored
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:  # noqa: ARG001 - all commands take it
-    """Rescore runs; returns tables, or JSON, or the status 1 if a benchmark's function failed,
-    after printing the rest.
-
-    Raises:
-        AnswersUnusable: A run cannot be read.
-        SettingWrong: The output folder exists, or cannot be written.
-    """
+    """Rescore runs; returns tables or JSON, or prints them and returns 1 if a benchmark failed."""
     options = _parser().parse_args(arguments)
     folder = Path(options.output).expanduser() if options.output else None
     if folder is not None and folder.exists():

@@ -20,17 +20,15 @@ _RUNNER_KEYS = (
     *("doc_id", "target", "resps", "filtered_resps", "token_counts", "doc_hash"),
     *("input_media", "input"),
 )
-"""The keys that lmms-eval 0.7.3 itself writes into a line."""
+"""The keys of a line that lmms-eval 0.7.3 itself writes."""
 
 
 def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]]) -> bool:
     """Write every log with its new verdicts into a folder of the run's name, as one step.
 
     Only the record under ``coverage`` is updated, which every command reads. The rows of single
-    metrics belong to the table of one evaluation and are left out.
-
-    Returns:
-        Whether all logs are written: one whose benchmark cannot make the records is left out.
+    metrics are left out, since they belong to the table of one evaluation. Returns whether all logs
+    are written; a log is left out if its benchmark cannot make the records.
     """
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed

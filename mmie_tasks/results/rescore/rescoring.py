@@ -1,4 +1,4 @@
-"""The current readers, applied to the saved replies of a run, and what changes by it."""
+"""Applies the current readers to the saved replies of a run, and lists what changes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class VerdictChange:
 class RescoredTask:
     """A task of a run with the verdicts of the current readers.
 
-    Samples that cannot be rescored are unchanged; `not_rescored` has their ids and the reasons.
-    Changes are in the order of the log.
+    Samples that cannot be rescored are unchanged; `not_rescored` has the reasons by id. `changes`
+    are in the order of the log.
     """
 
     task_run: TaskRun
@@ -47,11 +47,7 @@ class RescoredTask:
 
 
 def rescored_task(task_run: TaskRun) -> RescoredTask:
-    """Apply the current readers to the replies in a task's log.
-
-    Raises:
-        AnswersUnusable: The log cannot be read.
-    """
+    """Apply the current readers to a task's log; raises `AnswersUnusable` if it cannot be read."""
     after = task_run.by_id
     not_rescored: dict[str, str] = {}
     changes: list[VerdictChange] = []

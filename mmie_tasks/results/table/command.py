@@ -20,13 +20,7 @@ _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 def run(
     arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
 ) -> str:
-    """Print or write the table of runs, with the grades of their judges from the cache that the
-    environment names.
-
-    Raises:
-        AnswersUnusable: A run cannot be read, or has none of the tasks.
-        SettingWrong: An option names no task or no group of columns, or the file cannot be written.
-    """
+    """Print or write the table of runs, with judges' grades from the environment's cache folder."""
     options = _parser().parse_args(arguments)
     runs = open_runs(options.runs, listed_names(options.tasks))
     scores = score_table(

@@ -1,4 +1,4 @@
-"""Models by benchmarks: the columns and rows of the table, with their cells."""
+"""Models by benchmarks: the columns, rows and cells of the table."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _CAPTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreColumn:
-    """One kind of score of one metric of a task, for the runs whose answers came about in one way.
+    """One kind of score of one metric of a task, for the runs with one form of answers.
 
-    `is_corrected` is whether the score is corrected with people's scores.
+    With `is_corrected`, the score is corrected with people's scores.
     """
 
     task: str
@@ -47,7 +47,7 @@ class ScoreColumn:
     @property
     def title(self) -> str:
         """``MMIE``, ``MMIE SA``, ``MMIE robust``, ``MMIE, corrected by people``; for a part its
-        task: ``mmie_sa``.
+        task, such as ``mmie_sa``.
         """
         is_whole = self.task == self.benchmark.name
         is_task_itself = not is_whole and self.metric.kind == "headline"
@@ -68,9 +68,7 @@ class ScoreColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """A model: a run, or published scores; with a cell for each column, and the judges of its
-    tasks.
-    """
+    """A run or published scores of a model: a cell for each column, and the tasks' judges."""
 
     model: str
     is_published: bool = False
@@ -79,7 +77,7 @@ class TableRow:
 
     @property
     def title(self) -> str:
-        """The name, with a mark if the scores are published ones."""
+        """The name, marked if the scores are published ones."""
         return f"{self.model} (published)" if self.is_published else self.model
 
 
@@ -88,8 +86,8 @@ class ScoreTable:
     """Models by benchmarks: runs, then published scores.
 
     The columns are in the order of the tasks, each with its headline first. `interval_note` says
-    what the intervals of judged scores hold; it is empty without judged columns. `remarks` are on
-    runs and columns: what was ignored or is not available.
+    what the intervals of judged scores include; it is empty without judged columns. `remarks` say
+    what was ignored or is not available.
     """
 
     columns: tuple[ScoreColumn, ...]
@@ -98,8 +96,8 @@ class ScoreTable:
     remarks: tuple[str, ...] = ()
 
     def table(self, file_format: Format) -> Table:
-        """The table for readers, with the judges and their grades, and the remarks, below it; CSV
-        has a column for what a title says otherwise, and for the judges.
+        """The table for readers, with judges, grades and remarks below it; CSV has columns for the
+        judges and for whether a row is published.
         """
         scores = [render.Column(title=column.title, kind="score") for column in self.columns]
         if file_format == "csv":
@@ -135,11 +133,11 @@ def score_table(
     Args:
         runs: At least one.
         groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the
-            papers' own columns, which are those of the runner's table; ``all`` for every metric.
-        annotator: Of these runs: a column with the corrected score follows each official headline
-            that people scored answers of.
+            papers' own columns, as in the runner's table; ``all`` for every metric.
+        annotator: The annotator of these runs; a column with the corrected score follows each
+            official headline for which people scored answers.
         robust: Whether a column with the robust score follows each official one.
-        expected: Whether a column with the expected score follows, of tasks of which a run has one.
+        expected: Whether a column with the expected score follows, if a run of the task has one.
         published: Whether the benchmarks' published scores follow the runs.
         corrected_only: Whether all other columns are left out.
 
@@ -185,7 +183,7 @@ def _columns(
     kinds: Sequence[ScoreKind],
     corrected: Collection[str],
 ) -> tuple[ScoreColumn, ...]:
-    """The columns; `corrected` names the benchmarks that people have scored answers of."""
+    """The columns; `corrected` names the benchmarks of which people have scored answers."""
     tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
     task_runs = {task: [run_.tasks[task] for run_ in runs if task in run_.tasks] for task in tasks}
     metrics_by_task = {task: metrics_of(of_task) for task, of_task in task_runs.items()}
@@ -256,9 +254,7 @@ def _run_row(run_: Run, columns: Sequence[ScoreColumn], annotator: Annotator) ->
 
 
 def _published_rows(columns: Sequence[ScoreColumn]) -> list[TableRow]:
-    """The published scores of whole benchmarks, one row per model, without those that have none of
-    the columns.
-    """
+    """The published scores of whole benchmarks, a row per model with a score in any column."""
     published = {
         c.benchmark.name: {row.model: row for row in c.benchmark.published_rows} for c in columns
     }
