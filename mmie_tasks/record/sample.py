@@ -33,7 +33,7 @@ class Needle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedSample:
-    """A scored sample, read from a log. Fields with a record's names are described at `Record`.
+    """A scored sample, read from a log.
 
     Attributes:
         id: Unique within the benchmark.
