@@ -26,13 +26,7 @@ from mmie_tasks.record.signature import Signature
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSample:
-    """A sample that waits for its judge.
-
-    Attributes:
-        request: The request to the judge.
-        make_rows: Makes the rows, by metric, from the verdicts and replies.
-        metrics: The metrics of the rows.
-    """
+    """A sample that waits for its judge; `make_rows` makes a row for each of `metrics`."""
 
     request: GradedRequest
     make_rows: Callable[[Judged], MetricRows]

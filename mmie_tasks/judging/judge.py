@@ -66,15 +66,9 @@ def judge(
 def judge_together(
     judge: Judge, requests: Sequence[CheckedRequest], title: str
 ) -> list[JudgeResult]:
-    """Sends requests with a progress bar, then closes a judge that runs in this process.
+    """One result per request, in order, from a single judge that was checked.
 
-    Args:
-        judge: A single judge, checked.
-        requests: The requests.
-        title: The progress bar's title.
-
-    Returns:
-        One result per request, in order.
+    Shows a progress bar, and closes a judge that runs in this process.
     """
     try:
         with Progress(title, len(requests), judge) as progress:

@@ -60,10 +60,8 @@ def shown_facts(
 ) -> dict[str, str | float | bool]:
     """Title to fact, without zeros, empty texts and unset flags.
 
-    Args:
-        facts: The facts of an answer.
-        titles: Titles of the benchmark's texts, numbers and flags, by name.
-        counts: Titles of the benchmark's own counts by reason, by name.
+    `titles` and `counts` have a benchmark's own titles by name of field: `titles` of texts, numbers
+    and flags, `counts` of counts by reason.
     """
     values = asdict(facts)
     shown = {

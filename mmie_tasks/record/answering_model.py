@@ -76,12 +76,8 @@ def is_other_model(requested: str, answered: str, *, may_be_deployment: bool = F
     The docs page of the judges has the rule and the source of each spelling. A dated snapshot of an
     alias, a gateway's prefix or suffix, an empty name and a path of weights are the same model.
 
-    Args:
-        requested: The name in the request.
-        answered: The name in the reply.
-        may_be_deployment: Whether the requested name may be an Azure deployment, named by its
-            owner: without a number it does not name a model, and words after a model's name are
-            ignored.
+    If `may_be_deployment`, the requested name may be that of an Azure deployment, chosen by its
+    owner: without a number it does not name a model, and words after a model's name are ignored.
 
     >>> is_other_model("gpt-4o", "gpt-4o-2024-11-20"), is_other_model("gpt-4o", "gpt-4o-mini")
     (False, True)
@@ -117,12 +113,9 @@ def _is_same(a: _Name, b: _Name) -> bool:
 
 
 def other_models(judge: Signature, models: Iterable[str]) -> list[str]:
-    """The models that are not the requested judge model, without duplicates.
+    """The models, without duplicates, that are not the one requested from a single judge.
 
-    Args:
-        judge: The signature of a single judge. Without a model, or for a judge in this process, no
-            model counts as another one.
-        models: The names in the replies.
+    There are none for a judge without a model name or in this process.
     """
     fields = judge.fields
     requested = "" if fields.get("judge") == _IN_PROCESS else fields.get("model", "")

@@ -80,12 +80,9 @@ class StratifiedMean:
 def skew_shift(third_moment: float, variance: float) -> float:
     """How far skewness moves an interval at `LEVEL` (Johnson 1978), in points.
 
-    The shift is below 1.5 standard errors, so an interval at this or a higher level contains the
+    It takes the third moment (points cubed) and variance (points squared) of the estimate. The
+    shift is below 1.5 standard errors, so an interval at this or a higher level contains the
     estimate.
-
-    Args:
-        third_moment: Third moment of the estimate's error, in points cubed.
-        variance: Variance of the estimate, in points squared.
     """
     return _SKEWED * third_moment / variance
 

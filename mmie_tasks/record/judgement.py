@@ -84,11 +84,7 @@ def disagreement(judgements: Sequence[Judgement]) -> Disagreement | None:
 def combine(judgements: Sequence[Judgement], panel: Panel) -> Verdicts:
     """The panel's verdicts: the rule applied to the judges' points, separately for each kind.
 
-    Components are combined one by one. Points are not rounded.
-
-    Args:
-        judgements: The judgements, at least one.
-        panel: The rule.
+    Components are combined one by one. Points are not rounded. There is at least one judgement.
 
     >>> def by(points: float) -> Judgement:
     ...     verdicts = Verdicts(official=Scored(points), robust=Scored(points))

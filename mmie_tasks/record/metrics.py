@@ -261,11 +261,11 @@ def estimated(
     """The mean of points as an estimate for the benchmark; None for too few samples.
 
     Args:
-        samples: The samples; those without points are left out.
+        samples: All samples; those without points are left out.
         points: Sample id to points, or to the difference of two runs.
-        metric: The metric, with groups and weights.
+        metric: The metric.
         scale: The benchmark's scale.
-        strata: `Benchmark.strata`: a mean over all samples is stratified by these groups.
+        strata: See `metric_value`.
     """
     from mmie_tasks.record.intervals import stratified_mean  # numpy and scipy
 
@@ -288,12 +288,8 @@ def in_proportion(
 ) -> bool:
     """Whether a run has the benchmark's proportions of strata, or a single stratum.
 
-    Each stratum may differ by at most one sample.
-
-    Args:
-        samples: All samples of a task of a run.
-        strata: `Benchmark.strata`, the kind of group.
-        stratum_sizes: `Benchmark.stratum_sizes`; empty if any proportions are right.
+    Each stratum may differ by at most one sample. Any proportions are right if `stratum_sizes` is
+    empty. For `strata` and `stratum_sizes` see `Benchmark`.
     """
     counts = Counter(name for sample in samples for name in sample.names(strata))
     if not stratum_sizes or len(counts) < 2:

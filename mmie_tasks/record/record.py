@@ -113,12 +113,7 @@ class Record(BaseModel):
 
     @classmethod
     def of(cls: type[RecordT], graded: Judged | Verdicts, **fields: object) -> RecordT:
-        """A record with verdicts, and each judge's if judges gave them.
-
-        Args:
-            graded: The verdicts.
-            fields: All other fields.
-        """
+        """A record of verdicts, with each judge's if judges gave them, and the other fields."""
         return cls.model_validate({**fields, **_graded_fields(graded)})
 
     def graded(self: RecordT, graded: Judged) -> RecordT:
@@ -126,10 +121,7 @@ class Record(BaseModel):
         return self.model_copy(update=_graded_fields(graded))
 
     def regraded(self: RecordT, grade: Callable[[JudgeResult], Verdicts]) -> RecordT:
-        """The record with new verdicts on its saved replies; unchanged without judgements.
-
-        Args:
-            grade: Reads the verdicts from the replies of one judge.
+        """The record with `grade`'s verdicts on its saved replies; unchanged without judgements.
 
         Raises:
             BadRecord: The log does not hold the replies of a score.
@@ -182,11 +174,7 @@ class Record(BaseModel):
         return None
 
     def sample(self, line: Line) -> LoggedSample:
-        """The sample for tables and reports.
-
-        Args:
-            line: The record's log line; empty during a run.
-        """
+        """The sample for tables and reports; the line is empty during a run."""
         return LoggedSample(
             id=self.id,
             official=self.official,
@@ -244,11 +232,7 @@ class PictureRecord(Record):
 
 
 def read_record(kind: type[RecordT], line: Line) -> RecordT:
-    """The record of a line.
-
-    Args:
-        kind: The benchmark's class of records.
-        line: A line of a sample log.
+    """The record of a line, in a benchmark's own class.
 
     Raises:
         BadRecord: The line has no record, or a field is missing or malformed; names the field.
@@ -292,10 +276,8 @@ def answer_text(line: Line) -> str:
 def question_of(line: Line, images: Sequence[str] | None) -> Segments:
     """The question under ``input``, with images in place of the placeholders.
 
-    Args:
-        line: The line.
-        images: Image paths in order; None if the log has none. All images follow the text if there
-            are more or fewer than placeholders, whose text a question may contain.
+    All images follow the text if their number is not that of the placeholders, whose text a
+    question may contain. If `images` is None, because the log has none, they are marked as missing.
 
     Raises:
         BadRecord: ``input`` is not text.

@@ -34,7 +34,9 @@ class RequestSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """A judge's reply; equality ignores `request_key` and `request_size`.
+    """A judge's reply.
+
+    Equality ignores `request_key` and `request_size`.
 
     Attributes:
         text: The whole text.

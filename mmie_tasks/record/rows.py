@@ -55,12 +55,7 @@ class RunnerTable:
         }
 
     def rows(self, record: Record, **fields: object) -> dict[str, Row]:
-        """The row of one sample in each line.
-
-        Args:
-            record: The sample's record, which is the row of `RECORD_KEY`.
-            fields: Further fields of every other row.
-        """
+        """The row of one sample in each line; `fields` are added to all but the record's row."""
         sample = record.sample({})
         rows: dict[str, Row] = {RECORD_KEY: record.model_dump()}
         for name, (metric, kind) in self._metric_of.items():

@@ -145,9 +145,7 @@ def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path]:
     may share their last name, or end in a slash or without an extension. Otherwise it is
     ``folder/<name>``.
 
-    Args:
-        folder: The folder of the annotation.
-        references: Row, from 0, to its ``image``.
+    `folder` is that of the annotation; `references` has the ``image`` of each row, from 0.
 
     Raises:
         DataBroken: A name leads out of the folder, or a row has several files.

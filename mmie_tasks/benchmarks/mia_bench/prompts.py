@@ -58,17 +58,14 @@ class OfficialTextChanged(Exception):
 
 
 def runner_prompt(source: str) -> PromptMaker:
-    """The prompt maker in the runner's file, without running the file.
+    """The prompt maker in the source of ``tasks/mia_bench/utils.py``, without running it.
 
     In lmms-eval 0.7.3, ``generate_prompt`` is an ``if`` chain on the number of components whose
     branches assign ``components`` and ``score``, then a ``return``. All three are sums of text
     constants, ``instruction``, ``response`` and subscripts.
 
-    Args:
-        source: The content of ``tasks/mia_bench/utils.py``.
-
     Raises:
-        OfficialTextChanged: The file has no such function.
+        OfficialTextChanged: The source has no such function.
     """
     try:
         body = next(

@@ -220,11 +220,7 @@ def _folder(dataset: str, environment: Mapping[str, str]) -> tuple[Path, str]:
 
 
 def assets(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
-    """The archives with the datasets of these tasks.
-
-    Args:
-        tasks: Tasks of MileBench; all if empty.
-        environment: ``MILEBENCH_*``, and the variables of the Hub download.
+    """The archives with the datasets of these tasks, or of all tasks if there are none.
 
     Raises:
         SettingWrong: A setting of MileBench is invalid.
