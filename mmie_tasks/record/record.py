@@ -244,7 +244,7 @@ def read_record(kind: type[RecordT], line: Line) -> RecordT:
         return kind.model_validate(migrated(record))
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False)
-        # For a verdict that is neither scored nor unscored, a wrong field says more than a missing.
+        # For a verdict of neither kind, a wrong field says more than a missing one.
         detail = next((d for d in details if d["type"] != "missing"), details[0])
         name = ".".join(str(part) for part in detail["loc"] if part not in _VERDICT_KINDS)
         value = repr(detail["input"])[:80]

@@ -34,7 +34,7 @@ def normalise(text: str) -> str:
     >>> normalise("1,000 a-b"), normalise("a-b"), normalise("The U.S. is 5.")
     ('1000 ab', 'a b', 'the us is 5')
     """
-    if not _CHANGED_BY_NORMALISING.search(text):  # most options: a shortcut
+    if not _CHANGED_BY_NORMALISING.search(text):  # a shortcut for most options
         return text.strip().lower()
     text = text.replace("\n", " ").replace("\t", " ").strip()
     marks = [mark for mark in _PUNCTUATION if mark in text]
