@@ -57,7 +57,7 @@ def served_model(
         return None
     try:
         url = read_base_url("tested model", url or first_of(environment, variables[0]))
-    except SettingWrong:  # the client reports it later
+    except SettingWrong:  # reported later
         return None
     model = arguments.get("model") or arguments.get("model_version") or ""
     return ServedModel(model=str(model), url=url)
