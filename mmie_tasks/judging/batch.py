@@ -1,4 +1,4 @@
-"""A batch of samples that are judged together, by one judge or by each judge of a panel."""
+"""A batch of samples that are judged together, by one judge or a panel."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ from mmie_tasks.record.signature import Signature
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSample:
-    """A sample that waits for its judge.
-
-    Attributes:
-        request: The request to the judge, with the readers of its reply.
-        make_rows: Makes the sample's rows, by metric, from the verdicts and replies.
-        metrics: The metrics of those rows.
-    """
+    """A sample that waits for its judge; `make_rows` makes a row for each of `metrics`."""
 
     request: GradedRequest
     make_rows: Callable[[Judged], MetricRows]
@@ -40,17 +34,16 @@ class PendingSample:
 
 
 WaitingSamples: TypeAlias = Sequence[tuple[PendingSample, Mapping[str, DeferredRow]]]
-"""Samples with the rows that are filled in once they are judged."""
+"""Samples with their unfilled rows."""
 
 
 class JudgedBatch:
-    """Samples that are judged together; a sample's rows are filled in as soon as its last judge has
-    replied.
+    """Judges samples together; fills in a sample's rows when its last judge has replied.
 
     Args:
         waiting: The samples.
-        title: For the progress bar; empty to show none.
-        on_outcome: Called with every outcome, and the judge that it is from.
+        title: The progress bar's title; empty for no bar.
+        on_outcome: Called with every outcome and its judge.
     """
 
     def __init__(
@@ -66,13 +59,13 @@ class JudgedBatch:
         self._stored = 0  # replies that are in a cache
 
     def stop(self) -> None:
-        """Await no further reply, from any thread. Takes no lock: a signal may call it."""
+        """Stops waiting for replies. Takes no lock, because signal handlers call it."""
         self._stopped.set()
         if self._judge is not None:
             self._judge.stop()
 
     def stored(self) -> str:
-        """How many replies are in a cache, as a clause."""
+        """A clause that says how many replies are in a cache."""
         members = self._judge.members if self._judge is not None else ()
         total = len(self._waiting) * len(members)
         if total and not any(member.cache_file for member in members):
@@ -80,10 +73,7 @@ class JudgedBatch:
         return f"{self._stored:,} of {total:,} replies are stored"
 
     def judge(self, open_judge: Callable[[], Judge]) -> None:
-        """Open the judge and ask it about every sample.
-
-        An error leaves the samples that are left without a score.
-        """
+        """Opens the judge and judges every sample; after an error, the others are unscored."""
         try:
             self._judge = open_judge()
             self._ask(self._judge)
@@ -124,7 +114,7 @@ class JudgedBatch:
         return f"{self._title}, {member}" if self._title and judge.panel else self._title
 
     def _add(self, judge: Judge, position: int, index: int, result: JudgeResult) -> None:
-        """Add a judge's result; fill in the sample's rows once every judge has one."""
+        """Adds a judge's result, and fills in the sample's rows after the last judge's."""
         member, results = judge.members[position], self._results[index]
         self._stored += len(result.replies) * (member.cache_file is not None)
         results[position] = self._member(Signature.of_judges([member.signature]), index, result)
@@ -144,7 +134,7 @@ class JudgedBatch:
 
 
 class _SightWatch:
-    """Warns once, as soon as it is evident, of a judge that may not see the pictures."""
+    """Warns once about a judge that may not see the pictures."""
 
     def __init__(self, judge: str) -> None:
         self._judge = judge

@@ -1,4 +1,4 @@
-"""The judge of a benchmark, or its panel of judges: how it is chosen, checked and asked."""
+"""The judge or panel of a benchmark: how it is chosen, checked and used."""
 
 from __future__ import annotations
 
@@ -21,33 +21,27 @@ from mmie_tasks.record.signature import Signature
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
 
 _STOP_S = 1.0
-"""How long judges are waited for that have been told to stop."""
+"""How long to wait for judges after a stop."""
 
 
 class BenchmarkJudge:
-    """The judge of one benchmark, or its panel of judges.
-
-    Judges and waiting samples are those of the session of an evaluation.
+    """The judge or panel of one benchmark.
 
     Args:
-        benchmark: See below.
-        default: See below.
-        title: Names the benchmark in the progress bar; by default its name.
-        paper: The judge of the benchmark's paper, in the form of `default`; by default that. See
-            `is_paper_judge`.
-        max_images: The most pictures that a request has. The check before a run sends some, so a
+        benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
+        default: The default judge, in the form that `parse_choice` reads.
+        title: The title of the progress bar; by default the benchmark's name.
+        paper: The paper's judge; by default `default`. See `is_paper_judge`.
+        max_images: The most pictures in a request. The check before a run sends pictures, so that a
             server that refuses them stops the run.
-        check_setup: Checks what else judging needs, such as the official prompts; raises a
+        check_setup: Checks other needs of judging, such as the official prompts; raises a
             `MmieTasksError`.
 
     Attributes:
-        benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
-        default: The judge unless the user chooses another, in the form that
-            `parse_choice` reads.
-        max_images: See above.
-        session: The session of the evaluation, set by the runner's hooks; None outside one. It is
-            here because the runner calls ``process_results`` with a sample only, in threads of its
-            own (``evaluator.py``, ``_thread_map_ordered``).
+        session: The session of the evaluation, with its judges and waiting samples, set by the
+            runner's hooks; None outside one. It is an attribute because the runner calls
+            ``process_results`` with only a sample, in its own threads (``evaluator.py``,
+            ``_thread_map_ordered``).
     """
 
     def __init__(
@@ -73,26 +67,20 @@ class BenchmarkJudge:
         return self.session or session_without_run()
 
     def choices(self, session: JudgingSession | None = None) -> ChosenJudges:
-        """The judges that a session uses, and which setting chose them; as `choose_judges`.
-
-        Args:
-            session: By default the current one.
-        """
+        """The result of `choose_judges` for a session, by default the current one."""
         return (session or self._session).choose(self.benchmark, self.default)
 
     def judge(self, session: JudgingSession | None = None) -> Judge:
-        """The judge or panel itself; raises as `choose_judges` and `JudgingSession.open`.
+        """The judge or panel of a session, by default the current one.
 
-        Args:
-            session: By default the current one.
+        Raises:
+            SettingWrong: There is no such judge or option, or a value is invalid.
         """
         session = session or self._session
         return session.open_chosen(self.choices(session))
 
     def signature(self) -> Signature:
-        """Everything of the judge or panel that can move a score, whether it is the paper's judge,
-        and the judge that is the tested model, if one is.
-        """
+        """The signature, with ``paper_judge``, and ``judges_itself`` for a judge under test."""
         judge, tested = self.judge(), self._session.tested
         signature = Signature.of_judges([one.signature for one in judge.members], judge.panel)
         is_papers = is_paper_judge(self.choices(), signature, self.default, self._paper)
@@ -103,25 +91,24 @@ class BenchmarkJudge:
         return replace(signature, benchmark=fields)
 
     def machine(self) -> str | None:
-        """What computed the replies of judges in this process; None if nothing did."""
+        """The machine that computed replies in this process; None if there are none."""
         return self.judge().machine()
 
     def check(self) -> None:
-        """Check that every judge can be used, before anything is generated.
+        """Checks that every judge is usable, before anything is generated.
 
         Raises:
-            SettingWrong: A choice, or ``MMIE_TASKS_SYNC``, is invalid, or a judge is in a panel
-                twice.
-            MmieTasksError: As `check_setup` and `JudgingSession.check`.
+            SettingWrong: A choice or ``MMIE_TASKS_SYNC`` is invalid, or a panel has a judge twice.
+            MmieTasksError: A judge or something that judging needs is unusable.
         """
         self.check_setup()
         self._session.check(self.judge(), self.max_images)
 
     def check_setup(self) -> None:
-        """Check what judging needs beside the judges, such as the official prompts.
+        """Checks what judging needs in addition to judges, such as the official prompts.
 
         Raises:
-            MmieTasksError: It is missing or broken, or ``MMIE_TASKS_SYNC`` is invalid.
+            MmieTasksError: Something is missing or broken, or ``MMIE_TASKS_SYNC`` is invalid.
         """
         _ = self._is_sync
         self._check_setup()
@@ -138,13 +125,12 @@ class BenchmarkJudge:
         sample: PendingSample,
         plain: Callable[[MetricRows], Mapping[str, object]] = lambda _: {},
     ) -> Mapping[str, object]:
-        """The rows of a sample: filled in when they are read; before this returns if the session
-        is `sync`.
+        """Rows of a sample that are filled in when they are read, or at once in a `sync` session.
 
         Args:
             sample: The sample.
-            plain: Makes the plain score that a sample's log has next to its rows if the session
-                is `sync`, for ``--baseline``; by default none.
+            plain: Makes the plain score in the sample's log for ``--baseline``, if the session is
+                `sync`; by default none.
         """
         session = self._session
         judge_pending = functools.partial(self._judge_pending, session)
@@ -156,38 +142,31 @@ class BenchmarkJudge:
         return rows
 
     def _judge_pending(self, session: JudgingSession) -> None:
-        """Judge all samples together that wait in a session; a second thread waits for the first.
-
-        Never raises: the run would be lost.
-        """
+        """Judges all waiting samples of a session; never raises, or the run would be lost."""
         with session.judging:
             if waiting := session.take(self.benchmark):
                 self._judge_batch(session, waiting, self._title)
 
     def _judge_batch(self, session: JudgingSession, waiting: WaitingSamples, title: str) -> None:
-        """Fill in every row, whatever a judge raises.
-
-        Judging has a thread of its own, because Ctrl-C does not reach a thread that waits for a
-        server.
-        """
+        # Judging has its own thread: Ctrl-C does not reach a thread that waits for a server.
         batch = JudgedBatch(waiting, title, session.add_outcome)
         thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
         job = thread.submit(batch.judge, functools.partial(self.judge, session))
         session.batches.append(batch)
         try:
             job.result()
-        except KeyboardInterrupt:  # replies so far are in the cache, the others are not awaited
+        except KeyboardInterrupt:  # replies so far are in the cache; the others are not waited for
             batch.stop()
             wait([job], _STOP_S)
             raise
         finally:
             session.batches.remove(batch)
-            thread.shutdown(wait=False)  # its only job is done, or not awaited
+            thread.shutdown(wait=False)  # its only job is done or given up
 
 
 @contextmanager
 def judging_in(session: JudgingSession, judges: Iterable[BenchmarkJudge]) -> Iterator[None]:
-    """Hand the session to the judges of benchmarks, until the context ends."""
+    """Sets the session of the judges until the context ends."""
     judges = list(judges)
     for judge in judges:
         judge.session = session

@@ -1,9 +1,8 @@
 """Rows of a sample that are filled in after judging.
 
-The runner asks for the rows of one sample after the other, but a judge is fast only when it gets
-all requests together. So `process_results` returns rows that wait: the first one whose fields are
-read has everything judged. The runner itself reads no field of a row before it aggregates or
-gathers them, in whichever order it reads the rows themselves.
+The runner requests the rows of each sample in turn, but a judge is fast only when it gets all
+requests together. So `process_results` returns rows that wait: the first read of a row's fields
+starts the judging of all samples. The runner reads no fields before it aggregates or gathers rows.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def _reading(name: str) -> Any:  # noqa: ANN401 - a method of dict
 
 
 class DeferredRow(dict[str, object]):
-    """A row of one sample in one metric. Every way of reading it waits until it is filled in.
+    """A sample's row in one metric; every read waits until it is filled in.
 
     Args:
         wait: Returns when the row is filled in.
@@ -35,18 +34,18 @@ class DeferredRow(dict[str, object]):
     __slots__ = ("_wait",)
 
     def __init__(self, wait: Callable[[], None]) -> None:
-        # The encoder of json writes a dict of length 0, by the C struct, without asking for items.
+        # The json encoder writes a dict of length 0 (in its C struct) without calling `items`.
         super().__init__(waits=True)
         self._wait: Callable[[], None] | None = wait
 
     def fill(self, row: MetricRow) -> None:
-        """Fill in the row. Nothing waits for it from now on."""
+        """Fills in the row; reads no longer wait."""
         self.clear()
         self.update(row)
         self._wait = None
 
     def wait(self) -> None:
-        """Wait until the row is filled in; it is empty if judging was stopped before."""
+        """Waits until the row is filled in; it is empty if judging was stopped."""
         if self._wait is not None:
             self._wait()
         if self._wait is not None:
@@ -71,16 +70,16 @@ class DeferredRow(dict[str, object]):
 
 
 class RowsWithPlainScore(dict[str, object]):
-    """Judged rows, with a plain score for the sample's log that is not a row.
+    """Judged rows, and a plain score that only the sample's log shows.
 
-    The log copies it with ``dict.update``, which calls no method of a subclass of dict as long as
-    ``__iter__`` is not overridden. `items` leaves it out: the runner reads the rows of its table
-    there, and gives a row that the task file does not list the value ``[]``
-    (`consolidate_results` of lmms_eval/evaluator_utils.py).
+    The log copies this dict with ``dict.update``, which bypasses `items` because ``__iter__`` is
+    not overridden. `items` leaves the plain score out, because the runner reads its table's rows
+    there, and would give it the value ``[]`` (`consolidate_results` of
+    lmms_eval/evaluator_utils.py).
 
     Args:
         rows: Metric to row.
-        plain: What the log has in addition; empty for an unscored sample.
+        plain: The additional fields of the log; empty for an unscored sample.
     """
 
     __slots__ = ("_rows",)

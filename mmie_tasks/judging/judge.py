@@ -1,4 +1,4 @@
-"""Judging without a run of lmms-eval: `mmie_tasks.judge`, and requests that are sent together."""
+"""Judging without a run of lmms-eval: `mmie_tasks.judge`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mmie_tasks.judging.session import session_without_run
 from mmie_tasks.record.reply import JudgeResult
 
 RequestContent: TypeAlias = str | tuple[str | Path, ...]
-"""A text, or texts and paths of image files in the order in which the judge reads them."""
+"""A text, or texts and image paths in order."""
 
 
 def judge(
@@ -25,27 +25,27 @@ def judge(
     max_tokens: int = 2000,
     **options: object,
 ) -> list[JudgeResult]:
-    """Ask a judge one request, or many at once, without a run of lmms-eval.
+    """Sends a judge one or more requests, without a run of lmms-eval.
 
-    Replies are cached as in a run: a repeated request costs nothing. The judge is checked before
-    the first request, at most every 15 minutes; a judge that runs in this process is closed
-    afterwards, so pass it all requests together.
+    Replies are cached as in a run, so a repeated request is free. The judge is checked before the
+    first request, at most every 15 minutes. A judge that runs in this process is closed afterwards,
+    so pass all requests together.
 
     Args:
         name: ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``, as for ``--judge``.
-        requests: One request is a text (`str`), or a tuple of texts and image files:
-            ``("What does it show?", Path("a.png"))``. A list holds any number of requests. A `str`
-            is always text, a `Path` always an image file, which is sent byte for byte.
-        max_tokens: The longest reply, in tokens of the judge.
-        **options: Options of the judge, as of ``--judge_args``: ``base_url="http://HOST:8000/v1"``.
+        requests: One request, or a list of them. A request is a text (`str`), or a tuple of texts
+            and image files: ``("What does it show?", Path("a.png"))``. A `str` is always text, a
+            `Path` always an image file, which is sent byte for byte.
+        max_tokens: The longest reply, in the judge's tokens.
+        **options: Judge options, as for ``--judge_args``: ``base_url="http://HOST:8000/v1"``.
 
     Returns:
-        A list with one result per request, in order. ``result.reply`` has ``text``, ``model``,
-        ``usage``, ``finish`` and ``cached``. Without a reply it is None, and ``result.failure`` has
-        ``reason`` and ``detail``: a request that fails raises nothing.
+        One result per request, in order. ``result.reply`` has ``text``, ``model``, ``usage``,
+        ``finish`` and ``cached``. If a request fails, ``result.reply`` is None, and
+        ``result.failure`` has ``reason`` and ``detail``.
 
     Raises:
-        MmieTasksError: The judge cannot be used as it is set up; the message has a hint.
+        MmieTasksError: The judge is unusable as set up; the message has a hint.
         TypeError: A request has another form.
     """
     checked = [
@@ -66,15 +66,9 @@ def judge(
 def judge_together(
     judge: Judge, requests: Sequence[CheckedRequest], title: str
 ) -> list[JudgeResult]:
-    """Send a judge requests, with a progress bar; close it if it runs in this process.
+    """One result per request, in order, from a single judge that was checked.
 
-    Args:
-        judge: A single one, checked.
-        requests: Any number; the judge gets them together.
-        title: For the progress bar.
-
-    Returns:
-        One result per request, in order.
+    Shows a progress bar, and closes a judge that runs in this process.
     """
     try:
         with Progress(title, len(requests), judge) as progress:
@@ -86,9 +80,6 @@ def judge_together(
 
 
 def _parts(request: RequestContent) -> tuple[str | Path, ...]:
-    """The parts of a request; raises TypeError if it is neither a text nor a tuple of texts and
-    paths.
-    """
     parts = (request,) if isinstance(request, str) else request
     if not isinstance(parts, tuple) or not all(isinstance(part, (str, Path)) for part in parts):
         raise TypeError(

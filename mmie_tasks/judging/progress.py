@@ -1,4 +1,4 @@
-"""The progress of judging: a bar with failures, rate and cost, and a final log line."""
+"""The progress bar of judging, and its final log line."""
 
 from __future__ import annotations
 
@@ -20,20 +20,17 @@ from mmie_tasks.record.reply import JudgeReply
 class Progress:
     """A progress bar, and a final log line.
 
-    The bar shows what failed, came from the cache, is in flight and was sent again, tokens per
-    second, and the cost with a forecast of the total: the mean of the replies that were paid for,
-    for every sample that is left.
-
-    The rate counts the input and output tokens of replies that arrived since judging began, over
-    the time since then; replies from the cache do not count. The remaining time is tqdm's, from
-    samples per second. A judge that computes its longest samples first becomes faster, so the
-    remaining time is then over- rather than underestimated.
+    The bar shows requests that failed, came from the cache, are in flight or were sent again,
+    tokens per second, and the cost. The forecast of the cost takes the mean of the paid replies for
+    every remaining sample. The rate counts input and output tokens of uncached replies. The
+    remaining time is tqdm's, from samples per second; it is too long for a judge that computes its
+    longest samples first.
 
     Args:
-        title: Name of the benchmark; with an empty title nothing is shown or logged.
+        title: Name of the benchmark; an empty title shows and logs nothing.
         total: Number of samples.
-        judge: The judge that replies, which may know how its requests are going.
-        clock: Seconds, from any origin.
+        judge: The judge, which may count its requests in flight.
+        clock: Returns seconds, from any origin.
     """
 
     def __init__(
@@ -78,7 +75,7 @@ class Progress:
             logger.info(f"Judged {self._title}: {self.summary()}")
 
     def update(self, outcome: Outcome) -> None:
-        """Count an outcome."""
+        """Counts an outcome."""
         self._counts["requests"] += 1
         match outcome:
             case JudgeReply(cached=True):
@@ -103,7 +100,7 @@ class Progress:
             self._bar.update()
 
     def summary(self) -> str:
-        """The counts that are not 0, and the most frequent failures on lines of their own."""
+        """The counts above 0, then a line for each of the most frequent failures."""
         counts = self._counts
         titles = {
             "cached": "from the cache",
@@ -121,7 +118,7 @@ class Progress:
         return None if self._judge is None else self._judge.counts()
 
     def _joined(self, *parts: str) -> str:
-        """The parts, and of retries, the tokens per second and the cost those that are not 0."""
+        """The parts, then retries, tokens per second and cost if they are above 0."""
         counts = self._request_counts()
         retries = counts.retries - self._earlier_retries if counts is not None else 0
         tokens = self._counts["input"] + self._counts["output"]
@@ -136,7 +133,7 @@ class Progress:
 
 
 def cost_forecast(cost_usd: float, paid: int, left: int) -> str:
-    """The cost so far and, while units are left, of all: each at the mean of those paid for.
+    """The cost so far, and while requests are left, a forecast at the mean of the paid ones.
 
     >>> cost_forecast(1.0, 2, 4), cost_forecast(1.0, 2, 0), cost_forecast(0.0, 0, 4)
     ('1.0000 of about 3.0000 USD', '1.0000 USD', '')

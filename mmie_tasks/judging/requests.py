@@ -1,6 +1,6 @@
-"""Requests to a judge with their checks and readers, and the results of judging.
+"""Requests to a judge, with checks and readers of the replies.
 
-Only `unscored` turns the failure of a judge into `Unscored`.
+Only `unscored` turns a judge's failure into `Unscored`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRequest:
-    """A request, and the check that its reply must pass.
+    """A request, and a check of its reply.
 
     Attributes:
-        request: The request to the judge.
-        is_impossible: Whether a reply's text gives an impossible verdict, such as more points than
-            the scale has. The request is then sent a second time, and only once.
+        request: The request.
+        is_impossible: Whether a reply's text has an impossible verdict, such as more points than
+            the scale has. The request is then sent once more.
     """
 
     request: JudgeRequest
@@ -57,9 +57,9 @@ class GradedRequest(CheckedRequest):
     """A request, and the benchmark's readers of its replies.
 
     Attributes:
-        grade: Every verdict on the replies, on the benchmark's own scale.
-        cut_images: Images of the answer that the benchmark's prompt does not show.
-        cut_texts: Texts of the answer that it does not show.
+        grade: Reads all verdicts, on the benchmark's own scale.
+        cut_images: Number of the answer's images that the benchmark's prompt does not show.
+        cut_texts: Number of the answer's texts that the prompt does not show.
     """
 
     grade: Callable[[JudgeResult], Verdicts]
@@ -72,14 +72,13 @@ def judge_all(
     requests: Sequence[CheckedRequest],
     on_outcome: Callable[[int, Outcome], None] = lambda _index, _outcome: None,
 ) -> Iterator[tuple[int, JudgeResult]]:
-    """Send all requests at once and yield each result as it is complete, exactly one for each
-    index.
+    """Sends all requests at once and yields each index with its result when it is complete.
 
     Args:
-        judge: The judge. From a panel, each request has a result of each judge, with the indices
-            of `Judge.ask`.
-        requests: Any number; the judge gets them together.
-        on_outcome: Called with every outcome, those of second requests included, and its index.
+        judge: The judge. A panel has one result per judge and request, with the indices of
+            `Judge.ask`.
+        requests: The requests.
+        on_outcome: Called with every index and outcome, including those of second requests.
     """
     first_replies: dict[int, JudgeReply] = {}
     for index, outcome in outcomes_of(judge, [checked.request for checked in requests]):
@@ -111,7 +110,7 @@ def _with_size(outcome: Outcome, request: JudgeRequest) -> Outcome:
 
 
 def _size(request: JudgeRequest) -> RequestSize | None:
-    """None if a picture cannot be opened."""
+    """Returns None if a picture cannot be opened."""
     texts = [part for part in (request.system, *request.parts) if isinstance(part, str)]
     try:
         sides = [size_px(part) for part in request.parts if isinstance(part, Path)]
@@ -122,8 +121,6 @@ def _size(request: JudgeRequest) -> RequestSize | None:
 
 
 def unscored(error: JudgeError) -> Unscored:
-    """The verdict for an error of a judge about a request: its reason, and the first line of its
-    message.
-    """
+    """The verdict for a judge's error: the reason, and the first line of the message."""
     reasons = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
     return Unscored(next(reasons, "unavailable"), first_line(error))

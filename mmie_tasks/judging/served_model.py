@@ -1,4 +1,4 @@
-"""A tested model on a server, and what it shares with the judge: the address, or all of it.
+"""Detects that the tested model and the judge use the same server, or are the same model.
 
 lmms-eval's clients read the same environment variables as the judge `openai`.
 """
@@ -13,14 +13,14 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.http.access import Access, first_of, read_base_url, server_name
 from mmie_tasks.judges.base import Judge
 
-_SDK_VARIABLES = ("OPENAI_BASE_URL",)  # the OpenAI SDK's, where its caller names no address
+_SDK_VARIABLES = ("OPENAI_BASE_URL",)  # read by the OpenAI SDK if its caller passes no address
 _CLIENTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("openai", "async_openai", "litellm"), ("OPENAI_API_BASE", *_SDK_VARIABLES)),
     **dict.fromkeys(("gpt4v", "gpt4o_audio", "batch_gpt4"), _SDK_VARIABLES),
 }
-"""The clients of lmms-eval 0.7.3 by the beginning of their names, to the variables that hold their
-address, in order (``models/simple/openai.py:148``, ``models/chat/async_openai.py:93``). The last
-three read ``OPENAI_API_URL`` and do not use it (``models/simple/gpt4v.py:57``).
+"""Prefix of client names of lmms-eval 0.7.3 to the variables with the address, in order
+(``models/simple/openai.py:148``, ``models/chat/async_openai.py:93``). The last three read
+``OPENAI_API_URL`` but do not use it (``models/simple/gpt4v.py:57``).
 """
 
 
@@ -29,8 +29,8 @@ class ServedModel:
     """A tested model on a server.
 
     Attributes:
-        model: Its name there; empty if it is not known.
-        url: The address, without a route.
+        model: The model's name on the server; empty if unknown.
+        url: The address without a route.
     """
 
     model: str
@@ -40,8 +40,9 @@ class ServedModel:
 def served_model(
     client: str, arguments: Mapping[str, object], environment: Mapping[str, str]
 ) -> ServedModel | None:
-    """Where a model of lmms-eval is: at its ``base_url``, or as a client finds its server; None if
-    it is not known to be on a server, or is at Azure.
+    """The server of an lmms-eval model, from ``base_url`` or its client's variables.
+
+    Returns None at Azure, and if no server is known.
 
     >>> served_model("async_openai", {"model": "m"}, {"OPENAI_API_BASE": "http://h:8000/v1/"})
     ServedModel(model='m', url='http://h:8000/v1')
@@ -56,15 +57,15 @@ def served_model(
         return None
     try:
         url = read_base_url("tested model", url or first_of(environment, variables[0]))
-    except SettingWrong:  # its own error comes later
+    except SettingWrong:  # reported later
         return None
     model = arguments.get("model") or arguments.get("model_version") or ""
     return ServedModel(model=str(model), url=url)
 
 
 def shared_server(judge: Judge, tested: ServedModel | None) -> str:
-    """Says that the judge got its server from a variable, and the tested model is there, too; empty
-    otherwise.
+    """A warning that the judge and the tested model got the same server from one variable; empty
+    unless they did.
     """
     access = judge.access
     if tested is None or access is None or not _is_at(tested, access):
@@ -76,8 +77,9 @@ def shared_server(judge: Judge, tested: ServedModel | None) -> str:
 
 
 def judges_itself(judge: Judge, tested: ServedModel | None) -> str | None:
-    """``MODEL at HOST`` if judge and tested model are the same model at the same address; a
-    maker's or gateway's prefix of the name does not count.
+    """``MODEL at HOST`` if judge and tested model are the same model at one address, else None.
+
+    A maker's or gateway's prefix of the name is ignored.
     """
     if tested is None or judge.access is None or not _is_at(tested, judge.access):
         return None

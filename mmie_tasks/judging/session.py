@@ -1,9 +1,8 @@
-"""The judging session of an evaluation: its judges, the samples that wait for them, and what they
-are judging at the moment.
+"""The judging session of an evaluation: its judges, waiting samples and running batches.
 
-The hooks of the runner make one session for each evaluation and hand it to the judges of its
-benchmarks. Benchmarks that use the same judge share one object of it, and so its budget and its
-check. Everything outside an evaluation has one session: `session_without_run`.
+The runner's hooks create one session per evaluation and pass it to the judges of the benchmarks.
+Benchmarks with the same judge share one judge object, with its budget and its check. Everything
+outside an evaluation uses `session_without_run`.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ from mmie_tasks.judging.served_model import ServedModel, shared_server
 from mmie_tasks.record.reply import JudgeReply
 
 CHECK_VALID_S = 900.0
-"""How long the check of a judge holds: later benchmarks of a run do not repeat it."""
+"""How long a judge's check is valid, so that later benchmarks of a run do not repeat it."""
 
 
 class JudgingSession:
-    """The judges of one evaluation, the samples that wait for them, and what they are judging.
+    """The judges, waiting samples and running batches of one evaluation.
 
     Args:
-        choices: The judges of ``--judge`` or of the runner's launcher; by default none.
-        environment: Read when a judge is chosen or opened; by default the process's, as it is now,
-            so that a judge stays what it was at the start, with one budget.
-        on_outcome: Called with every outcome: the runner keeps a ledger of tokens.
+        choices: The judges from ``--judge`` or the runner's launcher; by default none.
+        environment: The environment for choosing and opening judges. By default it is a copy of
+            the process's, so that a judge and its budget stay the same during the evaluation.
+        on_outcome: Called with every outcome, for the runner's count of tokens.
         before_loading: Called before a judge loads a model into this process, to free memory.
         sync: Whether each sample is judged before ``process_results`` returns.
-        tested: The tested model, if it is on a server, which may be the judge's, too.
+        tested: The tested model if it is on a server; None otherwise.
 
     Attributes:
-        batches: What is being judged.
-        judging: Held while the samples that wait are judged.
+        batches: The running batches.
+        judging: A lock, held while waiting samples are judged.
     """
 
     def __init__(
@@ -70,24 +69,22 @@ class JudgingSession:
         self._chosen: dict[object, ChosenJudges] = {}
         self._judges: dict[object, Judge] = {}
         self._checks: dict[int, tuple[float, int]] = {}  # by judge: valid until, pictures
-        self._warned: set[tuple[int, str]] = set()  # of these models that reply for a judge
+        self._warned: set[tuple[int, str]] = set()  # judges with other models that reply for them
         self._waiting: dict[str, list[tuple[PendingSample, Mapping[str, DeferredRow]]]] = {}
         self._lock = threading.RLock()
 
     def choose(self, benchmark: str, default: str) -> ChosenJudges:
-        """The judges of a benchmark, as `choose_judges`; looked up for each sample, so kept."""
+        """The result of `choose_judges`, cached because every sample needs it."""
         key = (benchmark, default, self._environment_key())
         if key not in self._chosen:
             self._chosen[key] = choose_judges(benchmark, default, self.environment, self.choices)
         return self._chosen[key]
 
     def open(self, choice: Choice) -> Judge:
-        """The judge of a choice: one object for all benchmarks, with one budget. Sends no request.
-
-        It is opened anew if the environment has changed since.
+        """The judge of a choice, opened once per environment. Sends no request.
 
         Raises:
-            SettingWrong: No such judge or option, or an unusable value.
+            SettingWrong: There is no such judge or option, or a value is invalid.
         """
         key = (choice.name, frozenset(choice.options.items()), self._environment_key())
         with self._lock:
@@ -97,7 +94,7 @@ class JudgingSession:
             return opened
 
     def open_chosen(self, chosen: ChosenJudges) -> Judge:
-        """The judge of a benchmark, or the panel of its judges; raises as `open`."""
+        """The judge or panel of a benchmark."""
         members = [self.open(choice) for choice in chosen.judges]
         if chosen.panel is None:
             return members[0]
@@ -109,19 +106,19 @@ class JudgingSession:
         return frozenset(self.environment.items())
 
     def check(self, judge: Judge, max_images: int = 0) -> None:
-        """Check that a judge, or every judge of a panel, can be used.
+        """Checks that a judge, or every judge of a panel, is usable.
 
-        A check with as many pictures that passed less than `CHECK_VALID_S` ago is not repeated. The
-        log warns of a server that is the judge's only because it is the tested model's.
+        A check that passed less than `CHECK_VALID_S` ago, with as many pictures, is not repeated.
+        Warns if the judge's server comes from the tested model's setting.
 
         Args:
-            judge: Opened by this session.
-            max_images: The most pictures that a request has.
+            judge: A judge that this session opened.
+            max_images: The most pictures in a request.
 
         Raises:
-            JudgeMisconfigured: It cannot reply as it is set up, or the tested model's server does
-                not have it, or, of another package, it raised anything else.
-            DataBroken: Its cache file is unusable.
+            JudgeMisconfigured: The judge cannot reply as set up, the tested model's server does not
+                have it, or a plugin judge raised any error.
+            DataBroken: The judge's cache file is unusable.
             SettingWrong: A panel has the same judge twice.
         """
         for member in judge.members:
@@ -129,8 +126,8 @@ class JudgingSession:
             if time.monotonic() >= until_s or max_images > images:
                 self._check(member, max_images)
                 self._checks[id(member)] = (time.monotonic() + CHECK_VALID_S, max_images)
-        # The signature of a judge in this process may start its device, and the tested model may
-        # still have to fork: such judges are compared by their options only, where they are chosen.
+        # The signature of a judge in this process may start its device before the tested model
+        # forks. Such judges are compared by their options only, when they are chosen.
         signatures = [member.signature for member in judge.members if not member.in_process]
         if len(set(signatures)) < len(signatures):
             raise SettingWrong(
@@ -153,32 +150,32 @@ class JudgingSession:
                 _ = judge.signature
 
     def add_outcome(self, judge: Judge, outcome: Outcome) -> None:
-        """Report an outcome of a judge, and warn once of each other model that replies for it."""
+        """Reports an outcome, and warns once about each other model that replies for a judge."""
         self.on_outcome(outcome)
         if isinstance(outcome, JudgeReply) and (id(judge), outcome.model) not in self._warned:
             self._warned.add((id(judge), outcome.model))
             warn_of_others(judge.signature, [outcome.model])
 
     def add(self, benchmark: str, sample: PendingSample, rows: Mapping[str, DeferredRow]) -> None:
-        """Let a sample of a benchmark wait."""
+        """Adds a waiting sample."""
         with self._lock:
             self._waiting.setdefault(benchmark, []).append((sample, rows))
 
     def take(self, benchmark: str) -> WaitingSamples:
-        """The samples of a benchmark that wait; afterwards none does."""
+        """Removes and returns the waiting samples of a benchmark."""
         with self._lock:
             return self._waiting.pop(benchmark, [])
 
     def close(self) -> None:
-        """Free the memory of every judge that runs in this process; they can be used again."""
+        """Frees the memory of judges in this process, which can be used again."""
         for judge in list(self._judges.values()):
             close_judge(judge)
 
     def stop(self) -> str:
-        """Have all judging end. Takes no lock: the handler of a signal may call it.
+        """Stops all judging. Takes no lock, because signal handlers call it.
 
         Returns:
-            How many replies are stored, as a clause; "nothing is being judged" without any judging.
+            A clause that says how many replies are stored, or "nothing is being judged".
         """
         batches = list(self.batches)
         for batch in batches:
@@ -188,8 +185,8 @@ class JudgingSession:
 
 @functools.cache
 def session_without_run() -> JudgingSession:
-    """The session of everything in this process that is outside an evaluation.
+    """The session of everything in this process outside an evaluation.
 
-    What is set when a judge is asked holds, as a notebook expects.
+    It follows changes of the environment, as a notebook expects.
     """
     return JudgingSession(environment=os.environ)

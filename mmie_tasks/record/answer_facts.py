@@ -1,4 +1,4 @@
-"""What is counted about an answer with pictures and logged with its sample."""
+"""Counts about an answer with pictures, logged with its sample."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _COUNTS = {
     "unused": "not used of the writer's answer",
 }
 UNPLACED = "pictures without a place"
-"""Pictures that were put after a text because nothing in it says where they belong."""
+"""Pictures that follow the text because it does not say where they go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFacts(TextFacts):
-    """Counts about an answer, whatever the benchmark.
+    """Counts about an answer of any benchmark.
 
     Attributes:
         shape: How the answer was written.
         unread: Texts and pictures of the answer that were not read, by key or type.
         unplaced: Pictures that the text has no place for: they follow it.
-        picture_signs: Signs that its texts have pictures that were not read, each with 1.
+        picture_signs: Signs that the texts have pictures that were not read; each counts 1.
         drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
         not_drawn: Pictures that could not be drawn, by reason.
         unused: What the writer wrote and the protocol could not use, by name.
@@ -43,7 +43,7 @@ class AnswerFacts(TextFacts):
     unused: Mapping[str, int] = field(default_factory=dict)
 
     def without_request(self: FactsT) -> FactsT:
-        """The facts of an answer that the judge is not sent after all."""
+        """The facts of an answer that is not sent to the judge after all."""
         return self
 
 
@@ -51,19 +51,17 @@ FactsT = TypeVar("FactsT", bound=AnswerFacts)
 
 
 def with_text(facts: FactsT, text: TextFacts) -> FactsT:
-    """The facts with those about the text of the answer."""
+    """Adds the facts about the text of the answer."""
     return replace(facts, **asdict(text))
 
 
 def shown_facts(
     facts: AnswerFacts, titles: Mapping[str, str], counts: Mapping[str, str]
 ) -> dict[str, str | float | bool]:
-    """The facts worth showing, by title: without zeros, empty texts and unset flags.
+    """Title to fact, without zeros, empty texts and unset flags.
 
-    Args:
-        facts: About an answer.
-        titles: Titles of the benchmark's texts, numbers and flags, by name.
-        counts: Titles of the benchmark's own counts by reason, by name.
+    `titles` and `counts` have a benchmark's own titles by name of field: `titles` of texts, numbers
+    and flags, `counts` of counts by reason.
     """
     values = asdict(facts)
     shown = {
@@ -78,12 +76,12 @@ def shown_facts(
 
 
 def total_of(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    """Counts of samples, added by name, without zeros."""
+    """The counts added by name, without zeros."""
     return sum(map(Counter, counts), Counter[str]())
 
 
 def answer_notes(facts: Sequence[AnswerFacts]) -> Iterator[str]:
-    """Lines for the log about the answers of a run; what did not occur has no line."""
+    """Log lines about the answers of a run, without counts of zero."""
     drawn = [sample.drawn for sample in facts if sample.drawn is not None]
     not_drawn = total_of(sample.not_drawn for sample in facts)
     if drawn:

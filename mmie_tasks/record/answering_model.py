@@ -1,7 +1,7 @@
-"""Whether the model that replied is the one that the judge was asked for.
+"""Checks that the model that replied is the requested judge model.
 
-Providers route a retired name to another model, gateways fall back to one, and routers choose. The
-only trace is the name in the reply.
+Providers route a retired name to another model, gateways fall back, and routers choose. The only
+trace is the name in the reply.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _AZURE = (".azure.com", ".azure.us", ".azure.cn")
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A model's name, taken apart.
+    """The parts of a model's name.
 
     Attributes:
-        words: Without gateway, snapshot and tag: ``gpt``, ``4o``.
+        words: The name without gateway, snapshot and tag: ``gpt``, ``4o``.
         snapshot: The digits of its date or number; empty for an alias.
-        tag: What follows a colon, as Ollama's ``7b``; only one that has a digit.
+        tag: The text after a colon if it has a digit, such as Ollama's ``7b``.
     """
 
     words: tuple[str, ...]
@@ -55,7 +55,7 @@ class _Name:
 
     @property
     def letters(self) -> str:
-        """The words in one, without points: how a name is compared in several spellings."""
+        """The words joined, without points, to compare spellings."""
         return "".join(self.words).replace(".", "")
 
 
@@ -71,16 +71,13 @@ def _name(model: str) -> _Name:
 
 @cache
 def is_other_model(requested: str, answered: str, *, may_be_deployment: bool = False) -> bool:
-    """Whether the name in a reply is known to be that of another model than the requested one.
+    """Whether the name in a reply clearly names another model than the requested one.
 
-    The rule, and where each spelling comes from, is on the page of the judges. Not another model:
-    a dated snapshot of an alias, a gateway's prefix or suffix, an empty name, a path of weights.
+    The docs page of the judges has the rule and the source of each spelling. A dated snapshot of an
+    alias, a gateway's prefix or suffix, an empty name and a path of weights are the same model.
 
-    Args:
-        requested: The name in the request.
-        answered: The name in the reply.
-        may_be_deployment: The requested name may be that of a deployment at Azure, which its owner
-            chose: without a number it names no model, and more words after a model's name are his.
+    If `may_be_deployment`, the requested name may be that of an Azure deployment, chosen by its
+    owner: without a number it does not name a model, and words after a model's name are ignored.
 
     >>> is_other_model("gpt-4o", "gpt-4o-2024-11-20"), is_other_model("gpt-4o", "gpt-4o-mini")
     (False, True)
@@ -91,7 +88,7 @@ def is_other_model(requested: str, answered: str, *, may_be_deployment: bool = F
     if not all(names) or names[0] == names[1] or any(map(_PATH.fullmatch, names)):
         return False
     asked, reply = map(_name, names)
-    if reply.words == _UNNAMED:  # llama.cpp, of a model without an alias
+    if reply.words == _UNNAMED:  # llama.cpp, for a model without an alias
         return False
     if not (asked.snapshot.endswith(reply.snapshot) or reply.snapshot.endswith(asked.snapshot)):
         return True
@@ -104,7 +101,7 @@ def is_other_model(requested: str, answered: str, *, may_be_deployment: bool = F
 
 
 def _is_same(a: _Name, b: _Name) -> bool:
-    """Whether two names have the same words, apart from words without digits before one of them."""
+    """Whether two names have the same words, except words without digits before one of them."""
     short, long = sorted((a, b), key=lambda name: len(name.letters))
     for start in range(len(long.words)):
         rest = _Name(long.words[start:], "", "")
@@ -116,12 +113,9 @@ def _is_same(a: _Name, b: _Name) -> bool:
 
 
 def other_models(judge: Signature, models: Iterable[str]) -> list[str]:
-    """The models, each once, that are not the one that a judge was asked for.
+    """The models, without duplicates, that are not the one requested from a single judge.
 
-    Args:
-        judge: The signature of a single judge. One without a model, or that runs in this process,
-            is not asked for a name.
-        models: As the replies name them.
+    There are none for a judge without a model name or in this process.
     """
     fields = judge.fields
     requested = "" if fields.get("judge") == _IN_PROCESS else fields.get("model", "")
@@ -136,6 +130,6 @@ def other_models(judge: Signature, models: Iterable[str]) -> list[str]:
 
 
 def shown_model(model: str) -> str:
-    """A server's name of a model, for one line of text."""
+    """A model name from a server, printable in one line."""
     line = " ".join(model.split())[:100]
     return line if line.isprintable() else ascii(line)

@@ -18,7 +18,7 @@ class ExpectedScore:
     """The expected score of one reply.
 
     Attributes:
-        verdict: The mean on the benchmark's own scale, rounded to 2 decimals, or why there is none.
+        verdict: The mean in points, rounded to 2 decimals, or why there is none.
         entropy_bits: Entropy of the probabilities in bits, 0 if the judge is certain; None without
             a mean.
     """
@@ -32,15 +32,13 @@ def expected_verdict(
 ) -> ExpectedScore:
     """The mean of the points under the probabilities at the position of the official score.
 
-    The probabilities are those of the digits from 0 to `full_marks` that are reported, divided by
-    their sum.
+    The reported probabilities of the digits 0 to `full_marks` are divided by their sum.
 
     Args:
-        reply: The reply that the official score was read from; None without one.
-        offset: Index of the official score in the reply's text; None if it is not a single digit
-            from 0 to 9.
-        official: The official verdict. Without points it is the expected verdict, too.
-        full_marks: Of the scale that begins at 0; at most 9.
+        reply: The reply that the official score was read from; None if there is none.
+        offset: Index of the official score in the reply's text; None if it is not a single digit.
+        official: The official verdict. If it is unscored, it is also the expected verdict.
+        full_marks: The top of the scale, which begins at 0; at most 9.
 
     >>> a_half, a_quarter = math.log(0.5), math.log(0.25)
     >>> logprobs = (None, None, None, a_quarter, a_half, a_quarter, *[None] * 4)

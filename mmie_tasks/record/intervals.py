@@ -1,14 +1,15 @@
-"""Intervals of means: one rule for every score, and what else is drawn or divided among strata.
+"""Confidence intervals of means, and the allocation of subsets to strata.
 
-A score is for a larger population, of which the samples are a random draw: the benchmark, or for a
-whole run samples like these. Its interval is Student's t on the stratified standard error, with
-Satterthwaite's degrees of freedom, and both ends moved by the skewness of the points (N. J.
-Johnson, "Modified t Tests and Confidence Intervals for Asymmetrical Populations", JASA 73, 1978).
-Points are often nearly all equal, and a small draw then lacks the rare bad answer, so the variance
-of one unseen error of half the scale is added; of the whole scale where all points are equal. Where
-these are none or full marks, the interval is as wide as the exact limit (Clopper and Pearson,
-Biometrika 26, 1934) of the share of answers at the other end. The page of `mmie_tasks.results` has
-the measured coverage.
+The samples count as a random draw from a larger population: the benchmark, or for a whole run,
+samples like these. The interval is Student's t on the stratified standard error, with
+Satterthwaite's degrees of freedom and both ends moved by the skewness of the points (N. J. Johnson,
+"Modified t Tests and Confidence Intervals for Asymmetrical Populations", JASA 73, 1978).
+
+Points are often nearly all equal, and a small draw then lacks the rare bad answer. So the variance
+of one unseen error is added: half the scale, or the whole scale if all points are equal. If all
+points are 0 or all are full marks, the interval is as wide as the exact limit (Clopper and Pearson,
+Biometrika 26, 1934) of the share of answers at the other end. The docs page of `mmie_tasks.results`
+has the measured coverage.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 LEVEL = 0.95
-"""Of an interval: the share of draws whose interval holds the value of the population."""
+"""The share of draws whose interval contains the population's mean."""
 
 MIN_SAMPLES = 10
-"""With fewer samples a mean has no interval."""
+"""The fewest samples for an interval."""
 
 _TAIL = (1 - LEVEL) / 2
 _SKEWED = (1 + 2 * float(ndtri(_TAIL)) ** 2) / 6
-_EQUAL = 1e-9  # of full marks: points this close are equal
+_EQUAL = 1e-9  # points closer than this fraction of full marks are equal
 
 
 class Interval(NamedTuple):
-    """Both ends of an interval, in the unit of the points."""
+    """Both ends, in the unit of the points."""
 
     low: float
     high: float
@@ -46,13 +47,13 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StratifiedMean:
-    """A weighted mean of the means of strata, as an estimate for a larger population.
+    """A weighted mean of stratum means, as an estimate for a larger population.
 
     Attributes:
-        value: In the unit of the points.
-        standard_error: In the same unit, above 0.
-        degrees: Of freedom, for Student's t.
-        shift: How far skewness moves both ends, in the same unit; see `skew_shift`.
+        value: The mean, in points.
+        standard_error: The standard error in points, above 0.
+        degrees: Degrees of freedom for Student's t.
+        shift: How far skewness moves both ends, in points; see `skew_shift`.
     """
 
     value: float
@@ -61,7 +62,7 @@ class StratifiedMean:
     shift: float = 0.0
 
     def interval(self, lowest: float, highest: float, level: float = LEVEL) -> Interval:
-        """The interval, within the least and the greatest possible value."""
+        """The interval, cut at the lowest and highest possible value."""
         half = float(stdtrit(self.degrees, (1 + level) / 2)) * self.standard_error
         middle = self.value + self.shift
         return Interval(max(lowest, middle - half), min(highest, middle + half))
@@ -70,21 +71,18 @@ class StratifiedMean:
     def p_value(self) -> float:
         """Two-sided p of the hypothesis that the population's mean is 0.
 
-        It is below `1 - level` exactly where the interval of this level excludes 0.
+        It is below `1 - level` exactly if the interval at this level excludes 0.
         """
         middle = self.value + self.shift
         return float(2 * stdtr(self.degrees, -abs(middle) / self.standard_error))
 
 
 def skew_shift(third_moment: float, variance: float) -> float:
-    """How far the skewness of an estimate moves its interval: Johnson's, at the level `LEVEL`.
+    """How far skewness moves an interval at `LEVEL` (Johnson 1978), in points.
 
-    It is less than 1.5 standard errors, so that an interval of this level or a higher one holds the
+    It takes the third moment (points cubed) and variance (points squared) of the estimate. The
+    shift is below 1.5 standard errors, so an interval at this or a higher level contains the
     estimate.
-
-    Args:
-        third_moment: Of the estimate's error, in the unit of the points cubed.
-        variance: Of the estimate.
     """
     return _SKEWED * third_moment / variance
 
@@ -97,15 +95,14 @@ def third_central_moment(points: Floats) -> float:
 def stratified_mean(
     strata: Sequence[Sequence[float] | Floats], weights: Sequence[float], full_marks: float
 ) -> StratifiedMean | None:
-    """The weighted mean of the means of strata, with its standard error.
+    """The weighted mean of stratum means, with its standard error.
+
+    Returns None for fewer than `MIN_SAMPLES` points in all, or fewer than two in a stratum.
 
     Args:
-        strata: The points of each, or the differences of two runs, in any order.
-        weights: One for each stratum; they add up to 1.
-        full_marks: Of the scale, in points.
-
-    Returns:
-        None for fewer than `MIN_SAMPLES` points in all, or than two in a stratum.
+        strata: The points of each stratum, or the differences of two runs, in any order.
+        weights: The weight of each stratum; weights add up to 1.
+        full_marks: The top of the scale, in points.
 
     >>> low, high = stratified_mean([[5] * 20], [1], full_marks=6).interval(0, 6)
     >>> round(low, 3), round(high, 3)
@@ -139,8 +136,7 @@ def stratified_mean(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for testing all of them: Holm's step-down bounds the chance of any false
-    positive.
+    """p-values after Holm's step-down correction, which bounds the chance of any false positive.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -152,7 +148,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def allocation(stratum_sizes: Sequence[int], subset_size: int) -> list[int]:
-    """How many samples a proportional subset takes of each stratum, by largest remainder.
+    """The number of samples that a proportional subset has in each stratum, by largest remainder.
 
     >>> allocation([5005, 11482, 3616], 1000)
     [249, 571, 180]

@@ -1,7 +1,6 @@
-"""The judgement of a sample: each judge's replies and verdicts, and what a panel makes of them.
+"""The judgement of a sample: each judge's replies and verdicts, and a panel's combined verdicts.
 
-Each judge's replies are read by the benchmark's own readers and cached under the judge's own
-signature. The rule of a panel is applied to the verdicts, so another rule makes no requests.
+The panel's rule is applied to verdicts, so another rule needs no new requests.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from mmie_tasks.record.signature import Signature
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What one judge made of an answer.
+    """One judge's replies and verdicts for an answer.
 
     Attributes:
-        judge: Its signature.
-        result: Its replies, or why there are none.
-        verdicts: Its verdicts, on the benchmark's own scale.
+        judge: The judge's signature.
+        result: The replies, or why there are none.
+        verdicts: The verdicts, on the benchmark's own scale.
     """
 
     judge: Signature
@@ -35,13 +34,12 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The verdicts on an answer, and those of each judge.
+    """The verdicts on an answer, with each judge's.
 
     Attributes:
-        verdicts: On the benchmark's own scale; of a panel, the combined ones.
-        judgements: One for each judge that was asked, in the panel's order; none if nothing was
-            sent.
-        panel: None for a single judge.
+        verdicts: The judge's or the panel's verdicts, on the benchmark's own scale.
+        judgements: One for each judge, in the panel's order; empty if no request was sent.
+        panel: The rule of the panel; None for a single judge.
     """
 
     verdicts: Verdicts
@@ -50,7 +48,7 @@ class Judged:
 
     @classmethod
     def by(cls, judgements: Sequence[Judgement], panel: Panel | None) -> Judged:
-        """The verdicts of a single judge, or those that a panel makes."""
+        """The verdicts of a single judge, or the combined verdicts of a panel."""
         verdicts = combine(judgements, panel) if panel else judgements[0].verdicts
         return cls(verdicts=verdicts, judgements=tuple(judgements), panel=panel)
 
@@ -60,8 +58,8 @@ class Disagreement:
     """How far the official points of several judges differ, on the benchmark's own scale.
 
     Attributes:
-        range: The most points less the fewest.
-        sd: The standard deviation, with these judges as the whole population.
+        range: The most points minus the fewest.
+        sd: The population standard deviation.
     """
 
     range: float
@@ -69,9 +67,7 @@ class Disagreement:
 
 
 def disagreement(judgements: Sequence[Judgement]) -> Disagreement | None:
-    """How far the judges' official points differ; None with fewer than two judges that gave
-    points.
-    """
+    """How far the judges' official points differ; None unless two judges gave points."""
     verdicts = [judgement.verdicts.official for judgement in judgements]
     points = [
         entry.points
@@ -86,15 +82,9 @@ def disagreement(judgements: Sequence[Judgement]) -> Disagreement | None:
 
 
 def combine(judgements: Sequence[Judgement], panel: Panel) -> Verdicts:
-    """The panel's verdicts: official, robust and expected each by the rule, over the judges with
-    points of that kind.
+    """The panel's verdicts: the rule applied to the judges' points, separately for each kind.
 
-    Points are not rounded: the mean of whole points may have decimals. Components are combined one
-    by one.
-
-    Args:
-        judgements: The judges that were asked; at least one.
-        panel: The rule.
+    Components are combined one by one. Points are not rounded. There is at least one judgement.
 
     >>> def by(points: float) -> Judgement:
     ...     verdicts = Verdicts(official=Scored(points), robust=Scored(points))

@@ -1,6 +1,6 @@
 """Finds the sample logs of runs, and reads their lines.
 
-lmms-eval writes ``<output_path>/<model>/<date>_samples_<task>.jsonl`` and, beside it,
+lmms-eval writes ``<output_path>/<model>/<date>_samples_<task>.jsonl`` and, next to it,
 ``<date>_results.json``. A log of 20,000 samples has about 100 MB, so lines are read one by one.
 """
 
@@ -28,7 +28,7 @@ class SampleLog:
 
     Attributes:
         path: The file.
-        date: As the runner wrote it; later dates sort later.
+        date: The date as the runner wrote it; later dates sort later.
         task: The task's name in lmms-eval.
     """
 
@@ -47,9 +47,9 @@ class RunLogs:
     """The logs of one run: the newest log of each task.
 
     Attributes:
-        name: The name given on the command line, or that of the tested model's folder.
+        name: The name on the command line, or the tested model's folder name.
         folder: The folder of the logs.
-        logs: Sorted by task.
+        logs: The logs, sorted by task.
         older: Number of older logs of the same tasks, which are ignored.
     """
 
@@ -60,13 +60,13 @@ class RunLogs:
 
 
 def find_runs(word: str) -> list[RunLogs]:
-    """Find the runs that a command-line word names: ``PATH`` or ``NAME=PATH``.
+    """The runs of a command-line word: ``PATH`` or ``NAME=PATH``.
 
     A path is a folder that contains runs at any depth, a results file, or one sample log.
 
     Raises:
         AnswersUnusable: The path does not exist, or contains no sample log.
-        SettingWrong: The name stands for several runs.
+        SettingWrong: The path of a name contains several runs.
     """
     try:
         named = split_name(word)
@@ -91,14 +91,14 @@ def find_runs(word: str) -> list[RunLogs]:
 
 @dataclass(frozen=True, slots=True)
 class NamedPath:
-    """A path, and its name on the command line; empty if it has none."""
+    """A path with its name on the command line; empty if it has none."""
 
     name: str
     path: Path
 
 
 def split_name(word: str) -> NamedPath:
-    """The name and path of a command-line word: ``PATH`` or ``NAME=PATH``.
+    """Splits a command-line word: ``PATH`` or ``NAME=PATH``.
 
     Raises:
         AnswersUnusable: The path is empty.
@@ -126,7 +126,7 @@ def _by_folder(path: Path) -> dict[Path, list[SampleLog]]:
 
 
 def parse_log_name(path: Path) -> SampleLog | None:
-    """The date and task in a log's file name; None if the file is not named like a sample log.
+    """The log of a file name; None if the file is not named like a sample log.
 
     >>> parse_log_name(Path("out/m/20261121_101500_samples_mmie_sa.jsonl")).task
     'mmie_sa'
@@ -137,18 +137,18 @@ def parse_log_name(path: Path) -> SampleLog | None:
 
 @dataclass(frozen=True, slots=True)
 class NumberedLine:
-    """A line of a log and its number, from 1; `line` is None if the last line was cut off."""
+    """A line of a log and its number, from 1; `line` is None for a last line that is cut off."""
 
     number: int
     line: Line | None
 
 
 def read_lines(log: Path) -> Iterator[NumberedLine]:
-    """Read every line of a log that is not blank.
+    """Reads the lines of a log that are not blank.
 
     Raises:
-        AnswersUnusable: The log cannot be opened, or a line is not a JSON object; names file and
-            line. A last line without line break is reported as cut off instead.
+        AnswersUnusable: The log cannot be opened, or a line is not a JSON object. A broken last
+            line without a line break counts as cut off instead.
     """
     try:
         with log.open("rb") as file:

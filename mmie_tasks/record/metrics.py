@@ -1,6 +1,4 @@
-"""Metrics of a benchmark, and their values for the samples of a run: means over samples and
-weighted means of group means, with interval and coverage.
-"""
+"""Metrics of a benchmark, and their values for a run, with interval and coverage."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def slug(title: str) -> str:
-    """The name of a metric or a task for a title.
+    """A title as the name of a metric or task.
 
     >>> slug("Image-based 3D Reasoning"), slug(" EECS ")
     ('image_based_3d_reasoning', 'eecs')
@@ -36,12 +34,11 @@ class Scale:
 
     Attributes:
         full_marks: The maximum: 6, 1 or 100.
-        unit: For headings: ``points, 0 to 6``.
+        unit: The unit for headings: ``points, 0 to 6``.
         whole: Whether points are whole numbers, so that a histogram can count them.
         open_ended: Whether points outside the scale count, because the official script does not
             check them.
-        percent: Converts a mean of points to a score in percent, rounded as in the benchmark's
-            official table.
+        percent: Converts mean points to percent, rounded as in the benchmark's official table.
     """
 
     full_marks: float
@@ -53,20 +50,18 @@ class Scale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A mean over samples, or a weighted mean of group means, that a benchmark reports.
+    """A mean over samples, or a weighted mean of group means.
 
     Attributes:
-        name: Suffix behind ``official_`` and ``robust_`` in the runner's table and in the results
-            file; empty for a headline without suffix.
-        title: For display: ``Situational analysis``.
+        name: Suffix after ``official_`` and ``robust_`` in the runner's table and the results file;
+            empty for a headline.
+        title: The title for display: ``Situational analysis``.
         kind: Metrics of one kind are shown together: ``headline``, ``category``, ``field``, ...
         by: The kind of group whose means are averaged.
-        weights: Group to its weight; weights add up to 1. If a group has no samples, the metric
-            has no value.
-        in_table: Whether the runner's table has a line ``official_<name>`` for it: the paper's own
-            columns.
-        part: Name of a component; its fraction of full marks is averaged instead of the sample's
-            points. Empty for whole samples.
+        weights: Group to weight; weights add up to 1. The metric has no value if a group has no
+            samples.
+        in_table: Whether the runner's table has the line ``official_<name>``: the paper's columns.
+        part: Component whose share of full marks is averaged; empty for the sample's points.
     """
 
     name: str
@@ -81,7 +76,7 @@ class Metric:
     def of_group(
         cls, kind: str, name: str, title: str, *, in_table: bool = True, part: str = ""
     ) -> Metric:
-        """The mean over the samples of one group, `name`, of the groups of a kind."""
+        """The mean over the samples of one group."""
         return cls(
             name=name,
             title=title,
@@ -93,14 +88,14 @@ class Metric:
         )
 
     def stratum(self, sample: LoggedSample) -> str | None:
-        """The group of `weights` that contains the sample; None if the sample does not count."""
+        """The group in `weights` that contains the sample; None if it does not count."""
         for name in sample.names(self.by):
             if name in self.weights:
                 return name
         return None
 
     def verdict(self, sample: LoggedSample, kind: ScoreKind, scale: Scale) -> Verdict:
-        """The sample's contribution in points: its verdict, or its component's share of a scale."""
+        """The sample's verdict, or its component's share of full marks as points."""
         whole = sample.verdict(kind)
         if not self.part or isinstance(whole, Unscored):
             return whole
@@ -112,14 +107,14 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean on the benchmark's own scale, or None and the reason why there is none."""
+    """A mean in points, or None and the reason."""
 
     value: float | None
     why_not: str = ""
 
 
 def mean_of(verdicts: Iterable[Verdict], floor: float = COVERAGE_FLOOR) -> Mean:
-    """The mean points of the scored samples; none if their share is below the floor, 0 to 1.
+    """The mean points of the scored samples, unless their share is below the floor (0 to 1).
 
     >>> mean_of([Scored(1.0), Scored(0.0), Unscored("no_answer")], floor=0.5).value
     0.5
@@ -139,15 +134,15 @@ def weighted_mean(
     floor: float,
     by: str = "part",
 ) -> Mean:
-    """The weighted mean of the groups' means, in points, or the reason there is none.
+    """The weighted mean of group means, in points, or the reason there is none.
 
-    Samples that the official script leaves out enter neither the mean nor the coverage.
+    Samples that the official script leaves out do not count for the mean or the coverage.
 
     Args:
-        groups: Group to its verdicts.
-        weights: Group to its weight; weights add up to 1.
-        floor: Of coverage, below which a group has no mean, 0 to 1.
-        by: What a group is, for the reason.
+        groups: Group to verdicts.
+        weights: Group to weight; weights add up to 1.
+        floor: Coverage below which a group has no mean, 0 to 1.
+        by: The word for a group in the reason.
 
     >>> weighted_mean({"a": [Scored(1), Unscored("left_out")]}, {"a": 0.5, "b": 0.5}, 0.9).why_not
     '1 of 2 parts not in this run: b'
@@ -177,11 +172,10 @@ class MetricValue:
     """The value of one metric for one run.
 
     Attributes:
-        percent: The score in percent, rounded as in the benchmark's own table; None if there is
-            none.
-        interval: 95 %, in percent, for the benchmark that the samples are from; see
-            `mmie_tasks.record.intervals`. None without a score, for fewer than ten samples or one
-            in a group that is averaged, and for a run that is not like the benchmark.
+        percent: The score in percent, rounded as in the benchmark's own table; None without one.
+        interval: The 95 % interval in percent; see `mmie_tasks.record.intervals`. None without a
+            score, for fewer than ten samples or two in a group, and for a run whose proportions are
+            not the benchmark's.
         scored: Number of samples with points.
         total: Number of samples that count for the metric.
         why_not: Why there is no score.
@@ -197,7 +191,7 @@ class MetricValue:
 def samples_by_stratum(
     samples: Iterable[LoggedSample], metric: Metric
 ) -> dict[str, list[LoggedSample]]:
-    """The samples that count for a metric, by their group in `Metric.weights`."""
+    """The samples that count for a metric, by their group."""
     strata: dict[str, list[LoggedSample]] = defaultdict(list)
     for sample in samples:
         if (stratum := metric.stratum(sample)) is not None:
@@ -215,17 +209,14 @@ def metric_value(
 ) -> MetricValue | None:
     """The value of a metric; None if no sample counts for it.
 
-    Samples that the official script leaves out enter neither the mean nor the coverage. The floor
-    of coverage is that of the environment, else the one in the run's signature.
-
     Args:
-        samples: All of a task of a run.
-        metric: What to compute.
+        samples: All samples of a task of a run.
+        metric: The metric.
         kind: Official, robust or expected verdicts.
         scale: The benchmark's scale.
-        strata: `Benchmark.strata`: a plain mean is of samples drawn within these groups.
-        stratum_sizes: `Benchmark.stratum_sizes`: a run with other proportions has no intervals of
-            means over several of these groups.
+        strata: `Benchmark.strata`: a mean over all samples is stratified by these groups.
+        stratum_sizes: `Benchmark.stratum_sizes`: a run with other proportions has no interval for
+            a mean over several of these groups.
     """
     members_by_stratum = samples_by_stratum(samples, metric)
     verdicts = {
@@ -270,12 +261,11 @@ def estimated(
     """The mean of points as an estimate for the benchmark; None for too few samples.
 
     Args:
-        samples: That may have points.
+        samples: All samples; those without points are left out.
         points: Sample id to points, or to the difference of two runs.
-        metric: Whose groups are averaged with its weights.
+        metric: The metric.
         scale: The benchmark's scale.
-        strata: The kind of group within which samples are drawn: `Benchmark.strata`. Its groups are
-            the strata of a mean over all samples.
+        strata: See `metric_value`.
     """
     from mmie_tasks.record.intervals import stratified_mean  # numpy and scipy
 
@@ -296,14 +286,10 @@ def estimated(
 def in_proportion(
     samples: Collection[LoggedSample], strata: str, stratum_sizes: Mapping[str, int]
 ) -> bool:
-    """Whether a run has the benchmark's strata in their proportions, or a single one of them.
+    """Whether a run has the benchmark's proportions of strata, or a single stratum.
 
-    A run differs by one sample of a stratum at most.
-
-    Args:
-        samples: All of a task of a run.
-        strata: The kind of group: `Benchmark.strata`.
-        stratum_sizes: `Benchmark.stratum_sizes`; empty where any run is like the benchmark.
+    Each stratum may differ by at most one sample. Any proportions are right if `stratum_sizes` is
+    empty. For `strata` and `stratum_sizes` see `Benchmark`.
     """
     counts = Counter(name for sample in samples for name in sample.names(strata))
     if not stratum_sizes or len(counts) < 2:
@@ -313,10 +299,10 @@ def in_proportion(
 
 
 def floor_of(sample: LoggedSample) -> float:
-    """The floor of coverage for a sample's run: of the environment, else of its signature.
+    """The floor of coverage: from the environment, or else from the sample's signature.
 
     Raises:
-        SettingWrong: That of the environment is invalid.
+        SettingWrong: The environment's value is invalid.
     """
     is_set = bool(os.environ.get(COVERAGE_SETTING))
     return coverage_floor(os.environ) if is_set else sample.signature.min_coverage

@@ -1,6 +1,4 @@
-"""Reads the records of candidates of version 0.1.0, which had verdicts, judges and signature in
-other forms.
-"""
+"""Converts records of 0.1.0 release candidates, which had other forms of verdicts and judges."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ _OldRecord: TypeAlias = Mapping[str, object]
 
 
 def migrated(record: _OldRecord) -> _OldRecord:
-    """A record in today's form; one that has an object as its signature is in it already."""
+    """A record in today's form, recognised by a signature that is an object."""
     if isinstance(record.get("signature"), Mapping):
         return record
     signature = Signature.parse(str(record.get("signature") or ""))
@@ -29,7 +27,7 @@ def migrated(record: _OldRecord) -> _OldRecord:
     else:
         judgements = []
     known = {name: value for name, value in record.items() if value is not None}
-    if "weights" in known:  # of MIA-Bench; `components` were the marks that a judge gave to them
+    if "weights" in known:  # MIA-Bench, where `components` were a judge's marks
         known["components"] = known.get("asked", ())
     return {**known, **_verdicts(record), "judgements": judgements, "signature": signature}
 
@@ -51,7 +49,7 @@ def _judgement(judge: _OldRecord, signature: str) -> dict[str, object]:
 
 
 def _reply(reply: object) -> object:
-    """Probabilities of digits were a list of objects first; these are left out."""
+    """Leaves out digit probabilities in the oldest form, a list of objects."""
     if not isinstance(reply, Mapping):
         return reply
     digits = reply.get("digits")

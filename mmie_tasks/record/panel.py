@@ -1,4 +1,4 @@
-"""A panel: several judges that make one verdict, and its rule."""
+"""The rule by which a panel of judges gives one verdict."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pydantic import Field
 
 Rule: TypeAlias = Literal["mean", "median", "majority"]
 RULES: tuple[Rule, ...] = get_args(Rule)
-_DECIMALS = 9  # points that are equal up to these are the same vote: fractions computed in two ways
+_DECIMALS = 9  # equal up to these is the same vote: fractions may be computed in two ways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """How several judges make one verdict.
+    """How several judges give one verdict.
 
     Attributes:
-        rule: Combines the points of the judges that gave any. ``majority``, which older logs have:
-            the points that most judges give; of several such, their mean.
-        min_valid: The fewest judges with points; with fewer, the sample is unscored.
+        rule: How the points of the judges that gave any are combined. ``majority``, only in older
+            logs, is the most frequent points, or the mean of several most frequent ones.
+        min_valid: The sample is unscored if fewer judges give points.
     """
 
     rule: Rule = "median"
     min_valid: Annotated[int, Field(ge=1)]
 
     def combined(self, points: Sequence[float]) -> float:
-        """The panel's points: one value of those of its judges, not rounded.
+        """The panel's points, not rounded.
 
         >>> Panel(min_valid=2).combined([2, 2, 5])
         2
@@ -38,4 +38,4 @@ class Panel:
                 return statistics.median(points)
             case "majority":
                 points = statistics.multimode(round(value, _DECIMALS) for value in points)
-        return sum(points) / len(points)  # also of points that are infinite, unlike `fmean`
+        return sum(points) / len(points)  # works with infinite points, unlike `fmean`

@@ -1,7 +1,7 @@
-"""The record of a sample: everything that is needed to show it and to score it again.
+"""The record of a sample: everything needed to show it and to score it again.
 
-A run logs it under `RECORD_KEY` in a line of the runner's log of samples. `Record.model_dump`
-writes it and `read_record` reads it; a benchmark adds fields in a subclass.
+A run logs it under `RECORD_KEY` in each line of the sample log. A benchmark adds fields in a
+subclass of `Record`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.text_facts import TextFacts
 
 Line: TypeAlias = Mapping[str, object]
-"""One line of a log of samples, as lmms-eval wrote it."""
+"""One line of a sample log, as lmms-eval wrote it."""
 
 RECORD_KEY = "coverage"
-"""The metric whose rows are the samples' records, which everything else can be computed from."""
+"""The metric whose rows are the samples' records."""
 
 IMAGE_PLACEHOLDER = "<image>"
-"""Placeholder of an image in a logged question, unless the model's wrapper sets another."""
+"""Placeholder for an image in a logged question, unless the model's wrapper sets another."""
 
 NOT_LOGGED = "not in this log"
 NO_REPLY = "the log does not hold the reply or answer"
 
-_LOGGED_CHARS = 80  # the text that points were read from may be the whole answer
+_LOGGED_CHARS = 80  # a verdict's reading may be the whole answer
 _VERDICT_KINDS = ("Scored", "Unscored")
 
 RecordT = TypeVar("RecordT", bound="Record")
@@ -47,14 +47,14 @@ LoggedSegments: TypeAlias = Annotated[
 
 
 class BadRecord(ValueError):
-    """A log line is not a scored sample of a benchmark; the message names the field."""
+    """A log line is not a scored sample of a benchmark."""
 
 
 class NoJudgeRequest(BadRecord):
-    """There is no request to a judge about an answer: the judge of a run would not be asked either.
+    """An answer is not sent to a judge, as in a run.
 
     Args:
-        unscored: Why.
+        unscored: The reason.
 
     >>> print(NoJudgeRequest(Unscored("left_out", "5 images")))
     left_out: 5 images
@@ -66,10 +66,10 @@ class NoJudgeRequest(BadRecord):
 
 
 class Rescored(BaseModel):
-    """The note of ``rescore`` in a record.
+    """A note that ``rescore`` wrote the record.
 
     Attributes:
-        pkg: The version of this package whose readers read the replies again.
+        pkg: The version of this package that read the replies again.
         changed: Whether a verdict changed.
     """
 
@@ -80,7 +80,7 @@ class Rescored(BaseModel):
 
 
 class Record(BaseModel):
-    """What a run logs of one sample, of any benchmark.
+    """What a run logs of one sample of any benchmark.
 
     Attributes:
         id: Unique within the benchmark.
@@ -90,9 +90,9 @@ class Record(BaseModel):
             official score.
         entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
             without them.
-        parts: For each score, component to its share of full marks, 0 to 1; empty for benchmarks
+        parts: For each score, component to share of full marks, 0 to 1; empty for benchmarks
             without components.
-        judgements: Replies and verdicts of each judge, in order; empty if no judge was asked.
+        judgements: Replies and verdicts of each judge, in order; empty without judge requests.
         signature: Everything that can move the score.
         facts: What is unusual about the answer.
         rescored: The note of ``rescore``; None in the log of an evaluation.
@@ -113,28 +113,18 @@ class Record(BaseModel):
 
     @classmethod
     def of(cls: type[RecordT], graded: Judged | Verdicts, **fields: object) -> RecordT:
-        """The record of a sample that was just graded.
-
-        Args:
-            graded: The verdicts on the answer; with each judge's if judges gave them.
-            fields: All other fields.
-        """
+        """A record of verdicts, with each judge's if judges gave them, and the other fields."""
         return cls.model_validate({**fields, **_graded_fields(graded)})
 
     def graded(self: RecordT, graded: Judged) -> RecordT:
-        """The record with other verdicts, and each judge's."""
+        """The record with other verdicts."""
         return self.model_copy(update=_graded_fields(graded))
 
     def regraded(self: RecordT, grade: Callable[[JudgeResult], Verdicts]) -> RecordT:
-        """The record with the verdicts of today's readers on its saved replies.
-
-        A panel's verdicts are combined by its rule. Without judgements the record stays as it is.
-
-        Args:
-            grade: The verdicts on the replies of one judge.
+        """The record with `grade`'s verdicts on its saved replies; unchanged without judgements.
 
         Raises:
-            BadRecord: The log does not hold the replies that a score was read from.
+            BadRecord: The log does not hold the replies of a score.
         """
         if not self.judgements:
             return self
@@ -143,7 +133,7 @@ class Record(BaseModel):
 
     @property
     def verdicts(self) -> Verdicts:
-        """Every verdict on the answer."""
+        """All verdicts on the answer."""
         return Verdicts(
             official=self.official,
             robust=self.robust,
@@ -154,7 +144,7 @@ class Record(BaseModel):
 
     @property
     def replies(self) -> tuple[JudgeReply, ...]:
-        """The judges' replies in order, of several judges one after the other."""
+        """All judges' replies, judge by judge."""
         return tuple(r for judgement in self.judgements for r in judgement.result.replies)
 
     @property
@@ -164,11 +154,11 @@ class Record(BaseModel):
 
     @property
     def shown_facts(self) -> dict[str, str | float | bool]:
-        """Facts to display, by title."""
+        """Title to fact, for display."""
         return {}
 
     def shown_question(self, line: Line) -> Segments:
-        """The question as the tested model was asked."""
+        """The question as the tested model got it."""
         return question_of(line, ())
 
     def shown_gold(self, line: Line) -> Segments:
@@ -180,15 +170,11 @@ class Record(BaseModel):
         return text_segments(answer_text(line))
 
     def needle(self, line: Line) -> Needle | None:  # noqa: ARG002 - for benchmarks with haystacks
-        """What the question asks to retrieve from a haystack; None for other questions."""
+        """The needle of a haystack question; None for other questions."""
         return None
 
     def sample(self, line: Line) -> LoggedSample:
-        """The sample for tables and reports.
-
-        Args:
-            line: The line of the log that the record is from; empty during a run.
-        """
+        """The sample for tables and reports; the line is empty during a run."""
         return LoggedSample(
             id=self.id,
             official=self.official,
@@ -215,7 +201,7 @@ class PictureRecord(Record):
         facts: Counts about the answer.
         question: The question.
         gold: The reference answer.
-        answer: The answer as the judge was shown it; empty if it was not parsed.
+        answer: The answer as the judge saw it; empty if it was not parsed.
     """
 
     facts: AnswerFacts = AnswerFacts()
@@ -246,14 +232,10 @@ class PictureRecord(Record):
 
 
 def read_record(kind: type[RecordT], line: Line) -> RecordT:
-    """The record of a line.
-
-    Args:
-        kind: The benchmark's own.
-        line: A line of a log of samples.
+    """The record of a line, in a benchmark's own class.
 
     Raises:
-        BadRecord: The line has no record, or a field is missing or has another form.
+        BadRecord: The line has no record, or a field is missing or malformed; names the field.
     """
     record = line.get(RECORD_KEY)
     if not isinstance(record, Mapping):
@@ -262,7 +244,7 @@ def read_record(kind: type[RecordT], line: Line) -> RecordT:
         return kind.model_validate(migrated(record))
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False)
-        # Of a verdict that is neither scored nor unscored, what is wrong says more than what lacks.
+        # For a verdict of neither kind, a wrong field says more than a missing one.
         detail = next((d for d in details if d["type"] != "missing"), details[0])
         name = ".".join(str(part) for part in detail["loc"] if part not in _VERDICT_KINDS)
         value = repr(detail["input"])[:80]
@@ -275,7 +257,7 @@ def with_record(line: Line, record: Record) -> dict[str, object]:
 
 
 def is_scored(line: Line) -> bool:
-    """Whether it has a record; it has none of a run with ``--predict_only``."""
+    """Whether the line has a record; lines of ``--predict_only`` runs have none."""
     return "bypass" not in line or RECORD_KEY in line
 
 
@@ -283,7 +265,7 @@ def answer_text(line: Line) -> str:
     """The tested model's answer; several rounds are joined with line breaks.
 
     Raises:
-        BadRecord: The answer is not a text.
+        BadRecord: The answer is not text.
     """
     value = line.get("filtered_resps")
     if isinstance(value, list) and all(isinstance(element, str) for element in value):
@@ -292,16 +274,13 @@ def answer_text(line: Line) -> str:
 
 
 def question_of(line: Line, images: Sequence[str] | None) -> Segments:
-    """The question of a line, its images put in place of the placeholders.
+    """The question under ``input``, with images in place of the placeholders.
 
-    Args:
-        line: Has the question's text under ``input``.
-        images: Image paths in order; None if the log has none. If their number differs from that
-            of the placeholders (a question may contain the placeholder's text), all images follow
-            the text.
+    All images follow the text if their number is not that of the placeholders, whose text a
+    question may contain. If `images` is None, because the log has none, they are marked as missing.
 
     Raises:
-        BadRecord: ``input`` is not a text.
+        BadRecord: ``input`` is not text.
     """
     prompt = _text(line, "input")
     *before, last = prompt.split(IMAGE_PLACEHOLDER)
@@ -315,10 +294,10 @@ def question_of(line: Line, images: Sequence[str] | None) -> Segments:
 
 
 def request_parts(content: Segments) -> tuple[str | Path, ...]:
-    """Texts and image files of segments in their order, for a request to a judge.
+    """Texts and image files in order, for a request to a judge.
 
     Raises:
-        NoJudgeRequest: An image could not be used, or its file is gone.
+        NoJudgeRequest: An image is unusable, or its file is gone.
     """
     pieces: list[str | Path] = []
     for segment in content:

@@ -1,4 +1,4 @@
-"""A judge's reply, and the result of judging one request."""
+"""A judge's reply, and the result of one request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_DIGITS = "`digits` does not hold ten log-probabilities for each digit of th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one or more replies, and their cost in US dollars; None if unknown."""
+    """Tokens of replies, and their cost in US dollars; None if it is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -25,7 +25,7 @@ class Usage:
 
 
 class RequestSize(NamedTuple):
-    """What a judge's request has: characters, pictures, and the pixels of these together."""
+    """Characters, pictures, and the pictures' total pixels in a judge's request."""
 
     characters: int
     pictures: int
@@ -36,18 +36,18 @@ class RequestSize(NamedTuple):
 class JudgeReply:
     """A judge's reply.
 
+    Equality ignores `request_key` and `request_size`.
+
     Attributes:
         text: The whole text.
-        model: The model, as the server names it: ``gpt-4o-2024-11-20``.
-        usage: Tokens and cost; of a cached reply, those of the original one.
+        model: The model as the server names it: ``gpt-4o-2024-11-20``.
+        usage: Tokens and cost, from the original request if the reply is cached.
         finish: ``length`` if the reply reached ``max_tokens`` and is incomplete.
         cached: Whether the reply comes from a cache or recording.
-        digits: For each digit of the text, in order, ten natural logarithms: of the probabilities
-            of 0 to 9 in its place, each None if it is not known. None if the judge reports none.
-        request_key: The `content_key` of its request, under which a cache has the reply; empty
-            without a cache.
-        request_size: The size of its request; None if it is not known, as in older logs. Key and
-            size are not part of what makes two replies equal.
+        digits: For each digit of the text, in order, the natural logarithms of the probabilities of
+            0 to 9 in its place; None for unknown ones. None if the judge reports none.
+        request_key: The request's `content_key`, the key in a cache; empty without a cache.
+        request_size: The request's size; None if unknown, as in older logs.
     """
 
     text: str
@@ -61,13 +61,13 @@ class JudgeReply:
 
 
 def read_digits(value: object, text: str) -> tuple[float | None, ...] | None:
-    """`JudgeReply.digits` in a log, a cache or an export; None if there are none.
+    """Reads `JudgeReply.digits` from a log, a cache or an export.
 
-    Older files hold a list of ``{"offset": ..., "logprobs": [ten numbers]}``, without the digits
-    whose probabilities are not known.
+    Older files hold a list of ``{"offset": ..., "logprobs": [ten numbers]}`` for the digits with
+    known probabilities only.
 
     Raises:
-        ValueError: They are not those of the digits of this text, or are impossible.
+        ValueError: The values do not fit the digits of the text, or are impossible.
     """
     if value is None:
         return None
@@ -82,7 +82,6 @@ def read_digits(value: object, text: str) -> tuple[float | None, ...] | None:
 
 
 def _flat(tokens: Sequence[Mapping[object, object]], offsets: Sequence[int]) -> list[object]:
-    """The numbers of the older form."""
     if not all(token.get("offset") in offsets for token in tokens):
         raise ValueError(_NOT_DIGITS)
     numbers: list[object] = []
@@ -110,8 +109,8 @@ class JudgeResult:
     """The replies to a request, or the reason there is none.
 
     Attributes:
-        reply: The first reply; None without one.
-        second_reply: The reply to the request when it was sent a second time.
+        reply: The first reply; None if there is none.
+        second_reply: The reply after the request was sent a second time.
         failure: Why there is no reply.
     """
 
@@ -121,21 +120,21 @@ class JudgeResult:
 
     @property
     def replies(self) -> tuple[JudgeReply, ...]:
-        """The replies in order; none, one or two."""
+        """Up to two replies, in order."""
         return tuple(reply for reply in (self.reply, self.second_reply) if reply is not None)
 
     @property
     def last_text(self) -> str:
-        """The text of the last reply; empty without one."""
+        """The text of the last reply; empty without a reply."""
         return self.replies[-1].text if self.replies else ""
 
     def first_verdict(self, read: ReplyReader, *, read_cut_off: bool = False) -> Verdict:
-        """The verdict of the first reply, as a script gives that sends each request once.
+        """The verdict of the first reply, for official scripts that send each request once.
 
         Args:
-            read: Makes a verdict of a reply's text.
-            read_cut_off: Also read a reply that reached its token limit, as a script does that
-                does not look at the finish reason.
+            read: Reads the verdict from a reply's text.
+            read_cut_off: Whether to read a reply that reached its token limit, for official scripts
+                that ignore the finish reason.
         """
         if read_cut_off and self.reply is not None:
             return read(self.reply.text)

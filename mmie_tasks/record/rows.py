@@ -1,7 +1,7 @@
-"""The runner's table: the rows that a sample adds to each metric, and the score of the rows.
+"""The runner's table: each sample's rows, and the scores in percent computed from them.
 
-Every sample has a row for every metric of its task; the row is empty if the sample does not count
-for the metric. So the table of a task has the same lines in every run. All scores are in percent.
+A sample has a row for every metric of its task, empty if it does not count for the metric, so a
+task's table has the same lines in every run.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ Aggregation: TypeAlias = Callable[[Sequence[Mapping[str, object]]], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerTable:
-    """The lines of a task in the runner's table: ``official``, ``robust``, ``coverage``, and parts
-    of ``official``.
+    """The lines of a task in the runner's table, including ``coverage``.
 
     Attributes:
-        metrics: The headline, whose lines are ``official`` and ``robust``, then the metrics with a
+        metrics: The headline, with the lines ``official`` and ``robust``, then the metrics with a
             line ``official_<name>``.
-        scale: Of the verdicts.
+        scale: The scale of the verdicts.
     """
 
     metrics: tuple[Metric, ...]
@@ -56,12 +55,7 @@ class RunnerTable:
         }
 
     def rows(self, record: Record, **fields: object) -> dict[str, Row]:
-        """The row of one sample in each line.
-
-        Args:
-            record: Everything that is needed to score it again; the row of `RECORD_KEY`.
-            fields: Further fields of every other row.
-        """
+        """The row of one sample in each line; `fields` are added to all but the record's row."""
         sample = record.sample({})
         rows: dict[str, Row] = {RECORD_KEY: record.model_dump()}
         for name, (metric, kind) in self._metric_of.items():
@@ -74,11 +68,7 @@ class RunnerTable:
         return rows
 
     def _row(self, sample: LoggedSample, metric: Metric, kind: ScoreKind, group: str) -> Row:
-        """The row of a sample that counts for the metric.
-
-        It has the points under ``score`` too, in percent, unless the metric is a mean of means: the
-        runner computes the standard error of ``score``, which would pool the groups.
-        """
+        # A mean of means has no ``score``: the runner's standard error of it would pool the groups.
         verdict = metric.verdict(sample, kind, self.scale)
         if isinstance(verdict, Unscored):
             row: Row = {"unscored": verdict.reason}
@@ -90,13 +80,13 @@ class RunnerTable:
 
 
 def aggregation(scale: Scale, weights: Mapping[str, float] | None = None) -> Aggregation:
-    """The function of a task file that computes a score, in percent, from the rows of a line.
+    """A function for task files that computes a line's score in percent from its rows.
 
-    It gives NaN without a mean: below the floor of coverage, or if a group has no samples.
+    It returns NaN below the floor of coverage, or if a group has no samples.
 
     Args:
-        scale: Of the points.
-        weights: Group to its weight, for a mean of means; None for a mean over samples.
+        scale: The scale of the points.
+        weights: Group to weight, for a mean of means; None for a mean over samples.
     """
 
     def score(rows: Sequence[Mapping[str, object]]) -> float:
@@ -110,7 +100,7 @@ def aggregation(scale: Scale, weights: Mapping[str, float] | None = None) -> Agg
 
 
 def group_of(row: Mapping[str, object]) -> str:
-    """The group of a sample that counts for a mean of means, from its row."""
+    """The group in the row of a mean of means."""
     return str(row["group"])
 
 
@@ -120,8 +110,8 @@ def _verdict(row: Mapping[str, object]) -> Verdict:
 
 
 def coverage(records: Sequence[Mapping[str, object]]) -> float:
-    """Samples with an official score, in percent of those that the official script does not leave
-    out; NaN if none.
+    """Percent of samples with an official score, without those that the official script leaves out;
+    NaN without samples.
     """
     official = [record["official"] for record in records]
     reasons = [verdict.get("reason") for verdict in official if isinstance(verdict, Mapping)]
@@ -130,8 +120,6 @@ def coverage(records: Sequence[Mapping[str, object]]) -> float:
 
 
 def plain_score(rows: Mapping[str, Row]) -> Mapping[str, object]:
-    """The official score as a number from 0 to 1, for the runner's ``--baseline``; empty if
-    unscored.
-    """
+    """The official score, 0 to 1, for the runner's ``--baseline``; empty if unscored."""
     score = rows["official"].get("score")
     return {"score": score / 100} if isinstance(score, (int, float)) else {}

@@ -1,4 +1,4 @@
-"""One scored sample, as it is read from a log."""
+"""A scored sample, as read from a log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mmie_tasks.record.text_facts import TextFacts
 __all__ = ["ALL", "READER_KINDS", "LoggedSample", "Needle", "ScoreKind"]
 
 ALL = "all"
-"""The group that contains every sample; it is not listed in `LoggedSample.groups`."""
+"""The group of all samples; not listed in `LoggedSample.groups`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class Needle:
     """What a question asks to retrieve from a haystack.
 
     Attributes:
-        length: Of the haystack, such as its number of images; 0 or more.
-        depth: Of the needle, if known: 0 is the haystack's beginning, 1 its end.
+        length: The haystack's length, such as its number of images; 0 or more.
+        depth: The needle's position from 0 (beginning) to 1 (end); None if unknown.
     """
 
     length: float
@@ -33,31 +33,28 @@ class Needle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedSample:
-    """One scored sample, read from a log.
+    """A scored sample, read from a log.
 
     Attributes:
         id: Unique within the benchmark.
         official: Official verdict, on the benchmark's own scale.
-        robust: Robust verdict, on the benchmark's own scale.
-        expected: The mean of the points under the judge's probabilities, at the position of the
-            official score.
-        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
-            without them.
-        groups: Kind of group to the groups the sample belongs to: ``{"category": ("SA",)}``.
-        parts: For each score, component name to its fraction of full marks (0 to 1); empty for
-            benchmarks without components.
-        question: The question as the model was asked.
+        robust: Robust verdict, on the same scale.
+        expected: The mean of the points under the judge's probabilities.
+        entropy_bits: Entropy of these probabilities in bits; None without them.
+        groups: Kind of group to the sample's groups: ``{"category": ("SA",)}``.
+        parts: For each score, component to share of full marks, 0 to 1.
+        question: The question as the tested model got it.
         gold: The reference answer; empty if there is none.
         answer: The tested model's answer.
-        judgements: Replies and verdicts of each judge, in order; empty if no judge was asked.
+        judgements: Replies and verdicts of each judge, in order; empty without judge requests.
         signature: Everything that can move the score.
-        pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
+        pictures_not_drawn: Number of pictures that the answer requests and that were not drawn.
         text: What is unusual about the text of the answer.
         picture_signs: Signs that the answer's text has pictures that were not read.
-        pictures_unplaced: Pictures of the answer that its text has no place for.
-        answer_cut: A limit on images cut the answer that the judge was shown.
-        needle: What the question asks to retrieve from a haystack; None for other questions.
-        facts: Further facts to display, title to value.
+        pictures_unplaced: Number of pictures that the answer's text has no place for.
+        answer_cut: Whether a limit on images cut the answer for the judge.
+        needle: The needle of a haystack question; None for other questions.
+        facts: Title to further facts for display.
     """
 
     id: str
@@ -82,23 +79,23 @@ class LoggedSample:
 
     @property
     def replies(self) -> tuple[JudgeReply, ...]:
-        """The judges' replies in order, of several judges one after the other."""
+        """All judges' replies, judge by judge."""
         return tuple(r for judgement in self.judgements for r in judgement.result.replies)
 
     @property
     def members(self) -> tuple[Judgement, ...]:
-        """The judgements of a panel's judges; empty with a single judge."""
+        """The judgements of a panel; empty for a single judge."""
         return () if self.signature.panel is None else self.judgements
 
     @property
     def differs(self) -> bool:
-        """Whether official and robust points differ, or only one of them exists."""
+        """Whether official and robust points differ, or only one verdict has points."""
         return differ(self.official, self.robust)
 
     def verdict(self, kind: ScoreKind) -> Verdict:
-        """The official, robust or expected verdict, on the benchmark's own scale."""
+        """The verdict of this kind, on the benchmark's own scale."""
         return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """The groups of this kind that contain the sample."""
+        """The sample's groups of this kind."""
         return (ALL,) if kind == ALL else self.groups.get(kind, ())

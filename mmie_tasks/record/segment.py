@@ -1,26 +1,25 @@
-"""Texts and images of a question or an answer, from the dataset or the model to the report."""
+"""Texts and images of a question or an answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-_REFERENCE_CHARACTERS = 200  # of an image that cannot be used
+_REFERENCE_CHARACTERS = 200  # logged of an unusable image: a data URI may be megabytes
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A text followed by an image, of a question or an answer; either may be absent.
+    """A text followed by an image; either may be absent.
 
     Attributes:
-        text: None if absent; an empty text is a text. Untrusted: it comes from a dataset or a
-            model.
-        image: Path of the image file, which may be gone when a log is read; before images are
-            resolved, what a model wrote: a path, a URL, a data URI. None if there is no image.
+        text: Untrusted text from a dataset or a model; None if absent.
+        image: Path of the image file, which may be gone when a log is read. Before images are
+            resolved, it is what a model wrote: a path, a URL, a data URI. None if absent.
         problem: Why the image cannot be used: ``missing``. `image` is then the original reference,
             which must not be opened.
-        detail: The problem for people; it is not logged.
-        prompt: The words that the image was drawn to; empty if they are not known. Untrusted.
+        detail: A readable description of the problem, not logged.
+        prompt: The words that the image was drawn from, untrusted; empty if unknown.
     """
 
     text: str | None = None
@@ -31,7 +30,7 @@ class Segment:
 
     @property
     def logged(self) -> Segment:
-        """The segment that a record has. A data URI that cannot be used may be megabytes."""
+        """The segment as a record stores it."""
         image = self.image
         if image is not None and self.problem:
             image = image[:_REFERENCE_CHARACTERS]

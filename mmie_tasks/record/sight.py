@@ -1,8 +1,7 @@
-"""Whether a judge saw the pictures that it was sent, by the prompt tokens that its server counts.
+"""Checks by the prompt token counts whether a judge saw the pictures of its requests.
 
-A server that drops pictures, or cuts a prompt that is too long, answers all the same (ollama
-#17889; gateways in front of models that read text only). Its count of prompt tokens is the only
-trace.
+A server that drops pictures or cuts a long prompt answers all the same (ollama #17889; gateways to
+text-only models). The count of prompt tokens is the only trace.
 """
 
 from __future__ import annotations
@@ -16,32 +15,33 @@ from typing import TypeAlias
 from mmie_tasks.record.reply import JudgeReply, RequestSize
 
 LEAST_PER_PICTURE = 40
-"""Fewer prompt tokens for a picture mean that it was not read. Models count 64 to 2,833 for a
-photograph: OpenAI's 85 with low detail, Gemini's 258 (64 at low resolution), InternVL's 256 a tile,
-Qwen-VL's one for 28 x 28 pixels. Llama 3.2 Vision is an exception: on Ollama (ollama #7592) and
-Amazon Bedrock (boto3 #4509) a picture that it sees counts as one.
+"""Fewer prompt tokens per picture mean that it was not read.
+
+Models count 64 to 2,833 for a photograph: OpenAI 85 at low detail, Gemini 258 (64 at low
+resolution), InternVL 256 per tile, Qwen-VL one per 28 x 28 pixels. The exception is Llama 3.2
+Vision, whose pictures count as one token on Ollama (ollama #7592) and Amazon Bedrock (boto3 #4509).
 """
 
 _PX_PER_TOKEN = 2048
-"""Of a smaller picture, the pixels for a token: twice those of models that count by size (32 x 32:
+"""Pixels per token for smaller pictures: twice those of models that count by size (32 x 32:
 Qwen3-VL, GPT-4.1 mini; 750: Claude; 28 x 28: Qwen2-VL), so that 96 x 96 pixels are 4 tokens."""
 
 LEAST_REQUESTS = 5
-_EQUAL_SHARE = 0.1  # of the requests; by chance, counts of different requests are seldom equal
-_CLEARLY_LARGER = 1.2  # times the smallest; below, the same count may be chance
+_EQUAL_SHARE = 0.1  # fraction of requests; by chance, different requests seldom have equal counts
+_CLEARLY_LARGER = 1.2  # ratio to the smallest size; below it, equal counts may be chance
 
 _Request: TypeAlias = "tuple[RequestSize, int]"  # with its prompt tokens
 
 
 def unseen_pictures(replies: Iterable[JudgeReply]) -> str:
-    """Why a judge may not have seen the pictures; empty if nothing speaks for it.
+    """Why a judge may not have seen the pictures; empty without evidence.
 
-    Either its server counts the same prompt tokens for requests of different sizes, or, as a fit
-    to all requests says, fewer than `LEAST_PER_PICTURE` for a picture; of small pictures, fewer.
+    The reason is equal prompt token counts for requests of different sizes, or a linear fit with
+    fewer than `LEAST_PER_PICTURE` tokens per picture (fewer for small pictures). Either needs
+    `LEAST_REQUESTS` requests of clearly different sizes.
 
     Args:
-        replies: Of one judge. Those without a token count, a size or a picture do not count, and
-            there is no reason without `LEAST_REQUESTS` requests of clearly different sizes.
+        replies: Replies of one judge; those without a token count, a size or a picture are ignored.
 
     >>> from mmie_tasks.record.reply import Usage
     >>> sizes = [RequestSize(characters, 2, 2 * 512**2) for characters in range(900, 2000, 100)]
@@ -63,9 +63,7 @@ def unseen_pictures(replies: Iterable[JudgeReply]) -> str:
 
 
 def _differ_clearly(requests: Sequence[_Request]) -> bool:
-    """Whether there are enough sizes, the largest clearly larger than the smallest, by the fewest
-    tokens that text (8 characters each) and pictures can be.
-    """
+    """Compares the fewest possible tokens: one per 8 characters, and those of the pictures."""
     least = {size.characters / 8 + LEAST_PER_PICTURE * size.pictures for size, _ in requests}
     return len(least) >= LEAST_REQUESTS and max(least) > _CLEARLY_LARGER * min(least)
 
@@ -81,11 +79,8 @@ def _equal_counts(requests: Sequence[_Request]) -> str:
 
 
 def _no_tokens_for_pictures(requests: Sequence[_Request]) -> str:
-    """By a line through tokens and pictures, both per character: its slope and four standard
-    errors, more of few requests, whose errors are uncertain.
-
-    A text has about the same tokens per character in all requests of a benchmark.
-    """
+    # A line through tokens and pictures, both per character, because a benchmark's texts have about
+    # the same tokens per character. The margin is four standard errors, more for few requests.
     pictures = [size.pictures / size.characters for size, _ in requests if size.characters]
     tokens = [tokens / size.characters for size, tokens in requests if size.characters]
     try:

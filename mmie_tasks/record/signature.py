@@ -1,6 +1,6 @@
-"""The signature of a number: everything that can move it.
+"""The signature of a score: everything that can move it.
 
-A record stores it as an object; as text it is one line, which tables and logs print:
+A record stores it as an object. Tables and logs print it as one line of text:
 ``panel:mean,min_valid=2|judge:openai|model:gpt-4o|paper_judge:no|prompt:official|...|pkg:0.1.0``.
 """
 
@@ -23,18 +23,18 @@ _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the int
 _OF_BENCHMARK = re.compile(r"\|(?=(?:paper_judge|reader|task|data):)")  # after the last judge
 
 AnswerForm: TypeAlias = Literal["plain", "instructed", "drawn"]
-"""How answers came about. ``plain``: the model got the question; ``instructed``: and words of ours
-that ask for pictures; ``drawn``: ``--model interleaved`` drew their pictures.
+"""How answers came about. ``plain``: the model got only the question; ``instructed``: our words
+that ask for pictures were added; ``drawn``: ``--model interleaved`` drew the pictures.
 """
 
 INSTRUCTED = "instruct"
-"""The name of the words for models that draw by themselves."""
+"""The name of the words that ask models which draw by themselves."""
 
 
 def signature_text(*parts: str, **fields: object) -> str:
-    """Texts of signatures, followed by keys with their values.
+    """Joins texts of signatures, then keys with values.
 
-    A key with the value None is left out; a bar in a value becomes a blank.
+    A key with the value None is left out; a bar in a value becomes a space.
 
     >>> signature_text("judge:a|t:0", prompt="official", max=None, data="sha256:12")
     'judge:a|t:0|prompt:official|data:sha256:12'
@@ -47,7 +47,7 @@ def _texts(fields: Mapping[str, object]) -> dict[str, str]:
 
 
 def drawing_text(words: str, drawer: str) -> str:
-    """The value of the key ``answers``: the words that asked for pictures, and what drew these.
+    """The value of the key ``answers``: the words that asked for pictures, and their drawer.
 
     >>> drawing_text("step-2", "images,model=flux")
     'step-2,images,model=flux'
@@ -56,7 +56,7 @@ def drawing_text(words: str, drawer: str) -> str:
 
 
 def _grouped(text: str) -> dict[str, str]:
-    """Each key of a text, in order, to its value; several values of a key are joined."""
+    """Key to value, in order; several values of a key are joined."""
     values: dict[str, list[str]] = {}
     for part in filter(None, text.split("|")):
         key, _, value = part.partition(":")
@@ -66,14 +66,14 @@ def _grouped(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """Everything that can move a number; ``str`` gives its text.
+    """Everything that can move a score; ``str`` gives its text.
 
     Attributes:
         judges: Key to value for each judge, in order; empty for a benchmark scored by rule.
-        panel: How several judges make one verdict; None for a single judge.
-        benchmark: What the benchmark adds, key to value: prompt, readers, task version, data, and
-            whether the judge is the paper's.
-        package: The version of this package; empty if it is not known.
+        panel: How several judges give one verdict; None for a single judge.
+        benchmark: The benchmark's keys and values: prompt, readers, task version, data, and whether
+            the judge is the paper's.
+        package: The version of this package; empty if unknown.
     """
 
     judges: tuple[Mapping[str, str], ...] = ()
@@ -88,16 +88,15 @@ class Signature:
         environment: Mapping[str, str],
         judges: Signature | None = None,
     ) -> Signature:
-        """The signature of a benchmark's numbers in a run: with the floor of coverage, if it is
-        not the default, and the version of this package.
+        """The signature of a benchmark in a run: adds a changed coverage floor and our version.
 
         Args:
             benchmark: Key to value; a key with the value None is left out.
-            environment: Holds the floor.
+            environment: The source of the coverage floor.
             judges: The signature of the judges; None for a benchmark scored by rule.
 
         Raises:
-            SettingWrong: The floor is not a share.
+            SettingWrong: The floor is not from 0 to 1.
         """
         floor = coverage_floor(environment)
         changed = None if floor == COVERAGE_FLOOR else f"{floor:g}"
@@ -107,7 +106,7 @@ class Signature:
 
     @classmethod
     def of_judges(cls, texts: Sequence[str], panel: Panel | None = None) -> Signature:
-        """The signature of judges, from the texts of theirs.
+        """Joins the signature texts of judges.
 
         >>> Signature.of_judges(["judge:openai|model:gpt-4o"]).name
         'gpt-4o'
@@ -116,7 +115,7 @@ class Signature:
 
     @classmethod
     def parse(cls, text: str) -> Signature:
-        """The signature of a text: of a recording, or of a log that holds no object.
+        """Parses the text of a recording, or of a log without signature objects.
 
         >>> signature = Signature.parse("judge:a|t:0|paper_judge:no|task:mmie@1-A|pkg:0.1.0")
         >>> signature.judges, signature.benchmark["task"], signature.package
@@ -147,8 +146,7 @@ class Signature:
         return tuple(Signature(judges=(judge,)) for judge in self.judges)
 
     def without(self, key: str) -> Signature:
-        """The signature whose judges lack a key: ``replayed`` of a recording, ``servers`` of a
-        cache.
+        """The signature without a key of the judges, such as ``replayed`` or ``servers``.
 
         >>> str(Signature.parse("judge:a|t:0|replayed:1f2e").without("replayed"))
         'judge:a|t:0'
@@ -168,10 +166,9 @@ class Signature:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Key to value, in order; several values of a key are joined.
+        """Key to value, in order; the values of a panel's judges are joined.
 
-        A judge of a panel that lacks a key of the others has the value ``none``, so that values
-        tell judges apart.
+        A judge without a key that another judge has gets the value ``none``.
 
         >>> Signature.parse("judge:openai|model:gpt-4o|paper_judge:no").fields["model"]
         'gpt-4o'
@@ -191,7 +188,7 @@ class Signature:
 
     @property
     def scoring_fields(self) -> dict[str, str]:
-        """The fields; of the task's version only what moves a score.
+        """The fields, with only the part of the task's version that can move a score.
 
         >>> Signature.parse("judge:openai|t:0|task:mmie@1-A|data:sha256:12").scoring_fields
         {'judge': 'openai', 't': '0', 'task': 'mmie@1', 'data': 'sha256:12'}
@@ -203,12 +200,12 @@ class Signature:
 
     @property
     def is_of_another_judge(self) -> bool:
-        """Whether the judge is known not to be the paper's."""
+        """Whether the judge is not the paper's; False if unknown."""
         return self.benchmark.get("paper_judge") == "no"
 
     @property
     def self_judge(self) -> str:
-        """The judge that is the tested model, as ``MODEL at HOST``; empty if none is known to be.
+        """``MODEL at HOST`` of the judge that is the tested model; empty if none is.
 
         >>> Signature.parse("judge:a|paper_judge:no|judges_itself:m at 127.0.0.1:8000").self_judge
         'm at 127.0.0.1:8000'
@@ -216,8 +213,7 @@ class Signature:
         return self.benchmark.get("judges_itself", "")
 
     def answered_by(self, models: Iterable[str]) -> Signature:
-        """The signature of a sample whose judges' replies are by other models, which are not the
-        paper's judge.
+        """The signature of a sample to which other models than the requested judges replied.
 
         >>> signature = Signature.parse("judge:a|model:m|paper_judge:yes|pkg:1")
         >>> str(signature.answered_by(["n"]))
@@ -228,7 +224,7 @@ class Signature:
         return replace(self, benchmark=marked)
 
     def with_answers(self, answers: str | None) -> Signature:
-        """The signature of a sample whose pictures were drawn; None leaves it as it is."""
+        """Sets the key ``answers`` of a sample whose pictures were drawn, unless it is None."""
         return (
             self
             if answers is None
@@ -237,12 +233,12 @@ class Signature:
 
     @property
     def has_other_prompt(self) -> bool:
-        """Whether the words of the judge's prompt are not the official ones."""
+        """Whether the judge's prompt has other words than the official one."""
         return not self.benchmark.get("prompt", "official").startswith("official")
 
     @property
     def has_other_assembly(self) -> bool:
-        """Whether the text around the answer in the judge's request is not the official one."""
+        """Whether the request has another text around the answer than the official one."""
         return self.benchmark.get("assembly", "official") != "official"
 
     @property
@@ -258,7 +254,7 @@ class Signature:
 
     @property
     def picture_words(self) -> str:
-        """Name and version of the words that asked for pictures; empty for plain answers.
+        """Name and version of the words that asked for pictures; empty for ``plain`` answers.
 
         >>> Signature.parse("task:mmie@1-A|answers:step-2,images,model=flux").picture_words
         'step-2'
@@ -267,7 +263,7 @@ class Signature:
 
     @property
     def min_coverage(self) -> float:
-        """The floor of coverage, 0 to 1.
+        """The coverage floor, 0 to 1.
 
         >>> Signature.parse("task:mmie@1-A|min_coverage:0.5|pkg:1").min_coverage
         0.5
@@ -277,7 +273,7 @@ class Signature:
 
     @property
     def judge_names(self) -> list[str]:
-        """The model of each judge of a panel, or else its kind, in order; empty for a single judge.
+        """The model, or else the kind, of each judge of a panel; empty for a single judge.
 
         >>> signature = "panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0"
         >>> Signature.parse(signature).judge_names
@@ -288,8 +284,7 @@ class Signature:
 
     @property
     def name(self) -> str:
-        """The judge's model, or else its kind; of a panel its judges and rule; empty for a
-        benchmark scored by rule.
+        """The judge's model, or else its kind, or a panel's judges and rule; empty without a judge.
 
         >>> signature = "panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0"
         >>> Signature.parse(signature).name
@@ -302,7 +297,7 @@ class Signature:
 
     @property
     def kind_and_model(self) -> str:
-        """The judge's kind and model.
+        """Kind and model of the judge, joined by a slash.
 
         >>> Signature.parse("judge:openai|host:127.0.0.1:8000|model:gpt-4o|t:0").kind_and_model
         'openai/gpt-4o'

@@ -1,4 +1,4 @@
-"""What is unusual about the text of an answer, of any benchmark: logged with its sample."""
+"""What is unusual about an answer's text, logged with its sample."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ class TextFacts:
     """What is unusual about the text of an answer, without its thinking.
 
     Attributes:
-        thinking: Thinking was removed from the answer.
-        tag: The tag that the text begins with: ``[FOO]``.
-        special_tokens: Special tokens of a tokenizer in the text: ``<|im_end|>``; each with 1.
-        short_text: The whole text, in one line, if it is short and other samples should not have
-            the same; None for other answers.
+        thinking: Whether thinking was removed from the answer.
+        tag: The tag at the beginning of the text: ``[FOO]``.
+        special_tokens: Special tokens of a tokenizer in the text, such as ``<|im_end|>``; each
+            counts 1.
+        short_text: The whole text in one line, if it is short and other samples should not have the
+            same; None for other answers.
     """
 
     thinking: bool = False

@@ -64,10 +64,10 @@ class MiaBench(Benchmark[MiaRecord]):
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
-        """The samples with their images, and the judge prompt, which is installed with the runner.
+        """The samples with images, and the judge prompt, which is installed with the runner.
 
         Raises:
-            SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
+            SettingWrong: ``MIA_BENCH_REVISION`` is not a possible revision.
         """
 
         def describe_prompt() -> str:
@@ -81,7 +81,7 @@ class MiaBench(Benchmark[MiaRecord]):
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
-        """The image, then the instruction, between ``pre_prompt`` and ``post_prompt`` as in the
+        """The image, then the instruction with ``pre_prompt`` and ``post_prompt``, as in the
         runner's own task.
         """
         before, after = options.get("pre_prompt", ""), options.get("post_prompt", "")
@@ -94,7 +94,7 @@ class MiaBench(Benchmark[MiaRecord]):
 
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MiaRecord]:
-        """A missing answer is not judged, and thinking is not part of an answer."""
+        """Missing answers are not judged, and thinking is removed from answers."""
         sample = Sample.from_doc(doc)
         answer = _answer(sample, results)
         why = answer if isinstance(answer, Unscored) else Unscored("unavailable")
@@ -131,11 +131,11 @@ class MiaBench(Benchmark[MiaRecord]):
     def judge_request(
         self, question: Segments, answer: Segments, line: Line | None
     ) -> GradedRequest:
-        """The request for any question and answer in the official text.
+        """The request for any question and answer, with the official text.
 
-        Images follow the text, the question's first; marks such as ``[picture 2]`` in the answer
-        show where they belong. Without a line there are such marks in the question, too, and its
-        text is the instruction and the only component, worth 10 points.
+        Images follow the text, the question's first; marks such as ``[picture 2]`` show their
+        positions in the answer. Without a line, the question also has marks, and its text is both
+        the instruction and the only component, worth 10 points.
         """
         check_prompt()
         question_parts, answer_parts = request_parts(question), request_parts(answer)
@@ -157,9 +157,7 @@ class MiaBench(Benchmark[MiaRecord]):
         return self.graded_request(Prepared(record=record, request=request))
 
     def _logged_sample(self, question: Segments, line: Line) -> Sample:
-        """The sample of a line, with the instruction of a question, which is the sample's own or
-        another.
-        """
+        """The sample of a line, with the question's text as instruction if it is another."""
         record = self.read_record(line)
         sample = record.released
         if len(sample.components) != len(sample.categories):
@@ -186,11 +184,7 @@ class MiaBench(Benchmark[MiaRecord]):
 
 
 def _answer(sample: Sample, results: Sequence[object]) -> str | Unscored:
-    """The answer, or why it is not sent to the judge.
-
-    The official script leaves out an answer that is only the word `_SKIPPED`; it judges an empty
-    one.
-    """
+    """The answer, or why it is not sent to the judge; the official script judges empty answers."""
     answer = answer_of_results(results)
     if isinstance(answer, Unscored):
         return answer
@@ -201,7 +195,7 @@ def _answer(sample: Sample, results: Sequence[object]) -> str | Unscored:
 
 
 def _marked(parts: Sequence[str | Path], first_number: int) -> str:
-    """Texts, one per line, with marks in the place of images.
+    """Texts and marks for images, one per line.
 
     >>> _marked(("Cut.", Path("a.png"), "Fold."), 2).splitlines()
     ['Cut.', '[picture 2]', 'Fold.']
@@ -213,7 +207,7 @@ def _marked(parts: Sequence[str | Path], first_number: int) -> str:
 
 
 def _pair_sample(text: str) -> Sample:
-    """A question that is not a sample of the benchmark."""
+    """A sample for a question from outside the benchmark."""
     return Sample(
         id="",
         instruction=text,

@@ -1,6 +1,4 @@
-"""MIA-Bench's samples as a `datasets.Dataset` whose images are paths, from a local folder or the
-Hub (`mmie_tasks.benchmarks.mia_bench.download`).
-"""
+"""Reads MIA-Bench from a local folder or the Hub into a `datasets.Dataset` with image paths."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ _REPAIR = (
     "delete its folder and run again"
 )
 
-# Of `words_digest`, for the 400 rows of apple/ml-mia-bench at 5422852d.
+# `words_digest` of the 400 rows of apple/ml-mia-bench at 5422852d.
 OFFICIAL_WORDS = "e10f5c3ce6e86aebcff39671923b815f4d215aef6d9fdce97702a9e4efbecca6"
 NUMBERED = "`images/<row>.<ext>`, the row from 0 and in three digits, such as `images/007.jpg`"
 
@@ -46,20 +44,19 @@ _HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
 
 
 def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
-    """The samples, in the order of the official file.
+    """The samples in the order of the official file.
 
-    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file that was not opened and
-    may be missing), ``url`` (the image as annotated),
-    ``instruction``, ``type``, ``components``, ``component_weight`` (points), ``component_type`` and
-    ``data`` (the revision: ``sha256:`` and 12 digits of a local annotation, or repository and
-    commit).
+    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file that may be missing),
+    ``url`` (the image as annotated), ``instruction``, ``type``, ``components``,
+    ``component_weight`` (points), ``component_type`` and ``data`` (the revision: ``sha256:`` and 12
+    digits for a local annotation, or repository and commit).
 
     Args:
         environment: ``MIA_BENCH_DATA``, and the variables of the Hub download.
 
     Raises:
         DataMissing: The data is missing.
-        DataBroken: A row cannot be used; names row and field.
+        DataBroken: A row is unusable; names row and field.
         SettingWrong: A variable has an invalid value.
     """
     import datasets
@@ -90,10 +87,10 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
 
 
 def check_data(docs: datasets.Dataset) -> None:
-    """Check the header of every image, before anything is generated or judged.
+    """Checks the header of every image.
 
     Raises:
-        DataMissing: Files are missing or are no images; gives their number and the first name.
+        DataMissing: Files are missing or are not images; gives the number and the first name.
     """
     hint = f"the images are {NUMBERED}; complete them, or unset `MIA_BENCH_DATA` to download them"
     check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs}, hint)
@@ -119,7 +116,7 @@ def _local_folder(root: Path) -> Path:
 
 
 def _row(number: int, fields: object, folder: Path) -> DataRow:
-    """A checked row; the image is named as annotated: by an address, or a file's name."""
+    """A checked row, with the image's address or file name as annotated."""
     row = object_of(fields, f"row {number}")
     image = row.get("image")
     if not isinstance(image, str) or not image.strip() or not image.isprintable():
@@ -142,18 +139,16 @@ def _row(number: int, fields: object, folder: Path) -> DataRow:
 
 
 def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path]:
-    """Row to its image file, or to the path that it should have.
+    """Row to the path of its image file, which may be missing.
 
-    An address is not a file name: the official file has addresses that end in the same name, in a
-    slash, or in no extension. So the image of row 7 is ``folder/images/007.<ext>``, whatever its
-    address is. A row that names a file, and no address, has ``folder/<name>``.
+    The image of row 7 is ``folder/images/007.<ext>`` if the row has an address: official addresses
+    may share their last name, or end in a slash or without an extension. Otherwise it is
+    ``folder/<name>``.
 
-    Args:
-        folder: The folder of the annotation.
-        references: Row, from 0, to its ``image``.
+    `folder` is that of the annotation; `references` has the ``image`` of each row, from 0.
 
     Raises:
-        DataBroken: A name leaves the folder, or several files belong to one row.
+        DataBroken: A name leads out of the folder, or a row has several files.
     """
     images = folder / "images"
     names = sorted(path.name for path in images.iterdir()) if images.is_dir() else []
@@ -176,7 +171,7 @@ def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path]:
 
 
 def is_address(reference: str) -> bool:
-    """Whether the image is named by a URL, and not by a file's name.
+    """Whether an image reference is a URL, not a file name.
 
     >>> is_address("farm8.staticflickr.com/1.jpg"), is_address("images/3.png")
     (True, False)
@@ -185,10 +180,10 @@ def is_address(reference: str) -> bool:
 
 
 def describe(environment: Mapping[str, str]) -> str:
-    """A sentence about samples and images, after a check of both.
+    """Checks samples and images, and describes them in a sentence.
 
     Raises:
-        MmieTasksError: As `dataset` and `check_data`.
+        MmieTasksError: Samples or images are missing or unusable.
     """
     docs = dataset(environment)
     check_data(docs)

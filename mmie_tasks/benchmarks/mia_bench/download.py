@@ -1,7 +1,7 @@
-"""Where MIA-Bench's data comes from: a table on the Hub with the images inside.
+"""Downloads MIA-Bench: a table on the Hub that contains the images.
 
-It is written once as files: ``instruction_benchmark_all.json``, ``images/000.jpg``, ... Images are
-the bytes from the Hub, never re-encoded, because the judge is shown the file.
+The table is written once as ``instruction_benchmark_all.json``, ``images/000.jpg``, ... Images are
+the bytes from the Hub, never re-encoded, because the judge gets the file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TABLES = "*test*.parquet"  # the split `test`
 
 
 def _fill(snapshot: Path, folder: Path) -> None:
-    """Write annotation and images into an empty folder."""
+    """Writes annotation and images into an empty folder."""
     names = sorted(path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*.parquet"))
     tables = [snapshot / name for name in names if fnmatch(name, _TABLES)]
     (folder / "images").mkdir()
@@ -57,11 +57,11 @@ def _table_rows(tables: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
 
 
 def _written(row: int, fields: Mapping[str, Any], folder: Path) -> Mapping[str, object]:
-    """Write a row's image; returns the row with the file's name in place of the image."""
+    """Writes a row's image, and returns the row with the file's name in its place."""
     content = (fields["image"] or {}).get("bytes") or b""
     if not content:
         raise _other_dataset(f"row {row}: `image` is empty")
-    # Whether it can be decoded is checked later.
+    # Decoding is checked later.
     name = f"images/{row:03d}{image_suffix(content) or '.bin'}"
     (folder / name).write_bytes(content)
     return {"image": name, **{field: fields[field] for field in _FIELDS}}
@@ -83,7 +83,7 @@ def asset(environment: Mapping[str, str], describe: Callable[[], str]) -> Asset:
     """The samples with their images; `describe` checks them (see `Check`).
 
     Raises:
-        SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
+        SettingWrong: ``MIA_BENCH_REVISION`` is not a possible revision.
     """
     name = "mia_bench: data"
     check = Check(subject=name, describe=describe)

@@ -1,7 +1,4 @@
-"""Metrics of MIA-Bench: the rows that one sample adds to each metric, and the summary of a run.
-
-All scores are in percent of full marks.
-"""
+"""Metrics of MIA-Bench, in percent of full marks, and the counts of a run."""
 
 from __future__ import annotations
 
@@ -47,15 +44,13 @@ TABLE = RunnerTable(
 
 
 def official_shares(sample: Sample, reply: str) -> dict[str, float]:
-    """Category to the share of full marks (0 to 1), of a reply that the official script can
-    read.
-    """
+    """Category to share of full marks (0 to 1), for a reply that the official script can read."""
     shares = official.scores(sample.categories, reply)
     return {category: share for category, share in shares.items() if category != official.TOTAL}
 
 
 def robust_shares(sample: Sample, reply: str) -> dict[str, float]:
-    """Category to the mean share of full marks (0 to 1) of its components; empty with a doubt."""
+    """Category to mean share of full marks (0 to 1); empty for a reply without a verdict."""
     parsed = read_reply(reply, sample.weights)
     shares: dict[str, list[float]] = defaultdict(list)
     if parsed.doubt is None:
@@ -66,14 +61,12 @@ def robust_shares(sample: Sample, reply: str) -> dict[str, float]:
 
 
 def in_percent(verdict: Verdict) -> Verdict:
-    """A verdict on a fraction of full marks, in percent of them."""
+    """Converts a verdict from a fraction of full marks to percent."""
     return Scored(100 * verdict.points, verdict.reading) if isinstance(verdict, Scored) else verdict
 
 
 def counts(records: Sequence[MiaRecord]) -> dict[str, float]:
-    """MIA-Bench's own counts, for the results file: ``unsound_totals`` and ``requested_twice``, in
-    samples.
-    """
+    """Sample counts for the results file: ``unsound_totals`` and ``requested_twice``."""
     return {
         "unsound_totals": float(
             sum(not all(marks.agrees for marks in record.marks) for record in records)
@@ -85,7 +78,7 @@ def counts(records: Sequence[MiaRecord]) -> dict[str, float]:
 
 
 def notes(records: Sequence[MiaRecord]) -> Iterator[str]:
-    """Lines about the replies of a run; what did not occur has no line."""
+    """Log lines about the replies of a run, without counts of zero."""
     totals = counts(records)
     if unsound := totals["unsound_totals"]:
         yield f"the stated total is not that of its parts: {unsound:,.0f}"

@@ -1,8 +1,8 @@
-"""The official text of a request for a MIA-Bench verdict.
+"""The official judge prompt of MIA-Bench.
 
 The official text (notebook of apple/ml-mia-bench at 5422852d, cell 2) is not in our files. The
-runner's ``generate_prompt`` (``tasks/mia_bench/utils.py``) holds it with one word and two sentences
-added to its fixed ending. `runner_prompt` reads that function as data, `official` removes the
+runner's ``generate_prompt`` (``tasks/mia_bench/utils.py``) has it with one word and two sentences
+added to the fixed ending. `runner_prompt` reads that function as data, `official` removes the
 additions, and `check` verifies the result.
 """
 
@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 MAX_TOKENS = 2000
-"""Limit of a reply, in tokens (notebook, cell 11)."""
+"""The longest reply, in tokens (notebook, cell 11)."""
 
 PromptMaker: TypeAlias = Callable[[str, Sequence[str], Sequence[int], str], str]
-"""Makes the runner's text from an instruction, its components, their weights and the response."""
+"""Makes the runner's text from instruction, components, weights and response."""
 
 PROBES = {
     1: (
@@ -41,35 +41,31 @@ PROBES = {
         "598977f0944d07cb03e3198f545a5ee5af381d56f5365cf0ae022e6ca9a3cc96",
     ),
 }
-"""Number of components to the SHA-256 of the official and of the runner's text.
-
-Of the instruction ``I``, components ``C1``..``Cn`` worth 1..n points, and the response ``R``.
+"""Number of components to the SHA-256 of the official and the runner's text for the instruction
+``I``, components ``C1``..``Cn`` worth 1..n points, and the response ``R``.
 """
 
 _WORD = "EXACT "
 _ADDED = " Use only numbers"
 _NEXT = " Then explain"
-_QUOTED_ENDING = f" {_WORD}{_ADDED}{_NEXT}\n"  # a response that quotes what is removed
+_QUOTED_ENDING = f" {_WORD}{_ADDED}{_NEXT}\n"  # a response that quotes the removed text
 
 HINT = "install lmms-eval 0.7.3, or a version of mmie-tasks that supports this lmms-eval"
 
 
 class OfficialTextChanged(Exception):
-    """The official text cannot be made from the runner's file. See `HINT`."""
+    """The official text cannot be made from the runner's file (see `HINT`)."""
 
 
 def runner_prompt(source: str) -> PromptMaker:
-    """The prompt maker that the runner's file defines, without running the file.
+    """The prompt maker in the source of ``tasks/mia_bench/utils.py``, without running it.
 
-    The form (lmms-eval 0.7.3): a function ``generate_prompt`` with one ``if`` chain on the number
-    of components, whose branches assign ``components`` and ``score``, and a ``return``. All three
-    are sums of text constants, ``instruction``, ``response`` and subscripts.
-
-    Args:
-        source: The content of ``tasks/mia_bench/utils.py``.
+    In lmms-eval 0.7.3, ``generate_prompt`` is an ``if`` chain on the number of components whose
+    branches assign ``components`` and ``score``, then a ``return``. All three are sums of text
+    constants, ``instruction``, ``response`` and subscripts.
 
     Raises:
-        OfficialTextChanged: The file has no such function.
+        OfficialTextChanged: The source has no such function.
     """
     try:
         body = next(
@@ -99,7 +95,7 @@ def runner_prompt(source: str) -> PromptMaker:
 
 
 def _branches(node: ast.stmt) -> Iterator[tuple[int, dict[str, ast.expr]]]:
-    """Number of components to the assignments of its branch, for each branch of an ``if``."""
+    """Number of components and assignments, for each branch of an ``if`` chain."""
     match node:
         case ast.If(test=ast.Compare(comparators=[ast.Constant(value=int(count))])):
             assigned: dict[str, ast.expr] = {}
@@ -113,11 +109,7 @@ def _branches(node: ast.stmt) -> Iterator[tuple[int, dict[str, ast.expr]]]:
 
 
 def _text(node: ast.expr, names: dict[str, str], lists: dict[str, list[str]]) -> str:
-    """The value of a sum of constants, names and subscripts.
-
-    Raises:
-        OfficialTextChanged: It is another expression.
-    """
+    """The value of a sum of constants, names and subscripts."""
     match node:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _text(left, names, lists) + _text(right, names, lists)
@@ -136,9 +128,9 @@ def _text(node: ast.expr, names: dict[str, str], lists: dict[str, list[str]]) ->
 
 
 def official(runner_text: str) -> str:
-    """The official text: the runner's without the word and the sentences it adds.
+    """The runner's text without its added word and sentences.
 
-    Removed from the right, because the response stands before the ending and may quote it.
+    They are removed from the right, because the response comes before the ending and may quote it.
 
     Raises:
         OfficialTextChanged: The ending has another form.
@@ -155,10 +147,10 @@ def official(runner_text: str) -> str:
 
 
 def check(make: PromptMaker) -> None:
-    """Check that the official text comes out, once and before anything is judged.
+    """Checks the official text against `PROBES`.
 
     Raises:
-        OfficialTextChanged: It does not, or the response does not stand in it unchanged.
+        OfficialTextChanged: The text differs, or changes the response.
     """
     for count, (expected, expected_runner) in PROBES.items():
         components = [f"C{number}" for number in range(1, count + 1)]

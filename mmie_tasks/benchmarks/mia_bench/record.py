@@ -1,4 +1,4 @@
-"""The record of a sample of MIA-Bench: what a run logs of it."""
+"""The record of a MIA-Bench sample."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.segment import Segment, Segments
 
 CLEAN = "clean"
-"""The group of the samples that do not contradict themselves."""
+"""The group of samples whose components do not contradict the instruction."""
 
 
 def needed_replies(sample: Sample, result: JudgeResult) -> JudgeResult:
-    """The result without a second reply if the first is possible, so that it would not be requested
-    again today.
-    """
+    """The result without a second reply that today's reader would not request."""
     first = result.reply
     is_needed = first is not None and first.finish == "stop" and is_impossible(sample, first.text)
     return result if is_needed else JudgeResult(reply=first, failure=result.failure)
 
 
 class MiaRecord(Record):
-    """The record of a sample of MIA-Bench.
+    """The record of a MIA-Bench sample.
 
     Attributes:
         type: The difficulty of the instruction.
@@ -37,7 +35,7 @@ class MiaRecord(Record):
         weights: Full marks of each component, in points.
         contradictory: Whether the components contradict the instruction.
         components: The parts of the instruction that are graded.
-        instruction: As released.
+        instruction: The instruction as released.
         image: Path of the image; empty if the data names none, None if it is not logged.
     """
 
@@ -69,7 +67,7 @@ class MiaRecord(Record):
 
     @property
     def marks(self) -> tuple[ParsedReply, ...]:
-        """The marks in the last reply of each judge, as the robust reader finds them."""
+        """The marks in each judge's last reply, as the robust reader finds them."""
         if not self.weights or len(self.weights) != len(self.categories):
             return ()
         results = (needed_replies(self.released, j.result) for j in self.judgements)
@@ -85,9 +83,7 @@ class MiaRecord(Record):
     @property
     @override
     def shown_facts(self) -> dict[str, str | float | bool]:
-        """Text and mark of each component, of several judges their marks in order, and what is
-        unusual about the sample.
-        """
+        """Text and each judge's mark for each component, and what is unusual."""
         facts: dict[str, str | float | bool] = {}
         of_judges = self.marks
         columns = zip_longest(
@@ -112,7 +108,7 @@ class MiaRecord(Record):
 
     @override
     def shown_question(self, line: Line) -> Segments:
-        """The image, then the instruction, as in the request to the tested model."""
+        """The image, then the instruction, as for the tested model."""
         text = question_of(line, ())
         if self.image is None:
             return (Segment(problem=NOT_LOGGED), *text)

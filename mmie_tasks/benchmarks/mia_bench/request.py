@@ -1,4 +1,4 @@
-"""The request for a MIA-Bench verdict, and the readers of its reply."""
+"""The judge request of MIA-Bench, and the reading of its replies."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from mmie_tasks.record.reply import JudgeResult
 
 @functools.cache
 def prompt_maker() -> prompts.PromptMaker:
-    """The prompt maker in the installed runner's file, which is read as data and not imported.
+    """The prompt maker in the installed runner's file, which is not imported.
 
     Raises:
-        OfficialTextChanged: No such file or function.
+        OfficialTextChanged: There is no such file or function.
     """
     spec = find_spec("lmms_eval")
     for folder in (spec and spec.submodule_search_locations) or ():
@@ -34,10 +34,10 @@ def prompt_maker() -> prompts.PromptMaker:
 
 
 def check_prompt() -> None:
-    """Check that the installed runner has the text that the official prompt is made from.
+    """Checks that the official prompt can be made from the installed runner.
 
     Raises:
-        DataBroken: It has not.
+        DataBroken: The runner's text is missing or has changed.
     """
     try:
         prompts.check(prompt_maker())
@@ -46,16 +46,14 @@ def check_prompt() -> None:
 
 
 def request_for(sample: Sample, answer: str, images: Sequence[Path]) -> JudgeRequest:
-    """The official text with an answer, then images, as in the notebook (cell 11)."""
+    """The official text with the answer, then the images, as in the notebook (cell 11)."""
     text = prompt_maker()(sample.instruction, sample.components, sample.weights, answer)
     parts: tuple[str | Path, ...] = (prompts.official(text), *images)
     return JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS)
 
 
 def grade(sample: Sample, result: JudgeResult) -> Verdicts:
-    """The official verdict of the first reply and the robust verdict of the last, in percent of
-    full marks.
-    """
+    """The first reply's official and the last reply's robust verdict, in percent of full marks."""
     result = needed_replies(sample, result)
     official = result.first_verdict(lambda reply: read_official(sample.categories, reply))
     robust = result.verdict(lambda reply: read_robust(sample, reply))

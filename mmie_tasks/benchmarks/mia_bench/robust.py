@@ -1,14 +1,14 @@
-"""The robust reader: the marks that a judge gives in its own form, loosely spelt.
+"""The robust reader: a judge's marks in any common spelling.
 
-1. Only the judge's own words are read (`reply_text.own_words`), or lines made of its JSON.
-2. A mark is points out of a component's weight, after its name and before the next one:
-   ``component 1: 6/6``, ``Criterion B - two out of four``, ``2. In red: 2/4``. A total, if there is
-   one, is out of 10 or of all weights.
-3. Every component has one mark. Two different marks, marks only out of something else, or a total
-   that is not their sum: ``unparsed``. So is a reply without a mark, or whose first mark is below a
-   line that hands it to somebody else (`reply_text.is_of_others`).
-4. A mark below 0 or above its maximum, or a component without one or that does not exist:
-   ``off_scale``, and the judge is asked once more.
+1. Only the judge's own words are read (`reply_text.own_words`), or the fields of its JSON.
+2. A mark is points out of a component's weight, between its name and the next name:
+   ``component 1: 6/6``, ``Criterion B - two out of four``, ``2. In red: 2/4``. A total is optional,
+   and is out of 10 or the sum of the weights.
+3. Every component has one mark. A reply is ``unparsed`` if a component has two different marks or
+   only marks out of another maximum, if the total is not the sum of the marks, if there is no mark,
+   or if a line above the first mark attributes it to somebody else (`reply_text.is_of_others`).
+4. A reply is ``off_scale`` if a mark is below 0 or above its maximum, or if a component has no mark
+   or does not exist. The request is then sent once more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mmie_tasks.benchmarks.reply_text import (
 )
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 
-_REQUESTED_SCALE = 10  # the official prompt requests a total out of 10, whatever the weights
+_REQUESTED_SCALE = 10  # the official prompt requests a total out of 10 for any weights
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _NAME = re.compile(
     rf"""
@@ -51,14 +51,14 @@ _FRACTION = re.compile(
 
 
 class Mark(NamedTuple):
-    """Points out of a maximum, as written: neither clamped nor checked."""
+    """Points out of a maximum as written, neither clamped nor checked."""
 
     points: float
     out_of: float
 
     @property
     def possible(self) -> bool:
-        """Whether it lies between none and full marks."""
+        """Whether the points are between 0 and the maximum."""
         return 0 <= self.points <= self.out_of and self.out_of > 0
 
     @property
@@ -69,13 +69,13 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedReply:
-    """The marks of a reply as they are written, nothing clamped; None where it gives none.
+    """The marks of a reply as written.
 
     Attributes:
-        weights: The full marks of each component.
-        components: The mark of each component.
-        total: The stated total.
-        doubt: Why the reply is not a verdict; None where it is one.
+        weights: Full marks of each component, in points.
+        components: The mark of each component; None for a missing mark.
+        total: The stated total; None if there is none.
+        doubt: Why the reply is not a verdict; None if it is one.
     """
 
     weights: tuple[int, ...]
@@ -85,7 +85,7 @@ class ParsedReply:
 
     @property
     def recomputed(self) -> float | None:
-        """Total of the components with their weights, as a fraction of full marks.
+        """The weighted total of the components, as a fraction of full marks.
 
         None unless every component has a possible mark.
         """
@@ -99,7 +99,7 @@ class ParsedReply:
     def agrees(self) -> bool:
         """Whether the total is the sum of the components, if both exist.
 
-        Out of 10 it may be the sum, or the same share of 10, to half a point.
+        A total out of 10 may also be the same share of 10, to half a point.
         """
         if self.total is None or self.recomputed is None:
             return True
@@ -119,13 +119,13 @@ def read_robust(sample: Sample, reply: object) -> Verdict:
 
 
 def is_impossible(sample: Sample, reply: str) -> bool:
-    """Whether the marks of a reply cannot be meant, so that the judge is asked once more."""
+    """Whether the marks are ``off_scale``, so that the request is sent once more."""
     verdict = read_robust(sample, reply)
     return isinstance(verdict, Unscored) and verdict.reason == "off_scale"
 
 
 def read_reply(text: str, weights: Sequence[int]) -> ParsedReply:
-    """Read a reply on a sample whose components have these weights, by the rules of this module.
+    """Reads a reply by this module's rules, for components with these weights in points.
 
     >>> parsed = read_reply("**Component 2**: 1,5 out of 4; component one: 6/6", (6, 4))
     >>> parsed.components, parsed.total, round(parsed.recomputed, 2)
@@ -169,10 +169,7 @@ def _doubt(
 
 
 def _marks(reply: str, maxima: Mapping[int, Sequence[int]]) -> dict[int, list[Mark]]:
-    """The marks of each component, of 0 the total.
-
-    Marks out of its maximum hide its others, because a title or reason may have numbers.
-    """
+    """Component, or 0 for the total, to marks."""
     text = "\n".join(_lines_of_json(reply)) or own_words(reply)
     names = list(_NAME.finditer(text))
     found: defaultdict[int, list[Mark]] = defaultdict(list)
@@ -181,7 +178,7 @@ def _marks(reply: str, maxima: Mapping[int, Sequence[int]]) -> dict[int, list[Ma
         marks = [_mark(fraction) for fraction in _FRACTION.finditer(text[name.end() : end])]
         if marks and not found and is_of_others(_lead(text[: name.start()])):
             return {}
-        number = _number(name)
+        number = _number(name)  # other maxima are ignored: a title or reason may have numbers
         if right := [mark for mark in marks if mark.out_of in maxima.get(number, ())] or marks[:1]:
             found[number] += right
     return found
@@ -215,9 +212,7 @@ def _lines(value: object, name: str) -> Iterator[str]:
 
 
 def _lead(before: str) -> str:
-    """What announces a name, with a colon: the words before it in its sentence, or the line
-    above.
-    """
+    """The words before a name in its sentence, with a colon, or the line above."""
     *lines, line = before.split("\n")
     sentence = re.split(r"[.!?…] ", line)[-1]
     words = re.sub(r"^\W+|\W+$", "", _SCORE_OF.sub("", sentence))

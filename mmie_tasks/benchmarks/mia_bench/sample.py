@@ -1,4 +1,4 @@
-"""Samples of MIA-Bench: one instruction and the components it is graded by.
+"""Samples of MIA-Bench: an instruction and its graded components.
 
 Source: ``instruction_benchmark_all.json`` of apple/ml-mia-bench at 5422852d, and arXiv 2407.01509.
 """
@@ -34,22 +34,24 @@ MAX_COMPONENTS = 5  # the official prompt is defined for 1 to 5 (notebook, cell 
 _CONTRADICTORY = frozenset(
     ("26e2998bd2be", "aa1db91bb293", "c0b02f394449", "8168db2ba934", "3124769b79ad")
 )
-"""The `fingerprint` of rows 30, 101, 133, 262 and 266 of the official file."""
+"""The `fingerprint` of rows 30, 101, 133, 262 and 266 of the official file: three have the
+components of another prompt, two another count.
+"""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One instruction with its components.
+    """An instruction with its components.
 
     Attributes:
         id: The row in the official file, from 0, as text.
-        instruction: As released, stray blanks included: they are part of the official prompt.
+        instruction: The instruction as released, with the stray spaces of the official prompt.
         type: One of `TYPES`.
-        components: 1 to 5 parts of the instruction that are graded, as released.
+        components: 1 to 5 graded parts of the instruction, as released.
         weights: Full marks of each component, in points.
-        categories: One of `CATEGORIES` for every component; repetitions are possible.
+        categories: One of `CATEGORIES` for each component; repetitions are possible.
     """
 
     id: str
@@ -61,25 +63,21 @@ class Sample:
 
     @property
     def full_marks(self) -> int:
-        """Sum of the weights in points: 10, and 8 in two rows."""
+        """The sum of the weights in points: 10, or 8 in two rows."""
         return sum(self.weights)
 
     @property
     def contradictory(self) -> bool:
-        """Whether the components contradict the instruction.
-
-        This is so in five rows: three have the components of another prompt, two another count. The
-        hash of their text identifies them, also in a reordered or shortened copy.
-        """
+        """Whether the components contradict the instruction, in any copy of the official file."""
         return fingerprint(self.instruction, self.components) in _CONTRADICTORY
 
     @classmethod
     def from_doc(cls, doc: Mapping[str, object]) -> Sample:
-        """Read a row of the dataset that lmms-eval iterates.
+        """Reads a row of the dataset that lmms-eval iterates.
 
         Raises:
-            BadSample: A field is missing or of the wrong kind, or the three lists of components,
-                weights and categories are not of one length.
+            BadSample: A field is missing or of the wrong kind, or components, weights and
+                categories differ in number.
         """
         sample_id = _words(doc.get("id"), "MIA-Bench: `id`")
         where = f"MIA-Bench, sample {sample_id}"
@@ -106,9 +104,9 @@ class Sample:
 
 
 def fingerprint(instruction: str, components: Sequence[str]) -> str:
-    """Twelve hex digits of the SHA-256 of a sample's words; unique among the 400.
+    """Twelve hex digits of the SHA-256 of a sample's texts, unique among the 400 samples.
 
-    Runs of white space count as one blank, so that a reformatted copy has the same.
+    Each run of white space counts as one space, so a reformatted copy has the same fingerprint.
     """
     texts = (" ".join(text.split()) for text in (instruction, *components))
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""The functions that MIA-Bench's YAML names."""
+"""The functions for MIA-Bench's task file."""
 
 from __future__ import annotations
 

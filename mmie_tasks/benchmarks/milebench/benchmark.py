@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from PIL import Image
 
-_NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks
+_NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # not visible in the saved answer
 
 
 class MileBench(Benchmark[MileRecord]):
@@ -56,7 +56,7 @@ class MileBench(Benchmark[MileRecord]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._drawn: RunMemory[Path] = RunMemory()  # the combined images that this run has drawn
+        self._drawn: RunMemory[Path] = RunMemory()  # combined images drawn in this run
 
     @override
     def documents(self, selection: str, environment: Environment) -> Dataset:
@@ -98,18 +98,16 @@ class MileBench(Benchmark[MileRecord]):
         return str(doc["gold"])
 
     def prompt(self, doc: Doc) -> QuestionPrompt:
-        """Texts and images of a question in their order, by the variant of its task."""
+        """The texts and images of a question in order, by the task's variant."""
         build = combined if doc["variant"] == "combined1" else interleaved
         return build(Sample.from_doc(doc))
 
     def _open_image(self, doc: Doc, index: int) -> Image.Image:
-        """The image of a prompt, or a blank one if it cannot be opened (see `ImageOpener`)."""
+        """An image of a prompt, or a blank one if it cannot be opened (see `ImageOpener`)."""
         return self.opener.open(doc["id"], lambda: self._image(doc, index))
 
     def _image(self, doc: Doc, index: int) -> Path:
-        """The file of an image of a prompt. A combined image that the archive lacks is drawn once
-        and cached.
-        """
+        """An image file of a prompt; draws and caches a combined image missing in the archive."""
         files = [Path(path) for path in data.published_image(doc) or doc["images"]]
         if doc["variant"] != "combined1" or data.published_image(doc):
             return files[index]
@@ -137,18 +135,18 @@ class MileBench(Benchmark[MileRecord]):
 
     @override
     def process_results(self, doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:
-        """The rows of a ``milebench_<dataset>`` task for one answer."""
+        """The rows of one answer in a ``milebench_<dataset>`` task."""
         # Samples of one `image_set` have the same images.
         record = self.record_for(doc, results)
         return metrics.DATASET_TABLE.rows(record, image_set=doc["image_set"])
 
     def process_results_all(self, doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:
-        """The rows of the ``milebench`` task for one answer."""
+        """The rows of one answer in the ``milebench`` task."""
         return metrics.TABLE.rows(self.record_for(doc, results))
 
     @override
     def regraded(self, record: MileRecord, line: Line) -> MileRecord:
-        """The record with the verdicts of today's readers on the saved answer."""
+        """The record with new verdicts on the saved answer."""
         reasons = [v.reason for v in (record.official, record.robust) if isinstance(v, Unscored)]
         if len(reasons) == 2 and _NOT_IN_ANSWER.issuperset(reasons):
             return record

@@ -1,4 +1,4 @@
-"""Draws all images of a sample into one, for models that take only one image."""
+"""Combines all images of a sample into one, for models that take only one image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mmie_tasks.hub.images import open_bounded, open_rgb, read_image
 if TYPE_CHECKING:
     from PIL import Image
 
-LAYOUT_VERSION = "1"  # part of every file name: change it when a drawn pixel would change
+LAYOUT_VERSION = "1"  # part of every file name: change it when a pixel changes
 CELL_SIDE_PX = 800
 FONT_SIZE_PX = 8 * 4  # the official script's --font_size, enlarged four times for the caption
 PADDING_PX, PADDING_ABOVE_PX = 12, 22
@@ -24,28 +24,27 @@ _RESIZED_UNCONVERTED = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr
 
 
 def combined_image(images: Sequence[Path], cache: Path) -> Path:
-    """Draw all images into one JPEG, for models that take only one image.
+    """Draws all images into one JPEG, a grid with captions ``Image 1``, ``Image 2``, ...
 
-    A grid with captions ``Image 1``, ``Image 2`` and so on, as ``data/combine_images.py``
-    (MileBench/MileBench at 9583e1f): as many columns as the square root of the count, rounded up;
-    each image resized to 800 x 800 pixels (Lanczos), made RGBA, captioned white on a black box at
-    its bottom centre, and pasted without its alpha, so that pixels hidden by transparency show.
-    Saved with Pillow's JPEG settings, because a model sees the JPEG.
+    Source: ``data/combine_images.py`` (MileBench/MileBench at 9583e1f). The number of columns is
+    the square root of the count, rounded up. Each image is resized to 800 x 800 pixels (Lanczos),
+    made RGBA, captioned in white on a black box at its bottom centre, and pasted without alpha, so
+    that pixels hidden by transparency show. Pillow's default JPEG settings are part of the rule.
 
-    It differs in the font: the official ``arialuni.ttf`` is not shipped, so the caption is set in
-    Pillow's built-in font (`ImageFont.load_default`) at the same size.
+    The font differs: the official ``arialuni.ttf`` is not shipped, so captions use Pillow's
+    built-in font (`ImageFont.load_default`) at the same size.
 
     Args:
-        images: The image files, in the order of their numbers.
-        cache: The folder for drawn images. The file's name is a hash of the images' bytes and of
-            the layout, so the same images are drawn once.
+        images: The image files in order.
+        cache: The folder for drawn images. File names are hashes of the images' bytes and the
+            layout, so the same images are drawn once.
 
     Returns:
         The JPEG, ``(rows * 800, columns * 800, 3)``.
 
     Raises:
         DataMissing: An image does not exist.
-        DataBroken: An image cannot be decoded or is too large, or there are none.
+        DataBroken: An image cannot be decoded or is too large, or there are no images.
     """
     if not images:
         raise DataBroken(
@@ -80,11 +79,9 @@ def _grid(images: Sequence[Path]) -> Image.Image:
 
 
 def _with_caption(cell: Image.Image, caption: str) -> Image.Image:
-    """Draw the caption onto the cell, ``(800, 800, 4)``.
-
-    The text starts as far above the bottom as its box is high, plus its own top margin: the lowest
-    pixels of a ``g`` are cut off, as in the official script.
-    """
+    """Draws the caption onto the cell, ``(800, 800, 4)``."""
+    # The text's top margin is not subtracted, so the lowest pixels of a `g` are cut off, as in the
+    # official script.
     from PIL import ImageDraw, ImageFont
 
     draw = ImageDraw.Draw(cell)

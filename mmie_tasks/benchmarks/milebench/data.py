@@ -1,6 +1,4 @@
-"""MileBench's samples as a `datasets.Dataset` whose images are paths, from a local folder or the
-Hub (`mmie_tasks.benchmarks.milebench.download`).
-"""
+"""Reads MileBench from a local folder or the Hub into a `datasets.Dataset` with image paths."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ REPAIR = (
     "repair it, or replace it by the published file; if a run has downloaded it, delete its "
     "folder and run again"
 )
-"""What to do about an unusable annotation file: the hint of errors."""
+"""The hint of errors about an unusable annotation file."""
 _LAYOUT = (
     "the official layout is `<DATASET>/<DATASET>.json` beside `<DATASET>/images/`; "
     "point `MILEBENCH_DATA` at the folder above, or unset it to download from the Hub"
@@ -49,23 +47,22 @@ _LAYOUT = (
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
-    """The samples of one dataset in random order (`fair_order`), or of all datasets in turns.
+    """The samples of one dataset in random order (`fair_order`), or of all datasets round-robin.
 
     Columns: ``id`` (``DocVQA/131``), ``dataset``, ``variant``, ``question_type``, ``instruction``,
     ``context``, ``choices``, ``gold`` (null if the annotation has none), ``images`` and
-    ``combined`` (paths of files, none of them opened), ``image_set`` (shared by samples with the
+    ``combined`` (paths of files that may be missing), ``image_set`` (shared by samples with the
     same images) and ``data`` (the revision).
 
     Args:
-        selection: ``DocVQA``, ``all``, or either with ``@adv`` or ``@combined1``. ``all`` goes
-            round the datasets, so that the first n samples are from as many of them as possible.
-            In a local folder it takes the datasets that the folder has.
-        environment: Read: ``MILEBENCH_DATA`` and what the Hub download reads.
+        selection: ``DocVQA``, ``all``, or either with ``@adv`` or ``@combined1``. In a local
+            folder, ``all`` selects the datasets that exist.
+        environment: ``MILEBENCH_DATA``, and the variables of the Hub download.
 
     Raises:
         SettingWrong: No dataset or variant has that name, or a variable has an invalid value.
         DataMissing: The data does not exist, or could not be downloaded.
-        DataBroken: A file or a sample cannot be used; names file, row and field.
+        DataBroken: A file or a sample is unusable; names file, row and field.
     """
     import datasets
 
@@ -73,7 +70,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     per_dataset = _load_rows(names, variant, environment)
     rows = [row for turn in itertools.zip_longest(*per_dataset) for row in turn if row is not None]
     revisions = {str(row["dataset"]): str(row["data"]) for row in rows}
-    if len(set(revisions.values())) > 1:  # local files have one each: a digest of all of them
+    if len(set(revisions.values())) > 1:  # local files have one each
         digest = _digest([f"{name} {revisions[name]}" for name in sorted(revisions)])
         rows = [{**row, "data": f"sha256:{digest}"} for row in rows]
     text = datasets.Value("string")
@@ -82,10 +79,10 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
 
 
 def check_data(docs: datasets.Dataset) -> None:
-    """Check the header of every image of one task, before anything is generated.
+    """Checks the header of every image of a task.
 
     Raises:
-        DataMissing: Files do not exist or are no images; says how many and names the first.
+        DataMissing: Files are missing or are not images; gives the number and the first name.
     """
     owners: dict[str, str] = {}
     for doc in docs:
@@ -96,7 +93,7 @@ def check_data(docs: datasets.Dataset) -> None:
 
 
 def published_image(doc: Mapping[str, Any]) -> list[str]:
-    """The combined image of the archive, if the task needs one and the archive has it."""
+    """The archive's combined image, if the task needs it and it exists."""
     is_combined = doc["variant"] == "combined1"
     return [path for path in doc["combined"] if is_combined and Path(path).is_file()]
 
@@ -118,7 +115,7 @@ def _parse_selection(selection: str) -> tuple[Sequence[str], Variant]:
 def _load_rows(
     names: Sequence[str], variant: Variant, environment: Mapping[str, str]
 ) -> list[list[DatasetRow]]:
-    """Rows per dataset. Only if there are several, and in a local folder, may some be missing."""
+    """Rows per dataset; some of several datasets may be missing in a local folder."""
     is_lenient = len(names) > 1 and bool(environment.get("MILEBENCH_DATA"))
     per_dataset: list[list[DatasetRow]] = []
     errors: dict[str, DataMissing] = {}
@@ -136,7 +133,6 @@ def _load_rows(
 
 
 def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[DatasetRow]:
-    """The rows of a dataset, from ``MILEBENCH_DATA`` if it is set, otherwise from the Hub."""
     folder, revision = _folder(name, environment)
     path = folder / (f"{name}-adv.json" if variant == "adv" else f"{name}.json")
     if not path.is_file():
@@ -152,7 +148,7 @@ def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[D
     def read(_position: int, entry: object) -> DatasetRow:
         sample = Sample.from_annotation(entry, dataset=name, rule=rule, instructions=instructions)
         if variant == "combined1":
-            combined(sample)  # raises now what it would raise in the middle of the run
+            combined(sample)  # raises errors now, not in the middle of the run
         source = {"question_type": question_type, "data": revision or file.digest}
         return _row(sample, variant, folder) | source
 
@@ -163,7 +159,7 @@ def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[D
 def _parts(
     path: Path, value: object
 ) -> tuple[Mapping[str, object], Sequence[str], Sequence[object]]:
-    """The metadata, the instructions in it, and the entries of an annotation file."""
+    """The metadata, its instructions, and the entries of an annotation file."""
     content = value if isinstance(value, dict) else {}
     meta, entries = content.get("meta_data"), content.get("data")
     meta = meta if isinstance(meta, dict) else {}
@@ -224,11 +220,7 @@ def _folder(dataset: str, environment: Mapping[str, str]) -> tuple[Path, str]:
 
 
 def assets(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
-    """The archives with the datasets of these tasks.
-
-    Args:
-        tasks: Tasks of MileBench; all if none is named.
-        environment: Read: ``MILEBENCH_*``, and what `dataset_folder` reads.
+    """The archives with the datasets of these tasks, or of all tasks if there are none.
 
     Raises:
         SettingWrong: A setting of MileBench is invalid.
@@ -247,7 +239,7 @@ def assets(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Ass
 
 
 def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:
-    """The datasets that these tasks read; all if there are no tasks.
+    """The datasets of these tasks; all without tasks.
 
     >>> datasets_of(["milebench_DocVQA", "milebench_DocVQA_adv"])
     ('DocVQA',)

@@ -1,7 +1,4 @@
-"""Where MileBench's data comes from: six archives on the Hub.
-
-Only the archives that contain the needed datasets are downloaded.
-"""
+"""Downloads those of MileBench's six archives on the Hub that contain the needed datasets."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from mmie_tasks.hub.dataset import HubDataset, HubFolder
 
 REPO = "FreedomIntelligence/MileBench"
 
-# Archive to the datasets in it, as in the OpenVINO sample that evaluates MileBench.
+# The datasets in each archive, as in the OpenVINO sample that evaluates MileBench.
 PARTS: tuple[tuple[str, ...], ...] = (
     ("ALFRED", "ActionLocalization", "ActionPrediction", "ActionSequence", "CharacterOrder"),
     ("CLEVR-Change", "CounterfactualInference", "DocVQA", "EgocentricNavigation", "GPR1200"),
@@ -35,22 +32,22 @@ PARTS: tuple[tuple[str, ...], ...] = (
     ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
 )
 
-_HEAD = "53c7a58"  # of the repository since 19 May 2024; the full name is not known to us
+_HEAD = "53c7a58"  # `main` since 19 May 2024; the full commit is not known to us
 
-_PREFIXES = ("", "MileBench", "MLBench")  # folders that archives have had around the datasets
+_PREFIXES = ("", "MileBench", "MLBench")  # folders around the datasets in some archives
 
 
 def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
-    """The folder with ``<dataset>.json``, downloaded and unpacked first if necessary.
+    """The folder with ``<dataset>.json``, downloaded and unpacked if necessary.
 
     Args:
-        dataset: Its official name, as in `PARTS`.
-        environment: Read: ``MILEBENCH_REVISION`` (branch, tag or commit; by default ``main``).
+        dataset: The official name, as in `PARTS`.
+        environment: ``MILEBENCH_REVISION`` (branch, tag or commit; by default ``main``).
 
     Raises:
         DataMissing: The archive cannot be downloaded or unpacked.
         DataBroken: The archive is damaged, or lacks the dataset.
-        SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
+        SettingWrong: ``MILEBENCH_REVISION`` is not a possible revision.
     """
     archive = _archive(part_of(dataset))
     if not (unpacked := archive.cached(environment)):
@@ -72,9 +69,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
 
 
 def find_dataset(root: Path, dataset: str) -> Path | None:
-    """The folder of a dataset in a folder, or in one of those that archives have had around the
-    datasets.
-    """
+    """The folder of a dataset, in the root or a known folder of the archives; None if missing."""
     folders = (root / prefix / dataset for prefix in _PREFIXES)
     return next((folder for folder in folders if folder.is_dir()), None)
 
@@ -90,7 +85,7 @@ def archive_asset(
     """An archive with these datasets; `check` is shared by all archives.
 
     Raises:
-        SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
+        SettingWrong: ``MILEBENCH_REVISION`` is not a possible revision.
     """
 
     def fetch() -> str:

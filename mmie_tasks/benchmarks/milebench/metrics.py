@@ -1,7 +1,4 @@
-"""MileBench's metrics: means over datasets and tasks.
-
-Pure: no files, network, clock, environment or logging.
-"""
+"""MileBench's metrics: means over datasets and tasks."""
 
 from __future__ import annotations
 
@@ -28,17 +25,17 @@ MEANS_OF_TASKS: Mapping[str, tuple[str, ...]] = {
     "tasks12": TASKS,  # LongLLaVA's Total
     **{task: (task,) for task in TASKS},
 }
-"""Means of task means, where a task is the mean of its datasets. The paper's averages were
-reconstructed from its table and agree with all 22 rows of it."""
+"""Means of task means; a task is the mean of its datasets. The paper's averages were reconstructed
+from its table and agree with all 22 rows."""
 
 MEANS_OF_DATASETS: Mapping[str, tuple[str, ...]] = {
     "datasets26": tuple(d for d in DATASETS if TASK_OF[d] in REALISTIC)  # LongLLaVA's Real
 }
-"""Means of dataset means: how LongLLaVA's evaluator, and the paper's Random row, average."""
+"""Means of dataset means, as in LongLLaVA's evaluator and the paper's Random row."""
 
 
 def _weights(name: str) -> dict[str, float]:
-    """The weight of each dataset in a mean of means; a level has itself."""
+    """The weight of each dataset in a mean of means, or of a level in itself."""
     if name in MEANS_OF_TASKS:
         members = [DATASETS_OF[task] for task in MEANS_OF_TASKS[name]]
         return {d: 1 / len(members) / len(datasets) for datasets in members for d in datasets}

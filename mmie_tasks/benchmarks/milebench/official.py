@@ -1,7 +1,7 @@
 """MileBench's official scorer, quirks included: multiple choice, needles, MMCoQA and ROUGE-L.
 
-Source: class ``Eval`` in ``evaluate.py`` of MileBench at 9583e1f; ROUGE-L is that of the package
-``rouge==1.0.1``, which it calls, without recursion.
+Source: class ``Eval`` in ``evaluate.py`` of MileBench at 9583e1f, and the package ``rouge==1.0.1``
+that it calls, here without recursion.
 """
 
 from __future__ import annotations
@@ -16,27 +16,25 @@ _PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
 _CHANGED_BY_NORMALISING = re.compile(f"[{re.escape(_PUNCTUATION)}.'\n\t]")
 _DIGIT_COMMA_DIGIT = re.compile(r"\d,\d")
 _PERIOD = re.compile(r"\.(?!\d)")
-_PERIODS_DELETED = 32  # `re.UNICODE`, value 32, is passed where `re.sub` takes its count
+_PERIODS_DELETED = 32  # `re.UNICODE`, value 32, is passed as the count of `re.sub`
 _REGEX_SPECIAL = frozenset("\\.^$*+?{}[]|()")
 _EPSILON = 1e-8  # in the denominator of F, so that a perfect answer scores 0.999999995
 
 
 def normalise(text: str) -> str:
-    r"""Normalise a text as ``Eval.process`` and ``Eval.processPunctuation``.
+    r"""Normalises a text as ``Eval.process`` and ``Eval.processPunctuation``; not idempotent.
 
-    Quirks reproduced, because every published number went through them:
+    Quirks reproduced, because every published number has them:
 
-    * One punctuation mark beside a space *anywhere*, or one ``1,000`` anywhere, decides for the
-      whole text: every such mark is then deleted. Otherwise each becomes a space.
-    * A period not followed by a digit is deleted, but only the first 32 of them.
-    * ``\r`` and other white space inside the text stay; so do ``: * # $ % & | ^ ~``.
-
-    Not idempotent.
+    * If a punctuation mark is next to a space *anywhere*, all marks of its kind are deleted, and
+      one ``1,000`` deletes all marks of all kinds. Other marks become spaces.
+    * Only the first 32 periods not followed by a digit are deleted.
+    * ``\r`` and other white space inside the text stay, as do ``: * # $ % & | ^ ~``.
 
     >>> normalise("1,000 a-b"), normalise("a-b"), normalise("The U.S. is 5.")
     ('1000 ab', 'a b', 'the us is 5')
     """
-    if not _CHANGED_BY_NORMALISING.search(text):  # most options; the rest would change nothing
+    if not _CHANGED_BY_NORMALISING.search(text):  # a shortcut for most options
         return text.strip().lower()
     text = text.replace("\n", " ").replace("\t", " ").strip()
     marks = [mark for mark in _PUNCTUATION if mark in text]
@@ -63,12 +61,8 @@ def label(index: int) -> str:
 def score_choice(gold: object, answer: object, options: Sequence[object]) -> Verdict:
     """1 point if the label read from the answer is the gold's label, otherwise 0.
 
-    Source: ``judge_multi_choice`` and ``process_sample``. Where the official code raises and so
-    ends the whole dataset (a value is not text, the gold is not among the options), the sample is
-    `Unscored`.
-
-    Returns:
-        `Scored` with 0 or 1 point and the label, or `Unscored`.
+    Source: ``judge_multi_choice`` and ``process_sample``. The sample is `Unscored` if the official
+    code raises, which ends its whole dataset (a value is not text, the gold is not an option).
 
     >>> score_choice("a cat", "B. a cat", ["a dog", "a cat"])
     Scored(points=1.0, reading='B')
@@ -86,25 +80,24 @@ def score_choice(gold: object, answer: object, options: Sequence[object]) -> Ver
 
 
 def match_choice(text: str, options: Sequence[str]) -> str:
-    """The label the official scorer reads from a normalised answer.
+    """The label that the official scorer reads from a normalised answer.
 
-    The official code joins the options into one regular expression per answer; the leftmost
-    literal, the earlier option on a tie, is the same result with ``str.find``.
+    The official code joins the options into a regular expression. ``str.find`` for the leftmost
+    literal, and the earlier option on a tie, gives the same result.
 
-    Quirks reproduced (``Eval.match_choice``):
+    Quirks reproduced (``Eval.match_choice``), in this order:
 
     * an empty answer is ``C``;
     * ``B some option`` anywhere gives the first *character* of the label, so a label beyond ``Z``
       is never read;
-    * otherwise the leftmost option text, spaces ignored, inside longer words too; a match with a
-      character special in regular expressions is not recognised;
-    * otherwise an answer of one or two letters that is a label;
-    * otherwise every letter of the answer that is a label, concatenated.
+    * the leftmost option text, spaces ignored, also inside longer words, but not if it has a
+      special character of regular expressions;
+    * an answer of one or two letters that is a label;
+    * every letter of the answer that is a label, concatenated.
 
     Args:
         text: The answer after `normalise`.
-        options: The options after `normalise`; they are normalised once more here, as in the
-            official code.
+        options: The options after `normalise`, normalised again here as in the official code.
 
     >>> match_choice("the answer is b", ["cat", "dog"])
     'AB'
@@ -127,7 +120,7 @@ def match_choice(text: str, options: Sequence[str]) -> str:
 
 
 def _leftmost(text: str, literals: Sequence[str]) -> str | None:
-    """The literal that begins first in the text; the earlier one if two begin together."""
+    """The literal that begins first in the text, the earlier one on a tie."""
     first, leftmost = len(text) + 1, None
     for literal in literals:
         position = text.find(literal, 0, first + len(literal) - 1)  # only those that begin earlier
@@ -139,10 +132,10 @@ def _leftmost(text: str, literals: Sequence[str]) -> str | None:
 
 
 def score_needle(gold: object, answer: object) -> Verdict:
-    """1 point if the normalised gold is one of the answer's white-space tokens, otherwise 0.
+    """1 point if the normalised gold is a white-space token of the answer, otherwise 0.
 
-    Source: ``Eval.evaluate_needle``. So ``**7984462**`` and ``number:7984462`` score 0, and a gold
-    of two words can never match.
+    Source: ``Eval.evaluate_needle``. ``**7984462**`` and ``number:7984462`` score 0, and a gold of
+    two words never matches.
 
     >>> score_needle("7984462", "It is 7,984,462.").points
     1.0
@@ -153,8 +146,7 @@ def score_needle(gold: object, answer: object) -> Verdict:
 def score_substring(gold: object, answer: object) -> Verdict:
     """1 point if the normalised gold occurs anywhere in the answer, otherwise 0 (MMCoQA).
 
-    Source: ``Eval.evaluate_needle``. So ``no`` is found in ``know``, and an empty gold in every
-    answer.
+    Source: ``Eval.evaluate_needle``. ``no`` matches ``know``, and an empty gold every answer.
 
     >>> score_substring("no", "I know").points
     1.0
@@ -175,9 +167,8 @@ def score_rouge(gold: object, answer: object) -> Verdict:
     """ROUGE-L F, 0 to 1.
 
     Source: ``Eval.evaluate_rouge``, which calls ``rouge==1.0.1``. An answer that is empty after
-    `normalise` scores 0. Where the official code raises (not text, an empty gold, nothing but
-    periods), the sample is `Unscored`; where it raises only because it reached the recursion limit
-    (about 985 words), the sample gets the score that it would have had.
+    `normalise` scores 0. The sample is `Unscored` if the official code raises (not text, an empty
+    gold, only periods), but is scored beyond the official recursion limit (about 985 words).
 
     >>> round(score_rouge("pick up the mug", "pick the cup").points, 3)
     0.571
@@ -193,10 +184,10 @@ def score_rouge(gold: object, answer: object) -> Verdict:
 
 
 def rouge_l(hypothesis: str, reference: str) -> Verdict:
-    """ROUGE-L F of ``rouge==1.0.1`` for two non-empty texts, at summary level.
+    """ROUGE-L F (0 to 1) of ``rouge==1.0.1`` for two non-empty texts, at summary level.
 
-    Sentences end at periods. The common words are the union, over all pairs of sentences, of the
-    words in one longest common subsequence; precision and recall count *unique* words.
+    Sentences end at periods. The common words are the union of `common_words` over all pairs of
+    sentences. Precision and recall count *unique* words.
 
     >>> rouge_l("a b", "...")
     Unscored(reason='not_scorable', detail='the reference holds no words')
@@ -211,27 +202,26 @@ def rouge_l(hypothesis: str, reference: str) -> Verdict:
 
 
 def f_measure(common: int, reference: int, hypothesis: int) -> float:
-    """F1 as ``rouge==1.0.1`` computes it, from counts of unique words (the last two above 0)."""
+    """F1 as in ``rouge==1.0.1``, from counts of unique words (the last two above 0)."""
     recall, precision = common / reference, common / hypothesis
     return 2.0 * ((precision * recall) / (precision + recall + _EPSILON))
 
 
 def _sentences(text: str) -> list[list[str]]:
-    """Words per sentence; a sentence of white space alone is one empty word, as in the package."""
+    """Words per sentence; a sentence of white space is one empty word, as in the package."""
     return [sentence.split() or [""] for sentence in text.split(".") if sentence]
 
 
 def common_words(reference: Sequence[str], hypothesis: Sequence[str]) -> set[str]:
     """The words of *the* longest common subsequence that ``rouge==1.0.1`` reconstructs.
 
-    Of several longest ones it takes the one of its back-trace: from the end, a match goes
-    diagonal; otherwise left (an answer's word less), unless only up (a reference word less) keeps
+    Its back-trace chooses among several: from the end, a match goes diagonal; otherwise left (to
+    the previous word of the answer), unless only up (to the previous word of the reference) keeps
     the length.
 
-    One integer holds a row of the table, with a cleared bit where the length grows from the column
+    A row of the table is one integer, with a cleared bit where the length grows from the column
     before (Hyyrö's bit-parallel recurrence), so a pair costs words x words / 64 machine steps.
-    Words that the reference lacks are dropped first: the back-trace always skips them by going
-    left.
+    Words that are not in the reference are dropped first: the back-trace skips them by going left.
 
     >>> sorted(common_words("a b c d".split(), "x a c b d".split()))
     ['a', 'c', 'd']

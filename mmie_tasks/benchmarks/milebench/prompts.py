@@ -1,4 +1,4 @@
-"""MileBench's prompts, as the official code builds them.
+"""MileBench's prompts, as in the official code.
 
 Source: ``MileBenchDataset.__getitem__`` in ``utils.py`` of MileBench at 9583e1f. Instructions and
 contexts come from the annotation files; the few fixed words are part of the format.
@@ -20,7 +20,7 @@ _WITHOUT_LETTERS = "GPR1200"  # more options than letters, so the official promp
 
 @dataclass(frozen=True, slots=True)
 class PromptImage:
-    """An image in a prompt; ``index`` counts the sample's images from 0."""
+    """An image in a prompt, by its index in the sample, from 0."""
 
     index: int
 
@@ -36,24 +36,21 @@ class QuestionPrompt:
 
     @property
     def images(self) -> list[int]:
-        """The indices of the images shown, in order."""
+        """The indices of the shown images, in order."""
         return [part.index for part in self.parts if isinstance(part, PromptImage)]
 
     def text(self, placeholder: Callable[[int], str] = lambda _: PLACEHOLDER) -> str:
         """The prompt as one text.
 
         Args:
-            placeholder: The text for the n-th image shown, counted from 1; by default the official
-                one.
+            placeholder: The text for the n-th shown image, from 1; by default the official one.
         """
         shown = itertools.count(1)
         return "".join(p if isinstance(p, str) else placeholder(next(shown)) for p in self.parts)
 
 
 def _choice_block(sample: Sample) -> str:
-    """The options as the prompt lists them; as in the official code, ``chr(65 + i)`` for any ``i``
-    is a letter.
-    """
+    """The options in the prompt; their letter is ``chr(65 + i)`` for any ``i``, as officially."""
     if not sample.choices:
         return ""
     with_letters = sample.dataset != _WITHOUT_LETTERS
@@ -62,11 +59,11 @@ def _choice_block(sample: Sample) -> str:
 
 
 def interleaved(sample: Sample) -> QuestionPrompt:
-    """Instruction first, then the context with every image at its placeholder.
+    """The instruction, then the context with every image at its placeholder.
 
-    As in the official code, images are assigned from the end: the last placeholder gets the last
-    image. If there is one image more than placeholders, it precedes the context; a
-    placeholder without an image (a literal ``<ImageHere>`` in the text) stays text.
+    As in the official code, the last placeholder gets the last image, and so on. One image without
+    a placeholder precedes the context. A placeholder without an image (a literal ``<ImageHere>`` in
+    the text) stays text.
     """
     *before_images, last = _context(sample, lambda _: PLACEHOLDER).split(PLACEHOLDER)
     if len(sample.images) > len(before_images):
@@ -80,12 +77,10 @@ def interleaved(sample: Sample) -> QuestionPrompt:
 
 
 def combined(sample: Sample) -> QuestionPrompt:
-    """One picture that holds all images, then instruction and context with ``<Image k> `` marks.
-
-    The picture is image 0 of the prompt.
+    """The combined picture as image 0, then instruction and context with ``<Image k> `` marks.
 
     Raises:
-        BadSample: The annotation names more than one combined picture (the official code asserts).
+        BadSample: The annotation names several combined pictures (an official assertion).
     """
     if len(sample.combined) > 1:
         raise BadSample(
@@ -97,7 +92,7 @@ def combined(sample: Sample) -> QuestionPrompt:
 
 
 def _context(sample: Sample, placeholder: Callable[[int], str]) -> str:
-    """The context with the options, and ``placeholder(k)`` for the k-th image, from 1."""
+    """The context and options, with ``placeholder(k)`` for the k-th image, from 1."""
     context = sample.context + _choice_block(sample)
     for k in range(1, len(sample.images) + 1):
         mark = placeholder(k)

@@ -1,4 +1,4 @@
-"""MileBench's published scores, and the number of samples of its tasks."""
+"""MileBench's published scores, and the sizes of its tasks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ DATASET_SIZES: Mapping[str, int] = {
     "ImageNeedleInAHaystack": 320,
     "GPR1200": 600,
 }
-"""Dataset to its number of samples, in any variant: of the files at the pinned revision."""
+"""Dataset to number of samples in any variant, at the pinned revision."""
 
 PUBLISHED_SAMPLES: Mapping[str, int] = {
     task_name(selection, variant): sum(DATASET_SIZES[name] for name in names)
     for variant in VARIANTS
     for selection, names in selections(variant).items()
 }
-"""Task to its number of samples."""
+"""Task to number of samples."""
 
 _SOURCE = "MileBench's paper, arXiv 2404.18532v2"
 _SOURCE_WITHOUT_RETRIEVAL = f"{_SOURCE}; its Diagnostic leaves out I-1, unlike that of other models"

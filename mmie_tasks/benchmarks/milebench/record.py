@@ -1,4 +1,4 @@
-"""The record of a sample of MileBench: what a run logs of it."""
+"""The record of a MileBench sample."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mmie_tasks.record.segment import Segments, text_segments
 
 
 class MileRecord(Record):
-    """The record of a sample of MileBench.
+    """The record of a MileBench sample.
 
     Attributes:
-        dataset: One of 29.
-        task: The task that the dataset belongs to.
+        dataset: One of the 29 datasets.
+        task: The dataset's task in the paper.
         rule: How answers are scored.
         level: ``few``, ``medium`` or ``many`` images.
         gold: The reference answer; None if the data has none.
-        choices: The options; None in the log of a version that did not keep them.
-        images: The files at the placeholders of the prompt; None if they are not logged.
+        choices: The options; None in logs of versions that did not log them.
+        images: The image files at the placeholders of the prompt; None if they are not logged.
     """
 
     dataset: str
@@ -36,7 +36,7 @@ class MileRecord(Record):
 
     @property
     def released(self) -> Sample:
-        """The fields of the sample that the readers need.
+        """The sample, with only the fields that the readers need.
 
         Raises:
             BadRecord: The record lacks the options.
@@ -77,7 +77,7 @@ class MileRecord(Record):
         images = prompt.count(IMAGE_PLACEHOLDER) if self.images is None else len(self.images)
         facts: dict[str, str | float | bool] = {"rule": self.rule, "images": images}
         needle = None
-        if self.rule == "needle":  # its depth is known if the question has the gold answer in it
+        if self.rule == "needle":  # its depth is known if the question contains the gold answer
             position = prompt.find(self.gold) if self.gold else -1
             depth = position / len(prompt) if position >= 0 else None
             needle = Needle(length=images, depth=depth)
@@ -88,7 +88,7 @@ class MileRecord(Record):
 
 
 def record_fields(sample: Sample) -> dict[str, object]:
-    """The fields of a record that are those of its sample, but its images."""
+    """The record's fields that come from the sample, except images."""
     return {
         "id": sample.id,
         "dataset": sample.dataset,

@@ -1,6 +1,6 @@
 """MileBench's robust readers: the official rules without the official scorer's errors.
 
-Reported beside the official verdict, never instead of it. The README lists each difference.
+Robust verdicts are reported next to the official ones. The README lists each difference.
 """
 
 from __future__ import annotations
@@ -44,15 +44,14 @@ _MAX_DECLARATIONS, _MAX_DECLARED_CHARACTERS = 8, 500
 
 
 def fold(text: str) -> str:
-    """The text in NFKC and case-folded, with single spaces and none at its ends."""
+    """The text in NFKC, case-folded, with single spaces and none at the ends."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def words(text: str) -> tuple[str, ...]:
     """The words and numbers of a text, split between letters and digits and at punctuation.
 
-    A comma between thousands, an apostrophe inside a word and a period not between digits are
-    removed, each by its own neighbours.
+    Commas between thousands, apostrophes inside words and periods not between digits are removed.
 
     >>> words("**1,000** U.S. dollars, 3–1; image10 don't 1.5cm")
     ('1000', 'us', 'dollars', '3', '1', 'image', '10', 'dont', '1.5', 'cm')
@@ -62,7 +61,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def phrase(text: str) -> str:
-    """The words separated and surrounded by single spaces, so that ``in`` finds whole words.
+    """`words`, separated and surrounded by single spaces, so that ``in`` finds whole words.
 
     >>> phrase("no") in phrase("I know"), phrase("no") in phrase("No, never")
     (False, True)
@@ -71,7 +70,7 @@ def phrase(text: str) -> str:
 
 
 def read_rouge(gold: object, answer: object) -> Verdict:
-    """ROUGE-L F (0 to 1) over `words`: the same measure, with each text as one sentence.
+    """ROUGE-L F (0 to 1) over `words`, with each text as one sentence.
 
     >>> round(read_rouge("Pick up the mug.", "pick-up the **mug**").points, 6)
     1.0
@@ -91,7 +90,7 @@ def read_rouge(gold: object, answer: object) -> Verdict:
 
 
 def read_needle(gold: object, answer: object) -> Verdict:
-    """1 point if the gold's digits, or words, occur as a whole in the answer, otherwise 0.
+    """1 point if the answer has the gold's number, or its words, as a whole, otherwise 0.
 
     >>> read_needle("7984462", "It is **7,984,462**.").points
     1.0
@@ -108,7 +107,7 @@ def read_needle(gold: object, answer: object) -> Verdict:
 
 
 def read_phrase(gold: object, answer: object) -> Verdict:
-    """1 point if the gold's words occur together as whole words in the answer, otherwise 0.
+    """1 point if the answer has the gold's words together, as whole words, otherwise 0.
 
     >>> read_phrase("no", "I know").points, read_phrase("3-1", "They won 3–1.").points
     (0.0, 1.0)
@@ -132,16 +131,17 @@ def _containment_problem(gold: object, answer: object) -> Unscored | None:
 def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verdict:
     r"""1 point if the answer names the gold, by its text or by its label, otherwise 0.
 
-    Labels of several options in the same form, each alone or with its option's text, are a list
-    (the question's options repeated, ``B or C``): it is not a choice and is left out. Then these
-    rules are tried in order, and the first that names an option decides: the answer, or what
-    follows the list, is an option; it is a label; the answer begins with a label; it declares one
-    ("the answer is B", the last such phrase); it declares an option's text; it mentions exactly
-    one option; it contains exactly one label.
+    A list of options is not a choice and is left out: labels of several options in the same form,
+    alone or with the options' texts (the question's options repeated, ``B or C``). Then the first
+    of these rules that gives an option decides:
 
-    Returns:
-        `Scored` with 0 or 1 point and the label (empty if there is none), or `Unscored` if the
-        gold is no option.
+    1. The answer, or the text after the list, is an option or a label.
+    2. The answer begins with a label.
+    3. It declares a label or an option's text ("the answer is B", the last such phrase).
+    4. It mentions exactly one option.
+    5. It contains exactly one label.
+
+    The verdict's reading is the label, or empty. `Unscored` if the gold is not an option.
 
     >>> read_choice("dog", "The answer is B", ["cat", "dog"]).reading
     'B'
@@ -164,10 +164,7 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
 
 @dataclass(frozen=True, slots=True)
 class _AnswerOptions:
-    """Options as `phrase` and as `fold`; an empty option can never be chosen.
-
-    Methods return the indices of options: several only where options have the same text.
-    """
+    """Options as `phrase` and `fold`. Methods return indices, several only for equal options."""
 
     phrases: tuple[str, ...]
     folded: tuple[str, ...]
@@ -179,7 +176,7 @@ class _AnswerOptions:
         return cls(tuple(map(phrase, options)), tuple(map(fold, options)), labels)
 
     def equal_to(self, text: str) -> frozenset[int]:
-        """Options with the same text: character by character, otherwise word by word."""
+        """The options with the same text, or else with the same words."""
         for options, key in ((self.folded, fold(text)), (self.phrases, phrase(text))):
             equal = frozenset(i for i, option in enumerate(options) if option == key)
             if key.strip() and equal:
@@ -190,11 +187,8 @@ class _AnswerOptions:
         return self.labels.get(name, frozenset())
 
     def mentioned(self, text: str) -> frozenset[int]:
-        """The only option that occurs in the text as whole words; none if several do.
-
-        Character by character first, which distinguishes ``$5`` from ``€5``, then word by word. An
-        option that only occurs within a longer one that is mentioned does not count.
-        """
+        """The only option in the text, outside longer options; empty if there are several."""
+        # `folded` first, because it distinguishes ``$5`` from ``€5``
         return _only_one(fold(text), self.folded) or _only_one(phrase(text), self.phrases)
 
 
@@ -210,7 +204,7 @@ def _only_one(text: str, options: Sequence[str]) -> frozenset[int]:
 
 
 def _without(text: str, part: str) -> str:
-    """The text with every whole-word occurrence of the part replaced by a bar."""
+    """Replaces every whole-word occurrence of the part by a bar."""
     pieces, copied, start = [], 0, text.find(part)
     while start >= 0:
         end = start + len(part)
@@ -240,17 +234,14 @@ def _chosen(answer: str, options: _AnswerOptions) -> frozenset[int]:
 
 
 def _alone(text: str, options: _AnswerOptions) -> frozenset[int]:
-    """The option whose text or label a text is."""
+    """The option that has this text or label."""
     label_alone = _ONLY_LABEL.fullmatch(text)
     labelled = options.with_label(label_alone[1].upper()) if label_alone else frozenset()
     return options.equal_to(text) or labelled
 
 
 def _around_lists(text: str, options: _AnswerOptions) -> list[str]:
-    """The parts of a text before, between and after its lists of options.
-
-    ``A. red, because B. blue is wrong`` is not a list, nor is ``B, C is wrong``.
-    """
+    """The parts of a text around its lists of options; ``B, C is wrong`` is not a list."""
     runs: list[list[_Listed]] = []
     for item in _listed(text, options):
         if runs and item.continues(runs[-1][-1]):
@@ -267,12 +258,12 @@ def _around_lists(text: str, options: _AnswerOptions) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """A label with or without its option's text: an item of a list if others are next to it.
+    """A label with or without its option's text, which may be an item of a list.
 
     Attributes:
-        form: The marks around the label; a last one only before the option's text.
-        gap: The text between the item before and this one.
-        is_whole: Whether no words go on after it.
+        form: The marks around the label, with the last one only before the option's text.
+        gap: The text between the previous item and this one.
+        is_whole: Whether no words follow in its line.
     """
 
     index: int
@@ -284,7 +275,7 @@ class _Listed:
     end: int
 
     def continues(self, other: _Listed) -> bool:
-        """Whether it is the next item of the other's list, in the same form."""
+        """Whether this is the next item of the other's list, in the same form."""
         is_joined = _AND_OR.search(self.gap) is not None
         is_enumerated = is_joined or ("\n" not in self.gap and any(c in self.gap for c in ",;/|&"))
         return (
@@ -296,7 +287,7 @@ class _Listed:
 
 
 def _listed(text: str, options: _AnswerOptions) -> Iterator[_Listed]:
-    """Every label that can be an item of a list; a small one without marks is a word."""
+    """Every label that can be an item of a list; a lower-case one needs a mark."""
     end, match = 0, _LISTED_LABEL.search(text)
     while match:
         position, name, marks = match.end("label"), match["label"], (match["close"], match["mark"])
@@ -318,17 +309,13 @@ def _listed(text: str, options: _AnswerOptions) -> Iterator[_Listed]:
 
 @lru_cache(maxsize=512)
 def _pattern(option: str) -> re.Pattern[str]:
-    """Finds the option's words, with any marks before and between them."""
+    """The option's words, with any marks before and between them."""
     text = r"[\W_]*".join(map(re.escape, _WORD.findall(option) or [option]))
     return re.compile(rf"[\W_]*{text}(?![^\W_])", re.IGNORECASE)
 
 
 def _leading(text: str, options: _AnswerOptions) -> frozenset[int]:
-    """The option whose label a text begins with, if what follows shows that it is a label.
-
-    ``B.``, ``(B) text``, ``B: text`` and ``B`` on its own line are labels; ``A man`` is not,
-    unless the words that follow are option A's.
-    """
+    """The option whose label begins a text; ``A man`` is not a label unless option A is "man"."""
     lead = _LEADING_LABEL.match(text)
     labelled = options.with_label(lead[1]) if lead else frozenset()
     if not lead or not labelled:
@@ -342,11 +329,8 @@ def _leading(text: str, options: _AnswerOptions) -> frozenset[int]:
 
 
 def _declared(text: str, options: _AnswerOptions) -> frozenset[int]:
-    """The option that the last "answer is", "option" or "choice" names.
-
-    Only the last few such phrases and the beginning of what follows count: that bounds the work
-    on an answer that repeats itself for a megabyte.
-    """
+    """The option that the last "answer is", "option" or "choice" declares."""
+    # The limits bound the work on an answer that repeats itself for a megabyte.
     for match in reversed(deque(_DECLARATION.finditer(text), maxlen=_MAX_DECLARATIONS)):
         declared = text[match.end() : match.end() + _MAX_DECLARED_CHARACTERS]
         small = _SMALL_LABEL.match(declared)
@@ -357,7 +341,7 @@ def _declared(text: str, options: _AnswerOptions) -> frozenset[int]:
 
 
 def _separate(text: str, options: _AnswerOptions) -> frozenset[int]:
-    """The option of the only separate label; ``A`` and ``I`` need a mark beside them."""
+    """The option of the only separate label; ``A`` and ``I`` need a mark next to them."""
     labelled: frozenset[int] = frozenset()
     for opening, name, closing in _SEPARATE_LABEL.findall(text):
         if opening or closing or name not in _LABELS_THAT_ARE_WORDS:

@@ -1,4 +1,4 @@
-"""One sample of MileBench, and the benchmark's 29 datasets.
+"""Samples of MileBench, and its 29 datasets.
 
 Source: paper arXiv 2404.18532, and the annotation files of FreedomIntelligence/MileBench.
 """
@@ -38,25 +38,25 @@ DIAGNOSTIC = tuple(task for task in TASKS if task[0] in "NI")
 
 Variant: TypeAlias = Literal["test", "adv", "combined1"]
 VARIANTS: tuple[Variant, ...] = ("test", "adv", "combined1")
-"""The published data, with adversarially shuffled options, with all images in one picture."""
+"""The published data as it is, with adversarially shuffled options, or with combined images."""
 
 ScoringRule: TypeAlias = Literal["choice", "rouge", "needle", "substring"]
 ImageLevel: TypeAlias = Literal["few", "medium", "many"]
 
 
 def has_variant(dataset: str, variant: Variant) -> bool:
-    """Whether the dataset was published in this variant: the diagnostic ones have no ``adv``."""
+    """Whether the dataset was published in this variant; diagnostic ones have no ``adv``."""
     return variant != "adv" or TASK_OF[dataset] in REALISTIC
 
 
 def selections(variant: Variant) -> dict[str, tuple[str, ...]]:
-    """``all`` and each dataset that was published in this variant, to the datasets that it has."""
+    """Selection (``all`` or a dataset) to the datasets published in this variant."""
     names = tuple(name for name in DATASETS if has_variant(name, variant))
     return {"all": names, **{name: (name,) for name in names}}
 
 
 def task_name(selection: str, variant: Variant) -> str:
-    """The task of a dataset, or of ``all``, in a variant.
+    """The task name of a selection and a variant.
 
     >>> task_name("DocVQA", "adv"), task_name("all", "test")
     ('milebench_DocVQA_adv', 'milebench')
@@ -66,10 +66,10 @@ def task_name(selection: str, variant: Variant) -> str:
 
 
 def rule_of(dataset: str, question_type: str) -> ScoringRule:
-    """The branch of the official scorer (``evaluate.py`` at 9583e1f, ``main``).
+    """The scoring rule, as in ``main`` of the official ``evaluate.py`` at 9583e1f.
 
     Raises:
-        BadSample: A question type that the official script does not have.
+        BadSample: The official script does not have the question type.
     """
     if "NeedleInAHaystack" in dataset:
         return "needle"
@@ -89,14 +89,14 @@ class Sample:
 
     Attributes:
         dataset: The dataset's official name.
-        sample_id: Unique in its dataset.
-        rule: How its answer is scored.
-        instruction: What to do, as text.
+        sample_id: Unique within the dataset.
+        rule: How answers are scored.
+        instruction: The instruction before the question.
         context: The question, with a placeholder for every image.
-        images: Names as annotated, relative to the dataset's folder ``images``.
+        images: File names as annotated, relative to the dataset's folder ``images``.
         gold: The gold answer; None if the annotation has none.
         choices: The options; empty for an open question.
-        combined: Files below ``combined_1_images``, if the archive has them.
+        combined: File names relative to ``combined_1_images``; empty if the annotation has none.
     """
 
     dataset: str
@@ -111,15 +111,15 @@ class Sample:
 
     @property
     def id(self) -> str:
-        """Unique in the benchmark: ``DocVQA/131``."""
+        """The id within the benchmark: ``DocVQA/131``."""
         return f"{self.dataset}/{self.sample_id}"
 
     @property
     def level(self) -> ImageLevel:
         """Few (up to 5 images), medium (6 to 31) or many.
 
-        As in the official scorer, by the number of annotated images, not by the stored field
-        (``evaluate.py`` at 9583e1f, ``get_image_quantity_level``).
+        Like ``get_image_quantity_level`` of the official ``evaluate.py`` at 9583e1f, it counts the
+        annotated images and ignores the stored field.
         """
         if len(self.images) < 6:
             return "few"
@@ -129,7 +129,7 @@ class Sample:
     def from_annotation(
         cls, entry: object, *, dataset: str, rule: ScoringRule, instructions: Sequence[str]
     ) -> Sample:
-        """Read one entry of ``data`` in an official annotation file.
+        """Reads an entry of ``data`` in an official annotation file.
 
         A ``choice_list`` of None counts as absent (as in the Hub's parquet files). The gold is
         converted to text by ``str``, as in the official ``generate.py``.
@@ -161,7 +161,7 @@ class Sample:
 
     @classmethod
     def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
-        """Read a row of the dataset that lmms-eval iterates (see ``data.py``)."""
+        """Reads a row of the dataset that lmms-eval iterates (see ``data.py``)."""
         return cls(
             dataset=doc["dataset"],
             sample_id=doc["id"].removeprefix(f"{doc['dataset']}/"),

@@ -1,6 +1,4 @@
-"""The verdicts on an answer: by the rule of a sample's dataset, as the official script reads it and
-as it is meant.
-"""
+"""The official and robust verdict on an answer, by the rule of the sample's dataset."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ _ROBUST = {"rouge": read_rouge, "needle": read_needle, "substring": read_phrase}
 
 
 def official(sample: Sample, answer: object) -> Verdict:
-    """The verdict of the official scorer: 0 or 1, or ROUGE-L F between 0 and 1.
+    """The official verdict: 0 or 1, or ROUGE-L F from 0 to 1.
 
     Source: the branches of ``main`` in ``evaluate.py`` of MileBench at 9583e1f.
     """
@@ -35,23 +33,21 @@ def official(sample: Sample, answer: object) -> Verdict:
 
 
 def robust(sample: Sample, answer: object) -> Verdict:
-    """The verdict of the robust reader, on the same scale: the intention of the official rule."""
+    """The robust verdict, on the same scale: the intention of the official rule."""
     if sample.rule == "choice":
         return read_choice(sample.gold, answer, sample.choices)
     return _ROBUST[sample.rule](sample.gold, answer)
 
 
 def score(sample: Sample, answer: object) -> Verdicts:
-    """Both verdicts on an answer of the tested model."""
+    """Both verdicts on a usable answer."""
     return Verdicts(official=official(sample, answer), robust=robust(sample, answer))
 
 
 def score_answer(
     sample: Sample, results: Sequence[object], image_problem: str | None = None
 ) -> Verdicts:
-    """The verdicts of both readers on an answer without its thinking. Several results (a model that
-    answers in rounds) are not a text.
-    """
+    """Both verdicts on an answer without its thinking; several rounds are not text."""
     answer = without_thinking(results[0] if len(results) == 1 else list(results))
     if isinstance(answer, str) and (content := not_text_content(answer)) is not None:
         return Verdicts.unscored("not_text", content[:80])
@@ -64,7 +60,7 @@ def score_answer(
 
 
 def facts_of_answer(sample: Sample, results: Sequence[object], verdicts: Verdicts) -> TextFacts:
-    """What is unusual about the text of an answer; that it chooses an option is not."""
+    """What is unusual about the text of an answer; choosing an option is not."""
     choice = verdicts.robust if sample.rule == "choice" else None
     is_choice = isinstance(choice, Scored) and bool(choice.reading)
     return facts_of_results(results, is_expected=is_choice)

@@ -1,4 +1,4 @@
-"""The functions that MileBench's task files name.
+"""The functions for MileBench's task files.
 
 A task selects its samples by ``dataset_name``: ``DocVQA``, ``DocVQA@adv``, ``DocVQA@combined1``,
 or ``all`` in place of a dataset.
@@ -24,9 +24,7 @@ process_results_all = BENCHMARK.process_results_all
 
 
 def task_percent(rows: Sequence[Row]) -> float:
-    """Mean over the datasets of the rows' task, in percent; NaN unless all of them are in the
-    run.
-    """
+    """The mean over the datasets of the rows' task, in percent; NaN if the run lacks a dataset."""
     datasets = (group_of(row) for row in rows if row)
     task = next((TASK_OF[dataset] for dataset in datasets), None)
     return (
