@@ -136,7 +136,7 @@ def large_runs(count: int) -> list[Run]:
         )
         for index in range(count)
     ]
-    return [run("first", samples, "mmie", replace(BENCHMARK, metrics=BENCHMARK.metrics[:1]))]
+    return [run("first", samples, "mmie", varied(BENCHMARK, metrics=BENCHMARK.metrics[:1]))]
 
 
 def page_of(runs: Sequence[Run], people: Sequence[str] = (), **settings: object) -> str:
