@@ -266,7 +266,7 @@ def test_a_task_file_asks_a_model_for_pictures_and_its_answers_name_the_words(
     told = ["exactly 2 steps, each followed by one picture" in last_text(b) for b in writer.asked]
     assert sum(told) == N_DRAWN
     (signature,) = {signature_of(line["coverage"]) for line in samples(workplace)}
-    assert signature.endswith("|answers:instruct-1")
+    assert "|answers:instruct-1|" in signature
     assert "asked for pictures with words of ours (instruct-1)" in result.output
 
 
