@@ -46,8 +46,8 @@ autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-nitpick_ignore_regex = [  # Python's own, and a type variable
-    ("py:.*", r"((collections|datetime|pathlib)\..*)|Path|(.*\.)?RecordT")
+nitpick_ignore_regex = [  # Python's own, a type variable, and a class that only our judges use
+    ("py:.*", r"((collections|datetime|pathlib)\..*)|Path|(.*\.)?RecordT|Access")
 ]
 default_role = "code"  # docstrings have names in single backticks
 
