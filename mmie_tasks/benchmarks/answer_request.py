@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.answers.failures import null_failure
 from mmie_tasks.answers.images import resolve_images
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
@@ -15,11 +14,11 @@ from mmie_tasks.answers.text_signs import text_facts
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.model_answers import read_results, resolver
 from mmie_tasks.core.errors import MmieTasksError, first_line
-from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdicts
+from mmie_tasks.core.verdict import UnscoredReason, Verdicts
 from mmie_tasks.core.wording import listed
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.record.answer_facts import AnswerFacts, FactsT, with_text
-from mmie_tasks.record.record import NoJudgeRequest, PictureRecord
+from mmie_tasks.record.answer_facts import FactsT, with_text
+from mmie_tasks.record.record import PictureRecord
 from mmie_tasks.record.segment import Segments
 
 PictureRecordT = TypeVar("PictureRecordT", bound=PictureRecord)
@@ -133,10 +132,3 @@ def _n_left_on_disk(answer: Segments, resolved: Segments) -> int:
     names_pictures = any(segment.image for segment in answer)
     has_text = any(segment.text and segment.text.strip() for segment in answer)
     return sum(bool(s.image) for s in resolved) if has_text and not names_pictures else 0
-
-
-def require_drawn(facts: AnswerFacts) -> None:
-    """Raise `NoJudgeRequest` if a picture was withheld for a reason outside the models."""
-    if not facts.not_drawn.keys().isdisjoint(WITHHELD):
-        detail = f"pictures not drawn: {listed(facts.not_drawn)}"
-        raise NoJudgeRequest(Unscored("not_drawn", detail))

@@ -249,17 +249,11 @@ class Benchmark(ABC, Generic[RecordT]):
         in_table = (metric for metric in self.metrics if metric.in_table)
         return RunnerTable(metrics=(self.metrics[0], *in_table), scale=self.scale)
 
-    def judge_request(
-        self, question: Segments, answer: Segments, line: Line | None
-    ) -> GradedRequest:
+    def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
         """The request for any question and answer, in the benchmark's own judge prompt.
-
-        The sample's log line gives everything else: category, gold answer, components. It is None
-        if the question is not in the benchmark.
 
         Raises:
             NoJudgeRequest: A run would not ask the judge either.
-            BadRecord: The line is not a sample of this benchmark.
             MmieTasksError: The prompt is not available.
         """
         raise NotImplementedError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +21,7 @@ from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.record import BadRecord, Line, request_parts
+from mmie_tasks.record.record import request_parts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.segment import Segments
@@ -128,26 +127,20 @@ class MiaBench(Benchmark[MiaRecord]):
         return metrics.TABLE
 
     @override
-    def judge_request(
-        self, question: Segments, answer: Segments, line: Line | None
-    ) -> GradedRequest:
+    def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
         """The request for any question and answer, with the official text.
 
-        Images follow the text, the question's first; marks such as ``[picture 2]`` show their
-        positions in the answer. Without a line, the question also has marks, and its text is both
-        the instruction and the only component, worth 10 points.
+        The question is both the instruction and the only component, worth 10 points. Images follow
+        the text; marks such as ``[picture 2]`` show their positions in question and answer.
         """
         check_prompt()
         question_parts, answer_parts = request_parts(question), request_parts(answer)
         images = [part for part in (*question_parts, *answer_parts) if isinstance(part, Path)]
         first_number = sum(isinstance(part, Path) for part in question_parts) + 1
-        if line is None:
-            sample = _pair_sample(_marked(question_parts, 1))
-        else:
-            sample = self._logged_sample(question, line)
+        sample = _pair_sample(_marked(question_parts, 1))
         record = MiaRecord.of(
             Verdicts.unscored("unavailable", ""),
-            id=sample.id or "-",
+            id="-",
             type=sample.type,
             categories=sample.categories,
             weights=sample.weights,
@@ -155,19 +148,6 @@ class MiaBench(Benchmark[MiaRecord]):
         )
         request = request_for(sample, _marked(answer_parts, first_number), images)
         return self.graded_request(Prepared(record=record, request=request))
-
-    def _logged_sample(self, question: Segments, line: Line) -> Sample:
-        """The sample of a line, with the question's text as instruction if it is another."""
-        record = self.read_record(line)
-        sample = record.released
-        if len(sample.components) != len(sample.categories):
-            raise BadRecord("the components of the instruction are not in this log")
-        texts, own_texts = (
-            [s.text for s in segments if s.text]
-            for segments in (question, record.shown_question(line))
-        )
-        instruction = sample.instruction if texts == own_texts else ""
-        return replace(sample, instruction=instruction or "\n".join(texts))
 
     @override
     def provenance(self, doc: Doc) -> Mapping[str, object]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from mmie_tasks.benchmarks.answer_request import require_drawn
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
@@ -27,7 +25,7 @@ from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.expected import expected_verdict
-from mmie_tasks.record.record import Line, request_parts
+from mmie_tasks.record.record import request_parts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.segment import Segments
@@ -145,20 +143,11 @@ class Mmie(Benchmark[MmieRecord]):
         return metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
 
     @override
-    def judge_request(
-        self, question: Segments, answer: Segments, line: Line | None
-    ) -> GradedRequest:
-        """The request for any question and answer, assembled as in a run.
-
-        Without a line the template is the one for situational analysis (SA).
+    def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
+        """The request for any question and answer, with the template for situational analysis
+        (SA).
         """
         sample = Sample(id="", category="SA", question=question, gold=())
-        if line is not None:
-            record = self.read_record(line)
-            require_drawn(record.facts)
-            if answer == record.shown_answer(line):
-                answer = record.answer  # also one that was not parsed
-            sample = replace(sample, id=record.id, category=record.category, gold=record.gold)
         request_parts(question + answer)  # every image is a file
         built = requests.request_for(sample, answer)
         return self.graded_request(built.prepared(MmieRecord, id="-", category="SA"))

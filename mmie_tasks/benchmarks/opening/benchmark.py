@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from mmie_tasks.benchmarks.answer_request import require_drawn
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
 from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.benchmarks.opening import data, metrics, official_files
@@ -26,7 +25,7 @@ from mmie_tasks.core.verdict import READER_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.record import Line, request_parts
+from mmie_tasks.record.record import request_parts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.segment import Segments
@@ -149,12 +148,8 @@ class Opening(Benchmark[OpeningRecord]):
         return metrics.TABLE
 
     @override
-    def judge_request(
-        self, question: Segments, answer: Segments, line: Line | None
-    ) -> GradedRequest:
+    def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
         """The request for any question and answer, assembled as in a run."""
-        if line is not None:
-            require_drawn(self.read_record(line).facts)
         request_parts(question + answer)  # every picture is a file
         sample = Sample(id="", topic="", subtask="", question=question, gold=())
         built = requests.request_for(sample, answer)

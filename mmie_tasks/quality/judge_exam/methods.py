@@ -30,7 +30,7 @@ from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.signature import signature_text
 
-RequestMaker: TypeAlias = Callable[[Segments, Segments, None], GradedRequest]
+RequestMaker: TypeAlias = Callable[[Segments, Segments], GradedRequest]
 """`Benchmark.judge_request`, for questions that are not samples of the benchmark."""
 
 
@@ -97,7 +97,7 @@ def giving_points(benchmark: str, judge_request: RequestMaker) -> ExamMethod:
     The signature contains a digest of the request for an answer with the text ``<image>``, which
     some settings of MMIE change. Raises `MmieTasksError` if the prompt is not available.
     """
-    request = judge_request((Segment("How?"),), (Segment("So <image>."),), None).request
+    request = judge_request((Segment("How?"),), (Segment("So <image>."),)).request
     prompt = f"{content_key(request)[:12]},max_tokens={request.max_tokens}"
     return ExamMethod(
         name=benchmark,
@@ -167,7 +167,7 @@ def _request_or_reason(
     judge_request: RequestMaker, question: PartsInOrder, answer: PartsInOrder
 ) -> GradedRequest | NoVerdict:
     try:
-        return judge_request(_logged(question), _logged(answer), None)
+        return judge_request(_logged(question), _logged(answer))
     except NoJudgeRequest as error:
         return _no_verdict(error.unscored)
     except (BadRecord, MmieTasksError) as error:

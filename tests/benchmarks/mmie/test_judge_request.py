@@ -1,6 +1,4 @@
-"""MMIE's request for a question and an answer from a log, or from a pair that is no sample of
-MMIE.
-"""
+"""MMIE's request for any question and answer."""
 
 from __future__ import annotations
 
@@ -59,48 +57,29 @@ def logged_line(row: int, answer: str) -> dict[str, Any]:
     return line
 
 
-def request_of(line: dict[str, Any]) -> GradedRequest:
-    sample = BENCHMARK.read_line(line)
-    return BENCHMARK.judge_request(sample.question, sample.answer, line)
-
-
 def pair_request(question: tuple[Segment, ...], answer: tuple[Segment, ...]) -> GradedRequest:
-    return BENCHMARK.judge_request(question, answer, None)
+    return BENCHMARK.judge_request(question, answer)
 
 
-@pytest.mark.parametrize("row", range(len(ROWS)), ids=[row["id"] for row in ROWS])
 @pytest.mark.parametrize(
     "answer",
     [
         pytest.param("Plain.", id="text"),
         pytest.param(STEPS, id="steps-with-an-empty-and-an-absent-text"),
-        pytest.param("", id="empty"),
-        pytest.param("[PREDICTIONS_NOT_TEXT] []", id="saved-without-segments"),
     ],
 )
-def test_the_request_for_an_unchanged_sample_is_that_of_the_run(
-    row: int, answer: str, server: JudgeServer
+def test_the_request_for_question_and_answer_of_a_run_is_the_one_of_the_run(
+    answer: str, server: JudgeServer
 ) -> None:
-    line = logged_line(row, answer)
+    line = logged_line(0, answer)
     assert len(server.asked) == 1
-    request = request_of(line)
+    sample = BENCHMARK.read_line(line)
+    request = pair_request(sample.question, sample.answer)
     [result] = judge_together(benchmark.BENCHMARK.judge.judge(), [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1
-    assert request.grade(result).official == BENCHMARK.read_line(line).official
-
-
-def test_another_answer_is_put_into_the_samples_own_template() -> None:
-    line = logged_line(2, "7")
-    request = BENCHMARK.judge_request(
-        BENCHMARK.read_line(line).question, (Segment("8"),), line
-    ).request
-    (text,) = request.parts
-    assert text == (
-        "Rate the sum.### Question\nHow much?\n\n### Answer\n8\n\n"
-        "### Correct Answer\nIt is 7\n### Feedback\n"
-    )
+    assert request.grade(result).official == sample.official
 
 
 def test_a_question_that_is_no_sample_gets_the_template_of_situational_analysis() -> None:
@@ -145,10 +124,3 @@ def test_a_question_that_the_official_script_leaves_out_is_an_error() -> None:
     image = Segment(image=str(Path("0.png").absolute()))
     with pytest.raises(BadRecord, match="left_out: 5 images"):
         pair_request((image,) * 5, (Segment("So."),))
-
-
-def test_a_line_of_another_benchmark_is_an_error() -> None:
-    points = {"points": 1}
-    record = {"id": "1", "category": "scene", "official": points, "robust": points}
-    with pytest.raises(BadRecord, match="category"):
-        BENCHMARK.judge_request((), (), {"coverage": record})
