@@ -50,7 +50,8 @@ Options: TypeAlias = Mapping[str, Any] | None
 
 RecordT = TypeVar("RecordT", bound=Record, default=Any)
 
-_NO_ANSWER = ("no_answer", "not_text", "bad_image")  # reasons outside the saved answer
+NOT_IN_ANSWER = frozenset(("no_answer", "not_text", "bad_image"))
+"""Reasons for no score that the saved answer does not show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +234,7 @@ class Benchmark(ABC, Generic[RecordT]):
         answer = line.get("filtered_resps")
         if record.judgements:
             return record.regraded(functools.partial(self.grade, record))
-        if reason in _NO_ANSWER or (reason and self.judge is not None):
+        if reason in NOT_IN_ANSWER or (reason and self.judge is not None):
             return record
         if self.judge is None and isinstance(answer, str):
             return self._scored(record, answer_of_results([answer]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Options
+from mmie_tasks.benchmarks.benchmark import NOT_IN_ANSWER, Benchmark, Doc, Environment, Options
 from mmie_tasks.benchmarks.milebench import data, metrics
 from mmie_tasks.benchmarks.milebench.combined_image import combined_image
 from mmie_tasks.benchmarks.milebench.prompts import (
@@ -34,8 +34,6 @@ from mmie_tasks.record.rows import Row
 if TYPE_CHECKING:
     from datasets import Dataset
     from PIL import Image
-
-_NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # not visible in the saved answer
 
 
 class MileBench(Benchmark[MileRecord]):
@@ -148,7 +146,7 @@ class MileBench(Benchmark[MileRecord]):
     def regraded(self, record: MileRecord, line: Line) -> MileRecord:
         """The record with new verdicts on the saved answer."""
         reasons = [v.reason for v in (record.official, record.robust) if isinstance(v, Unscored)]
-        if len(reasons) == 2 and _NOT_IN_ANSWER.issuperset(reasons):
+        if len(reasons) == 2 and NOT_IN_ANSWER.issuperset(reasons):
             return record
         answer = line.get("filtered_resps")
         if not isinstance(answer, str):
