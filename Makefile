@@ -34,40 +34,41 @@ demo: $(READY)  ## score the bundled answers with lmms-eval
 	@mkdir -p out
 	@echo 'MMIE, MIA-Bench and OpenING are judged with recorded replies that we made up; no judge is called.'
 	@echo "The judge's words of MMIE and OpenING are ours: the papers' may not be shipped."
-	HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
-	  MMIE_OUTPUT_ROOT=$(MMIE)/answers MILEBENCH_DATA=$(MILEBENCH)/data \
-	  MIA_BENCH_DATA=$(MIA_BENCH)/data OPENING_DATA=$(OPENING)/data OPENING_OTHER_PROMPTS=$(OPENING)/prompts.json \
+	HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MILEBENCH_DATA=$(MILEBENCH)/data \
+	  MIA_BENCH_DATA=$(MIA_BENCH)/data OPENING_DATA=$(OPENING)/data \
 	  $(BIN)/mmie-tasks eval --model predictions \
-	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers;$(OPENING)/answers' \
+	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers;$(OPENING)/answers,images=$(MMIE)/answers' \
 	  --tasks mmie,milebench,mia_bench,opening \
-	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl;$(OPENING)/replies.jsonl' \
+	  --judge mmie=replay:path=$(MMIE)/replies.jsonl,prompts=$(MMIE)/prompts.json \
+	  --judge mia_bench=replay:path=$(MIA_BENCH)/replies.jsonl \
+	  --judge opening=replay:path=$(OPENING)/replies.jsonl,prompts=$(OPENING)/prompts.json \
 	  --output_path out/demo --log_samples 2>&1 | tee out/demo.log
 	@for task in MMIE MileBench MIA-Bench OpenING; do grep -q "^|$$task" out/demo.log || \
 	  { echo "demo: no table for $$task; see out/demo.log"; exit 1; }; done
 
 RUNS := out/results
-BUNDLED := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
-  MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data
+BUNDLED := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data
 EVALUATE := $(BIN)/mmie-tasks eval --model predictions --log_samples
+PROMPTS := --judge_args prompts=$(MMIE)/prompts.json
 
 results: $(READY)  ## the results commands on made-up models, judges and people; one run with drawn pictures
 	@rm -rf $(RUNS)
 	@mkdir -p $(RUNS)
 	@echo 'Models, judges and people are made up; no judge is called. Tables: $(RUNS)/*.log'
-	@$(BUNDLED) MMIE_OUTPUT_ROOT=$(MMIE)/answers $(EVALUATE) --tasks mmie,milebench,mia_bench \
-	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers' \
-	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' \
+	@$(BUNDLED) $(EVALUATE) --tasks mmie,milebench,mia_bench \
+	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers,images=$(MMIE)/answers' \
+	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' $(PROMPTS) \
 	  --output_path $(RUNS)/model-a > $(RUNS)/model-a.log 2>&1
-	@$(BUNDLED) MMIE_OUTPUT_ROOT=$(RESULTS)/answers $(EVALUATE) --tasks mmie,milebench,mia_bench \
-	  --model_args 'path=$(RESULTS)/answers' --judge 'replay:path=$(RESULTS)/replies.jsonl' \
+	@$(BUNDLED) $(EVALUATE) --tasks mmie,milebench,mia_bench \
+	  --model_args 'path=$(RESULTS)/answers' --judge 'replay:path=$(RESULTS)/replies.jsonl' $(PROMPTS) \
 	  --output_path $(RUNS)/model-b > $(RUNS)/model-b.log 2>&1
-	@$(BUNDLED) MMIE_OUTPUT_ROOT=$(MMIE)/answers $(EVALUATE) --tasks mmie \
-	  --model_args 'path=$(MMIE)/answers' --judge 'replay:path=$(RESULTS)/other_judge.jsonl' \
+	@$(BUNDLED) $(EVALUATE) --tasks mmie \
+	  --model_args 'path=$(MMIE)/answers' --judge 'replay:path=$(RESULTS)/other_judge.jsonl' $(PROMPTS) \
 	  --output_path $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
 	@$(BUNDLED) MMIE_TASKS_CACHE=$(RUNS)/cache $(BIN)/python $(INTERLEAVED)/servers.py $(BIN)/mmie-tasks eval --log_samples \
 	  --tasks mmie --model interleaved --model_args \
 	  'lvlm=openai:model=scripted-writer;base_url={url},t2i=images:model=sketch;base_url={url},pictures=$(RUNS)/pictures' \
-	  --judge openai:scripted-judge --judge_args base_url={url} --output_path $(RUNS)/drawn > $(RUNS)/drawn.log 2>&1
+	  --judge openai:scripted-judge --judge_args base_url={url},prompts=$(MMIE)/prompts.json --output_path $(RUNS)/drawn > $(RUNS)/drawn.log 2>&1
 	$(BIN)/mmie-tasks report A=$(RUNS)/model-a B=$(RUNS)/model-b -o $(RUNS)/report.html
 	$(BIN)/mmie-tasks report drawn=$(RUNS)/drawn -o $(RUNS)/drawn.html
 	$(BIN)/mmie-tasks table A=$(RUNS)/model-a B=$(RUNS)/model-b drawn=$(RUNS)/drawn --published
@@ -82,13 +83,11 @@ calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and
 	@echo 'Models, judge and people are made up; no judge is called. Tables: $(CALIBRATE)/*.log'
 	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) > $(CALIBRATE)/make.log 2>&1 || { cat $(CALIBRATE)/make.log; exit 1; }
 	@for model in a b; do \
-	  HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
-	  MMIE_OUTPUT_ROOT=$(CALIBRATE)/answers-$$model $(EVALUATE) --tasks mmie --model_args path=$(CALIBRATE)/answers-$$model \
-	  --judge replay:path=$(CALIBRATE)/replies.jsonl --output_path $(CALIBRATE)/model-$$model > $(CALIBRATE)/model-$$model.log 2>&1 || exit 1; \
+	  HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data $(EVALUATE) --tasks mmie \
+	  --model_args path=$(CALIBRATE)/answers-$$model --judge replay:path=$(CALIBRATE)/replies.jsonl $(PROMPTS) --output_path $(CALIBRATE)/model-$$model > $(CALIBRATE)/model-$$model.log 2>&1 || exit 1; \
 	done
-	@HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
-	  MMIE_OUTPUT_ROOT=$(CALIBRATE)/answers-a $(BIN)/mmie-tasks rejudge $(CALIBRATE)/model-a \
-	  --judge replay:path=$(CALIBRATE)/old_replies.jsonl --output_path $(CALIBRATE)/model-a-by-old > $(CALIBRATE)/model-a-by-old.log 2>&1
+	@HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data $(BIN)/mmie-tasks rejudge $(CALIBRATE)/model-a \
+	  --judge replay:path=$(CALIBRATE)/old_replies.jsonl $(PROMPTS) --output_path $(CALIBRATE)/model-a-by-old > $(CALIBRATE)/model-a-by-old.log 2>&1
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --plan 100 -o $(CALIBRATE)/plan.csv
 	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) $(CALIBRATE)/plan.csv
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a --people $(CALIBRATE)/people.csv

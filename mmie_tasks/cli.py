@@ -183,7 +183,7 @@ def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 def _run_lmms_eval(arguments: Sequence[str]) -> None:
     """Run lmms-eval in this process, with the judges of ``--judge``."""
-    from mmie_tasks.benchmarks.registry import require_judged
+    from mmie_tasks.benchmarks.registry import is_setting, require_judged
     from mmie_tasks.judges.choice import judge_parser, split_eval_arguments
     from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
@@ -193,7 +193,7 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
             _stop_at_unknown_command(name, commands)
         raise SystemExit(run_lmms_eval())
     try:
-        split = split_eval_arguments(arguments)
+        split = split_eval_arguments(arguments, is_setting)
         require_judged(split.choices, "`--judge`")
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import random
 import runpy
 import sys
@@ -128,15 +127,20 @@ def replies(out: Path, judge: str) -> Iterator[str]:
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.benchmarks.mmie.settings import MmieSettings
+    from mmie_tasks.benchmarks.model_answers import add_answer_folder
     from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
 
+    add_answer_folder(out / "answers-a")
+    settings = MmieSettings(prompts=EXAMPLES / "mmie" / "prompts.json")
     for doc in dataset("all", {"MMIE_DATA": str(out / "data")}):
         sample = Sample.from_doc(doc)
         for count in {sentence_count(model, sample.id) for model in SKILL}:
-            request = build_request(sample, [answer(sample.category, count)], "mmie").request
+            given = [answer(sample.category, count)]
+            request = build_request(sample, given, "mmie", settings).request
             if request is None:
                 raise ValueError(f"{sample.id} is not judged")
             points, logprobs = judge_points(judge, sample.id, count)
@@ -157,10 +161,6 @@ def write_run_inputs(out: Path) -> None:
             for id_, category, _ in samples()
         ]
         write(out / f"answers-{model}" / "answers.json", answers)
-    os.environ |= {
-        "MMIE_OTHER_PROMPTS": str(EXAMPLES / "mmie" / "prompts.json"),
-        "MMIE_OUTPUT_ROOT": str(out / "answers-a"),
-    }
     for name, judge in (("replies", JUDGE), ("old_replies", OLD_JUDGE)):
         (out / f"{name}.jsonl").write_text("".join(replies(out, judge)), encoding="utf-8")
 

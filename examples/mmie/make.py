@@ -11,7 +11,6 @@ gold answers.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -198,21 +197,21 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.benchmarks.mmie.settings import MmieSettings
+    from mmie_tasks.benchmarks.model_answers import add_answer_folder
     from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
 
-    os.environ |= {
-        "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),
-        "MMIE_OUTPUT_ROOT": str(folder / "answers"),
-    }
+    add_answer_folder(folder / "answers")
+    settings = MmieSettings(prompts=folder / "prompts.json")
     answer_of = {entry["id"]: entry["answer"] for entry in answers()}
     lines = []
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
         if doc["id"] not in REPLIES:
             continue
-        asked = build_request(Sample.from_doc(doc), [answer_of[doc["id"]]], "mmie")
+        asked = build_request(Sample.from_doc(doc), [answer_of[doc["id"]]], "mmie", settings)
         if asked.request is None:
             raise ValueError(f"{doc['id']} is not judged: {asked.detail}")
         recorded = CachedReply(

@@ -193,20 +193,19 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.opening.data import dataset
     from mmie_tasks.benchmarks.opening.request import build_request
     from mmie_tasks.benchmarks.opening.sample import Sample
+    from mmie_tasks.benchmarks.opening.settings import OpeningSettings
     from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
 
-    os.environ |= {
-        "OPENING_DATA": str(folder / "data"),
-        "OPENING_OTHER_PROMPTS": str(folder / "prompts.json"),
-    }
+    os.environ["OPENING_DATA"] = str(folder / "data")
+    settings = OpeningSettings(prompts=folder / "prompts.json")
     samples = {doc["id"]: Sample.from_doc(doc) for doc in dataset("all", os.environ)}
     lines = []
     for saved in read_answers(str(folder / "answers")).answers:
         uid = saved.id
-        request = build_request(samples[uid], [saved.answer], "opening").request
+        request = build_request(samples[uid], [saved.answer], "opening", settings).request
         for attempt, text in enumerate(REPLIES[uid] if request else ()):
             key = content_key(replace(request, attempt=attempt))
             reply = JudgeReply(text=text, model="made-up")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import runpy
 import sys
 from collections.abc import Mapping
@@ -78,17 +77,18 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.benchmarks.mmie.settings import MmieSettings
+    from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 
     folder = EXAMPLES / "mmie"
-    os.environ |= {
-        "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),
-        "MMIE_OUTPUT_ROOT": str(images),
-    }
+    settings = MmieSettings(prompts=folder / "prompts.json")
     requests = {}
-    for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
-        asked = build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
-        if asked.request is not None:
-            requests[doc["id"]] = asked.request
+    with answer_folders_of_run():
+        add_answer_folder(images)
+        for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
+            asked = build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie", settings)
+            if asked.request is not None:
+                requests[doc["id"]] = asked.request
     return requests
 
 

@@ -43,7 +43,7 @@ def write_answer(parts: Iterable[str | Path]) -> str:
     r"""Write texts and image files, in order, as the JSON text that a model should return.
 
     A string is a text, a `Path` is an image. A relative path is resolved against the working
-    directory and the folders of ``MMIE_OUTPUT_ROOT``.
+    directory and the folders of the run.
 
     >>> write_answer(["Cut.", Path("1.png")])
     '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png"}]}'

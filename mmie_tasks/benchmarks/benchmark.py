@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
+from mmie_tasks.benchmarks.settings import TaskSettings, read_settings
 from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.settings import coverage_floor
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdicts
 from mmie_tasks.hub.run_images import ImageOpener
+from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.judgement import Judged
@@ -128,6 +129,8 @@ class Benchmark(ABC, Generic[RecordT]):
         published_rows: A selection of published scores of the whole benchmark.
         datasets: Names of the datasets, if sample ids are ``<dataset>/<id>``. Saved answers with
             bare ids belong to the dataset that their folder is named after.
+        settings_type: The class of `settings`.
+        settings: The settings of the run, which `configure` reads.
         opener: Opens the images of questions, and remembers which could not be opened.
     """
 
@@ -149,9 +152,24 @@ class Benchmark(ABC, Generic[RecordT]):
     two_of_each: ClassVar[Mapping[str, int]] = {}
     published_rows: ClassVar[tuple[PublishedRow, ...]] = ()
     datasets: ClassVar[tuple[str, ...]] = ()
+    settings_type: ClassVar[type[TaskSettings]] = TaskSettings
+    settings: TaskSettings
 
     def __init__(self) -> None:
+        self.settings = self.settings_type()
         self.opener = ImageOpener()
+
+    def configure(self, choices: JudgeChoices, metadata: object = None) -> None:
+        """Read the settings of a run from ``--judge_args`` and a task file's metadata.
+
+        Raises:
+            SettingWrong: A setting is unknown or invalid.
+        """
+        everywhere = choices[ALL_OTHERS].settings if ALL_OTHERS in choices else {}
+        options = {k: v for k, v in everywhere.items() if k in self.settings_type.model_fields}
+        if self.name in choices:
+            options |= choices[self.name].settings
+        self.settings = read_settings(self.settings_type, self.name, metadata, options)
 
     # The samples, and what they need.
 
@@ -165,6 +183,11 @@ class Benchmark(ABC, Generic[RecordT]):
 
     def check_data(self, docs: Any) -> None:  # noqa: ANN401 - a `Dataset`
         """Check a run's samples before anything is generated; raises a `MmieTasksError`."""
+
+    def check_setup(self) -> None:
+        """Check what judging needs besides judges, such as official prompts; raises a
+        `MmieTasksError`.
+        """
 
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:  # noqa: ARG002
         """What the named tasks need on this machine; all tasks if none is named."""
@@ -280,7 +303,7 @@ class Benchmark(ABC, Generic[RecordT]):
         """
         judges = None if self.judge is None else self.judge.signature()
         fields = {**self.request_provenance(), **self.provenance(doc)}
-        return Signature.of_run(fields, os.environ, judges)
+        return Signature.of_run(fields, judges, self.settings.min_coverage)
 
     def counts(self, records: Sequence[RecordT]) -> Mapping[str, float]:  # noqa: ARG002
         """The benchmark's own counts for the results file."""
@@ -309,7 +332,6 @@ class Benchmark(ABC, Generic[RecordT]):
         the process with a message: lmms-eval would retry an exception.
         """
         try:
-            coverage_floor(os.environ)  # an invalid setting ends the run now, not at its end
             return self.documents(stub.config_name, os.environ)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from error
@@ -357,7 +379,7 @@ class Benchmark(ABC, Generic[RecordT]):
         assert self.judge is not None  # noqa: S101 - there is a request to it
         request = self.graded_request(prepared)
         pending = PendingSample(request=request, make_rows=make_rows, metrics=table.names)
-        return self.judge.submit(pending, plain=plain_score)
+        return self.judge.submit(pending, plain=plain_score, at_once=self.settings.sync)
 
     def graded_request(self, prepared: Prepared[RecordT]) -> GradedRequest:
         """The request with the readers of its reply; raises `NoJudgeRequest` if there is none."""
@@ -379,7 +401,8 @@ class Benchmark(ABC, Generic[RecordT]):
         except MmieTasksError as error:
             why = {"judge": "unknown", "why": first_line(error).replace("|", " ")}
             unknown = Signature(judges=(why,), benchmark={"paper_judge": "no"})
-            signature = Signature.of_run(self.provenance(doc), {}, unknown)
+            floor = self.settings.min_coverage
+            signature = Signature.of_run(self.provenance(doc), unknown, floor)
         return signature.with_answers(drawn_by)
 
     def _open(self, doc: Doc, path: Path) -> Image.Image:

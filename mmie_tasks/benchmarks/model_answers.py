@@ -16,9 +16,6 @@ from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.core.files import cache_dir
 
-OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
-"""Folders to search for the pictures that answers name."""
-
 # Global, because lmms-eval passes the functions of a task an answer and nothing about the run.
 _answer_folders: dict[Path, None] = {}
 
@@ -58,9 +55,8 @@ def read_results(results: Sequence[object]) -> ParsedAnswer:
 
 
 def resolver() -> ImageResolver:
-    """Finds image files in the working directory, `OUTPUT_ROOT` and the folders of the run."""
-    folders = [name for name in os.environ.get(OUTPUT_ROOT, "").split(os.pathsep) if name]
-    roots = [Path(), *(Path(folder).expanduser() for folder in folders), *_answer_folders]
+    """Finds image files in the working directory and the folders of the run."""
+    roots = [Path(), *_answer_folders]
     return _resolver_in(tuple(root.absolute() for root in roots), cache_dir(os.environ) / "answers")
 
 

@@ -21,8 +21,8 @@ class StrictModel(BaseModel):
 _Prompts = TypeVar("_Prompts", bound=BaseModel)
 
 
-def read_other_prompts(path: Path, variable: str, form: type[_Prompts], content: str) -> _Prompts:
-    """The prompts in the JSON file that the setting `variable` names; raises `SettingWrong` if it
+def read_other_prompts(path: Path, form: type[_Prompts], content: str) -> _Prompts:
+    """The prompts in the JSON file that the setting ``prompts`` names; raises `SettingWrong` if it
     cannot be read or has another form. `content` is the form in words, for the hint.
     """
     try:
@@ -32,8 +32,8 @@ def read_other_prompts(path: Path, variable: str, form: type[_Prompts], content:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    hint = f"name a JSON file with {content}, or unset it to judge with the benchmark's own prompts"
-    raise SettingWrong(f"`{variable}` is `{path}`: {problem}.", hint=hint)
+    hint = f"name a JSON file with {content}, or leave `prompts=` out for the benchmark's own"
+    raise SettingWrong(f"`prompts` is `{path}`: {problem}.", hint=hint)
 
 
 def other_name(title: str, path: Path, content: bytes) -> str:

@@ -194,6 +194,11 @@ def benchmark_of_task(task: str) -> Benchmark | None:
     return None if entry is None else entry.load()
 
 
+def is_setting(name: str) -> bool:
+    """Whether a registered benchmark has a setting of this name."""
+    return any(name in entry.load().settings_type.model_fields for entry in entries())
+
+
 def require_judged(choices: Iterable[str], source: str) -> None:
     """Raise `SettingWrong` if a benchmark that a judge is chosen for does not exist or has no
     judge.

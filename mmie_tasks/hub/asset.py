@@ -6,7 +6,7 @@ reports whether each is here, ``prefetch`` downloads the missing ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -70,8 +70,8 @@ class Asset:
             `MmieTasksError`.
         copies: What has to be copied to a machine without network access: environment variable to
             the folder or file that it has to name there.
-        settings: Environment variables that choose it, such as a revision. ``prefetch`` names those
-            that are set, without their values, for a machine without network access.
+        settings: Environment variables that choose it. ``prefetch`` names those that are set,
+            without their values, for a machine without network access.
         checks: What ``doctor`` checks, in this order up to the first problem.
         origin: ``hub``: can be downloaded. ``local``: a path that the user names. ``installed``:
             part of a package; ``prefetch`` skips it.
@@ -90,31 +90,31 @@ class Asset:
 
 
 def local_asset(
-    name: str, variable: str, environment: Mapping[str, str], checks: tuple[Check, ...] = ()
+    name: str, setting: str, value: str | Path | None, checks: tuple[Check, ...] = ()
 ) -> Asset | None:
-    """The asset that an environment variable names on this machine; None if it is not set.
+    """The asset at the path that a setting names on this machine; None if it is not set.
 
     It is here if the path exists. It cannot be downloaded: `Asset.plan` and `Asset.fetch` raise
     `DataMissing`.
     """
-    if not (value := environment.get(variable)):
+    if not value:
         return None
     path = Path(value).expanduser().absolute()
 
     def missing() -> NoReturn:
         raise DataMissing(
-            f"`{variable}` is `{path}`, which does not exist.",
-            hint=f"point `{variable}` at an existing path, or unset it to download",
+            f"`{setting}` is `{path}`, which does not exist.",
+            hint=f"point `{setting}` at an existing path, or leave it out to download",
         )
 
     return Asset(
         name=name,
-        source=f"`{variable}`",
+        source=f"`{setting}`",
         folder=path,
         is_here=path.exists,
         plan=missing,
         fetch=missing,
-        copies={variable: path},
+        copies={setting: path},
         checks=checks,
         origin="local",
     )
@@ -123,7 +123,8 @@ def local_asset(
 def data_asset(
     *,
     name: str,
-    variables: Sequence[str],
+    setting: str,
+    path: str | Path | None,
     source: str,
     is_here: Callable[[], bool],
     plan: Callable[[], DownloadPlan],
@@ -131,15 +132,13 @@ def data_asset(
     environment: Mapping[str, str],
     describe: Callable[[], str],
 ) -> Asset:
-    """The `local_asset` of the first variable that is set, or else one that can be downloaded.
+    """An asset below `mmie_tasks.core.files.cache_dir`, or at the `path` that `setting` names.
 
-    A downloaded asset is stored below `mmie_tasks.core.files.cache_dir`. `describe` is the only
-    check; `Asset` explains the other arguments.
+    `describe` is the only check; `Asset` explains the other arguments.
     """
     checks = (Check(subject=name, describe=describe),)
-    for variable in variables:
-        if local := local_asset(name, variable, environment, checks):
-            return local
+    if local := local_asset(name, setting, path, checks):
+        return local
     folder = cache_dir(environment).absolute()
     return Asset(
         name=name,

@@ -6,30 +6,24 @@
     <HF_ASSETS_CACHE>/mmie-tasks/MMIE--MMIE/<commit>/...  the unpacked files
 
 `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE``. A
-later run makes no request. To follow a branch that has moved, name its new commit as the revision,
-or update the cache: ``hf download --repo-type dataset MMIE/MMIE data.json``.
+later run makes no request. ``hf download --repo-type dataset MMIE/MMIE data.json`` updates the
+cache to the newest commit of ``main``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
-from mmie_tasks.core.errors import DataMissing, SettingWrong
+from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import create_folder_once
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
 from mmie_tasks.hub.failures import download_errors, explain
-from mmie_tasks.hub.repository import (
-    assets_folder,
-    download_plan,
-    first_used_commit,
-    hub_copies,
-    is_revision,
-)
+from mmie_tasks.hub.repository import assets_folder, download_plan, first_used_commit, hub_copies
 
 _REPO_COMMIT = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})", re.ASCII)
 
@@ -71,29 +65,27 @@ class HubDataset:
     """
 
     repo: str
-    variable: str  # environment variable with a branch, tag or commit; default: main
     files: tuple[str, ...]  # names, or patterns of names
     fill: Callable[[Path, Path], object]
     name: str = "data"  # the folder's, unique in the repository
     alternative: str  # how users name local data, as the end of a hint: set `MMIE_DATA` to ...
 
-    def cached(self, environment: Mapping[str, str]) -> HubFolder | None:
+    def cached(self) -> HubFolder | None:
         """The folder, if an earlier run made it. Does not connect."""
-        folder = self._folder(self._revision(environment))
+        folder = self._folder(self._revision())
         return folder if folder.folder.is_dir() else None
 
-    def fetch(self, environment: Mapping[str, str]) -> HubFolder:
+    def fetch(self) -> HubFolder:
         """The folder; one process downloads and makes it first if necessary.
 
         Raises:
-            DataMissing: There is no access, no such repository, revision or file, no connection, or
-                no space on the disk.
+            DataMissing: There is no access, no such repository or file, no connection, or no space
+                on the disk.
             DataBroken: `fill` cannot use the files.
-            SettingWrong: The variable's value cannot be a revision; all methods raise it.
         """
-        if cached := self.cached(environment):
+        if cached := self.cached():
             return cached
-        revision = self._revision(environment)
+        revision = self._revision()
         try:
             snapshot = self._download(revision)
             folder = self._folder(snapshot.name)
@@ -104,13 +96,13 @@ class HubDataset:
             raise self._failure(error, revision, is_downloading=True) from error
         return folder
 
-    def plan(self, environment: Mapping[str, str]) -> DownloadPlan:
+    def plan(self) -> DownloadPlan:
         """What `fetch` would download, from the Hub's list of files.
 
         Raises:
             DataMissing: The Hub refuses or does not answer.
         """
-        revision = self._revision(environment)
+        revision = self._revision()
         unpacked = assets_folder(self.repo)
         try:
             plan = download_plan(self.repo, "dataset", revision, self.files, unpacked=unpacked)
@@ -118,32 +110,24 @@ class HubDataset:
             raise self._failure(error, revision) from error
         return replace(plan, source=f"{plan.source}: {', '.join(self.files)}")
 
-    def asset(self, name: str, environment: Mapping[str, str], check: Check) -> Asset:
+    def asset(self, name: str, check: Check) -> Asset:
         """The folder as an asset."""
-        cached = self.cached(environment)
+        cached = self.cached()
         source = cached.source if cached else self.repo
         return Asset(
             name=name,
             source=f"{source}: {', '.join(self.files)}",
             folder=assets_folder(self.repo),
-            is_here=lambda: self.cached(environment) is not None,
-            plan=lambda: self.plan(environment),
-            fetch=lambda: f"{self.fetch(environment).source} is here",
+            is_here=lambda: self.cached() is not None,
+            plan=self.plan,
+            fetch=lambda: f"{self.fetch().source} is here",
             copies=hub_copies(),
-            settings=(self.variable,),
             checks=(check,),
         )
 
-    def _revision(self, environment: Mapping[str, str]) -> str:
-        """The commit to use, or the branch or tag if it was never downloaded."""
-        revision = environment.get(self.variable) or "main"
-        if not is_revision(revision):
-            page = f"https://huggingface.co/datasets/{self.repo}/commits"
-            raise SettingWrong(
-                f"`{self.variable}` is {revision!r}, which cannot be a branch, tag or commit.",
-                hint=f"name one listed on {page}, or unset it",
-            )
-        return first_used_commit(self.repo, "dataset", revision)
+    def _revision(self) -> str:
+        """The commit that was first downloaded; ``main`` if there was none."""
+        return first_used_commit(self.repo, "dataset", "main")
 
     def _folder(self, commit: str) -> HubFolder:
         return HubFolder(

@@ -23,7 +23,7 @@ class Pin:
     url: str
     size_bytes: int
     sha256: str  # in hexadecimal
-    local: str  # how users name a local copy, as part of a hint: set `MMIE_PROMPTS` to
+    local: str  # how users name a local copy, as part of a hint: set `OPENING_DATA` to
 
     def holds(self, content: bytes) -> bool:
         """Whether the content is the file's."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -49,14 +49,29 @@ _ARGS_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenJudges:
-    """The judge of a run for a benchmark, or the members of its panel in order."""
+    """The judge of a run for a benchmark, or the members of its panel in order.
 
-    judges: tuple[Choice, ...]
+    Attributes:
+        judges: None for the benchmark's default.
+        panel: How several judges give one verdict.
+        settings: Name to value of the benchmark's settings that were given with the judges.
+    """
+
+    judges: tuple[Choice, ...] = ()
     panel: Panel | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 JudgeChoices: TypeAlias = Mapping[str, ChosenJudges]
 """Benchmark, or `ALL_OTHERS`, to judges."""
+
+
+IsSetting: TypeAlias = Callable[[str], bool]
+"""Whether a name is a setting of a benchmark, which may be given like a judge's option."""
+
+
+def _no_setting(_name: str) -> bool:
+    return False
 
 
 class PanelOptions(ChoiceOptions):
@@ -65,13 +80,16 @@ class PanelOptions(ChoiceOptions):
     rule: Literal["median", "mean"] = "median"
 
 
-def parse_judges(texts: Iterable[str], source: str, panel_options: str = "") -> JudgeChoices:
+def parse_judges(
+    texts: Iterable[str], source: str, panel_options: str = "", is_setting: IsSetting = _no_setting
+) -> JudgeChoices:
     """Parse judges of the form ``JUDGE`` or ``BENCHMARK=JUDGE``.
 
     Args:
         texts: The judges; several for the same benchmarks are a panel.
         source: Where the texts come from, for messages.
         panel_options: ``k=v,...``; only for several judges.
+        is_setting: Tells which options are a benchmark's settings.
 
     Raises:
         SettingWrong: A text is not a valid judge, or the judges do not make a panel.
@@ -86,10 +104,14 @@ def parse_judges(texts: Iterable[str], source: str, panel_options: str = "") -> 
         if not equals or re.search("[:,]", benchmark):  # after a `:`, an `=` is an option's
             benchmark, judge = ALL_OTHERS, text
         judges.setdefault(benchmark.strip(), []).append(parse_choice(judge, source))
-    return {name: join_judges(choices, panel_options) for name, choices in judges.items()}
+    return {
+        name: join_judges(choices, panel_options, is_setting) for name, choices in judges.items()
+    }
 
 
-def join_judges(judges: Sequence[Choice], panel_options: str = "") -> ChosenJudges:
+def join_judges(
+    judges: Sequence[Choice], panel_options: str = "", is_setting: IsSetting = _no_setting
+) -> ChosenJudges:
     """The judges of a benchmark, as a panel if there are several.
 
     Raises:
@@ -98,17 +120,22 @@ def join_judges(judges: Sequence[Choice], panel_options: str = "") -> ChosenJudg
     >>> join_judges([Choice(name="replay"), Choice(name="mmie_score")]).panel
     Panel(rule='median', min_valid=2)
     """
+    settings: dict[str, str] = {}
     if len(judges) == 1:
-        registry.options_of(judges[0])
-        return ChosenJudges(judges=tuple(judges))
+        judge = _checked(judges[0], is_setting, settings)
+        return ChosenJudges(judges=(judge,), settings=settings)
     numbered = tuple(
-        replace(judge, source=f"{judge.source}, judge {number}")
+        _checked(
+            replace(judge, source=f"{judge.source}, judge {number}"),
+            is_setting,
+            settings,
+            prefix=f"{judge.source}, judge {number}: ",
+        )
         for number, judge in enumerate(judges, start=1)
     )
-    for judge in numbered:
-        _check_options(judge)
-    _refuse_equal_judges(judges)
+    _refuse_equal_judges(numbered)
     pairs = parse_pairs(panel_options, "`--judge_args` for a panel is")
+    more = {key: pairs.pop(key) for key in list(pairs) if is_setting(key)}
     if unknown := [key for key in pairs if key not in PanelOptions.model_fields]:
         own = valid_names_text(PanelOptions.model_fields, unknown[0])
         hint = f"options of a judge follow it: `--judge openai:MODEL,{unknown[0]}=...`"
@@ -117,16 +144,24 @@ def join_judges(judges: Sequence[Choice], panel_options: str = "") -> ChosenJudg
             hint=f"{hint}; those of a panel: {own}",
         )
     options = read_options(pairs, PanelOptions, "panel")
-    return ChosenJudges(
-        judges=numbered, panel=Panel(rule=options.rule, min_valid=len(judges) // 2 + 1)
-    )
+    panel = Panel(rule=options.rule, min_valid=len(judges) // 2 + 1)
+    return ChosenJudges(judges=numbered, panel=panel, settings=settings | more)
 
 
-def _check_options(judge: Choice) -> None:
+def _checked(
+    judge: Choice, is_setting: IsSetting, settings: dict[str, str], prefix: str = ""
+) -> Choice:
+    """The judge with valid options. Those that are settings are moved to `settings`."""
     try:
+        own = registry.judge_class(judge.name).Options.model_fields
+        given = {k: v for k, v in judge.options.items() if k not in own and is_setting(k)}
+        others = {k: v for k, v in judge.options.items() if k not in given}
+        judge = replace(judge, options=others)
         registry.options_of(judge)
     except SettingWrong as error:
-        raise SettingWrong(f"{judge.source}: {error.message}", hint=error.hint) from None
+        raise SettingWrong(f"{prefix}{error.message}", hint=error.hint) from None
+    settings |= given
+    return judge
 
 
 def _refuse_equal_judges(judges: Sequence[Choice]) -> None:
@@ -151,21 +186,28 @@ def environment_choices(environment: Mapping[str, str]) -> JudgeChoices:
     return parse_judges(split_options(text, _NEXT_CHOICE) if text else [], f"`{VARIABLE}`")
 
 
-def parse_flags(judges: Sequence[str], judge_args: Sequence[str]) -> JudgeChoices:
-    """The choices of all ``--judge`` and ``--judge_args``; empty without ``--judge``.
+def parse_flags(
+    judges: Sequence[str], judge_args: Sequence[str], is_setting: IsSetting = _no_setting
+) -> JudgeChoices:
+    """The choices of all ``--judge`` and ``--judge_args``; without ``--judge``, only settings of
+    benchmarks.
 
     Raises:
-        SettingWrong: A judge is not valid, or ``--judge_args`` is repeated, ambiguous or without
-            ``--judge``.
+        SettingWrong: A judge is not valid, or ``--judge_args`` is repeated or ambiguous, or has a
+            judge's option without ``--judge``.
     """
-    if judge_args and not judges:
-        raise SettingWrong("`--judge_args` needs `--judge`.", hint=_ARGS_HINT)
     if len(judge_args) > 1:
         raise SettingWrong("`--judge_args` is given twice.", hint="one `--judge_args k=v,k=v`")
     more = judge_args[0] if judge_args else ""
+    if not judges and more:
+        settings = parse_pairs(more, "`--judge_args` is")
+        if others := [key for key in settings if not is_setting(key)]:
+            message = f"`--judge_args {others[0]}=...` needs `--judge`."
+            raise SettingWrong(message, hint=_ARGS_HINT)
+        return {ALL_OTHERS: ChosenJudges(settings=settings)}
     if len(judges) == 1:
-        return parse_judges([with_judge_args(judges[0], more)], "`--judge`")
-    choices = parse_judges(judges, "`--judge`", more)
+        return parse_judges([with_judge_args(judges[0], more)], "`--judge`", is_setting=is_setting)
+    choices = parse_judges(judges, "`--judge`", more, is_setting)
     if more and len(choices) > 1:
         raise SettingWrong(
             "`--judge_args` is ambiguous with judges of several benchmarks.", hint=_ARGS_HINT
@@ -199,8 +241,9 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="k=v,...",
-        help="options of a single `--judge`, or of several judges together (rule); "
-        "default: none. Those of one of several follow it: `--judge openai:MODEL,k=v`",
+        help="options of a single `--judge`, or of several judges together (rule); settings of "
+        "the benchmarks; default: none. Options of one of several judges follow it: `--judge "
+        "openai:MODEL,k=v`",
     )
     hidden = argparse.SUPPRESS
     group.add_argument(
@@ -225,7 +268,9 @@ class EvalArguments:
     for_runner: list[str]
 
 
-def split_eval_arguments(arguments: Sequence[str]) -> EvalArguments:
+def split_eval_arguments(
+    arguments: Sequence[str], is_setting: IsSetting = _no_setting
+) -> EvalArguments:
     """Separate ``--judge`` and ``--judge_args`` from the options of lmms-eval.
 
     Ends the process with status 2, like argparse, if an option has no value.
@@ -238,7 +283,7 @@ def split_eval_arguments(arguments: Sequence[str]) -> EvalArguments:
     (['eval', '--tasks', 'mmie'], {'model': 'gpt-4o'})
     """
     parsed, remaining = judge_parser().parse_known_args(arguments)
-    choices = parse_flags(parsed.judge, parsed.judge_args)
+    choices = parse_flags(parsed.judge, parsed.judge_args, is_setting)
     has_launcher = any(argument.partition("=")[0] == "--launcher_args" for argument in remaining)
     if choices and has_launcher:
         hint = "`--launcher_args name=JUDGE,k=v` does the same as `--judge`; use one of them"
@@ -266,7 +311,10 @@ def choose_judges(
     fallback = parse_choice(default, "the default")
     settings = (launched, environment_choices(environment))
     matching = [
-        setting[key] for setting in settings for key in (benchmark, ALL_OTHERS) if key in setting
+        setting[key]
+        for setting in settings
+        for key in (benchmark, ALL_OTHERS)
+        if key in setting and setting[key].judges
     ]
     chosen = matching[0] if matching else ChosenJudges(judges=(fallback,))
     judges = tuple(_with_default_model(judge, fallback, environment) for judge in chosen.judges)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 
-from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.choice import ChosenJudges, is_paper_judge
 from mmie_tasks.judging.batch import JudgedBatch, PendingSample, WaitingSamples
@@ -17,8 +15,6 @@ from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainSc
 from mmie_tasks.judging.served_model import judges_itself
 from mmie_tasks.judging.session import JudgingSession, session_without_run
 from mmie_tasks.record.signature import Signature
-
-SYNC_VARIABLE = "MMIE_TASKS_SYNC"
 
 _STOP_S = 1.0
 """How long to wait for judges after a stop."""
@@ -34,8 +30,6 @@ class BenchmarkJudge:
         paper: The paper's judge; by default `default`. See `is_paper_judge`.
         max_images: The most pictures in a request. The check before a run sends pictures, so that a
             server that refuses them stops the run.
-        check_setup: Checks other needs of judging, such as the official prompts; raises a
-            `MmieTasksError`.
 
     Attributes:
         session: The session of the evaluation, with its judges and waiting samples, set by the
@@ -45,14 +39,7 @@ class BenchmarkJudge:
     """
 
     def __init__(
-        self,
-        benchmark: str,
-        default: str,
-        *,
-        title: str = "",
-        paper: str = "",
-        max_images: int = 0,
-        check_setup: Callable[[], None] = lambda: None,
+        self, benchmark: str, default: str, *, title: str = "", paper: str = "", max_images: int = 0
     ) -> None:
         self.benchmark = benchmark
         self.default = default
@@ -60,7 +47,6 @@ class BenchmarkJudge:
         self.max_images = max_images
         self._title = title or benchmark
         self._paper = paper
-        self._check_setup = check_setup
 
     @property
     def _session(self) -> JudgingSession:
@@ -98,44 +84,30 @@ class BenchmarkJudge:
         """Checks that every judge is usable, before anything is generated.
 
         Raises:
-            SettingWrong: A choice or ``MMIE_TASKS_SYNC`` is invalid, or a panel has a judge twice.
-            MmieTasksError: A judge or something that judging needs is unusable.
+            SettingWrong: A choice is invalid, or a panel has a judge twice.
+            MmieTasksError: A judge is unusable.
         """
-        self.check_setup()
         self._session.check(self.judge(), self.max_images)
-
-    def check_setup(self) -> None:
-        """Checks what judging needs in addition to judges, such as the official prompts.
-
-        Raises:
-            MmieTasksError: Something is missing or broken, or ``MMIE_TASKS_SYNC`` is invalid.
-        """
-        _ = self._is_sync
-        self._check_setup()
-
-    @property
-    def _is_sync(self) -> bool:
-        if self._session.sync:
-            return True
-        hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
-        return choice_setting(os.environ, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
 
     def submit(
         self,
         sample: PendingSample,
         plain: Callable[[MetricRows], Mapping[str, object]] = lambda _: {},
+        *,
+        at_once: bool = False,
     ) -> Mapping[str, object]:
-        """Rows of a sample that are filled in when they are read, or at once in a `sync` session.
+        """Rows of a sample that are filled in when they are read, or now.
 
         Args:
             sample: The sample.
-            plain: Makes the plain score in the sample's log for ``--baseline``, if the session is
-                `sync`; by default none.
+            plain: Makes the plain score in the sample's log for ``--baseline``, if it is judged
+                now; by default none.
+            at_once: Whether to judge now, as in a `sync` session.
         """
         session = self._session
         judge_pending = functools.partial(self._judge_pending, session)
         rows = {metric: DeferredRow(judge_pending) for metric in sample.metrics}
-        if self._is_sync:  # here, threads may judge in parallel
+        if at_once or session.sync:  # here, threads may judge in parallel
             self._judge_batch(session, [(sample, rows)], title="")
             return RowsWithPlainScore(rows, plain(rows))
         session.add(self.benchmark, sample, rows)

@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, require_judged
+from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, is_setting, require_judged
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.hub.asset import Check
 from mmie_tasks.judges.base import Judge
@@ -39,7 +40,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: _C
     options = _parser().parse_args(arguments)
     tasks = split_names(options.tasks)
     selection = select_tasks(tasks) or dict.fromkeys(entries(), ())
-    choices = parse_flags(options.judge, options.judge_args)
+    choices = parse_flags(options.judge, options.judge_args, is_setting)
     require_judged(choices, "`--judge`")
     if options.model_args and options.model != _PAIR:
         raise SettingWrong(
@@ -105,6 +106,7 @@ def _check_benchmark(
 ) -> Iterator[Finding]:
     """The findings on a benchmark: its task files, the assets of the requested tasks, its judge."""
     benchmark, folder = entry.load(), entry.task_dir()
+    benchmark.configure(session.choices)
     if not entry.is_ours:
         count = len(list(folder.rglob("*.yaml")))
         files = f"of the package `{entry.package}`, task files: {count}"
@@ -119,18 +121,20 @@ def _check_benchmark(
         return
     messages = {finding.message for finding in data}
     with judging_in(session, [judge]):
-        for finding in or_problem(subject, lambda: _check_judges(subject, judge, session)):
+        for finding in or_problem(
+            subject, lambda: _check_judges(subject, benchmark, judge, session)
+        ):
             if finding.message not in messages:  # what judging needs may be an asset, too
                 messages.add(finding.message)
                 yield finding
 
 
 def _check_judges(
-    subject: str, benchmark_judge: BenchmarkJudge, session: JudgingSession
+    subject: str, benchmark: Benchmark, benchmark_judge: BenchmarkJudge, session: JudgingSession
 ) -> Iterator[Finding]:
     """The findings on the chosen judge, or on each judge of a panel."""
     choices, judges = benchmark_judge.choices().judges, benchmark_judge.judge().members
-    setup = Check(subject=subject, describe=partial(_check_setup, benchmark_judge))
+    setup = Check(subject=subject, describe=partial(_check_setup, benchmark))
     for number, (choice, judge) in enumerate(zip(choices, judges, strict=True), start=1):
         numbered = subject if len(choices) == 1 else f"{subject} {number}"
         name = f"`{choice.name}`, named by {choice.source}"
@@ -158,8 +162,8 @@ def _check_cache(path: Path) -> Finding:
     return check_folder(subject, path.parent, hint)
 
 
-def _check_setup(benchmark_judge: BenchmarkJudge) -> str:
-    benchmark_judge.check_setup()
+def _check_setup(benchmark: Benchmark) -> str:
+    benchmark.check_setup()
     return ""
 
 

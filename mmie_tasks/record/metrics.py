@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mmie_tasks.core.settings import COVERAGE_FLOOR, COVERAGE_SETTING, coverage_floor
+from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
@@ -225,7 +224,7 @@ def metric_value(
     }
     if not verdicts:
         return None
-    floor = floor_of(next(iter(members_by_stratum.values()))[0])
+    floor = next(iter(members_by_stratum.values()))[0].signature.min_coverage
     mean = weighted_mean(verdicts, metric.weights, floor, metric.by)
     points = {
         sample.id: verdict.points
@@ -296,13 +295,3 @@ def in_proportion(
         return True
     share = len(samples) / sum(stratum_sizes.values())
     return all(abs(counts[name] - size * share) <= 1 for name, size in stratum_sizes.items())
-
-
-def floor_of(sample: LoggedSample) -> float:
-    """The floor of coverage: from the environment, or else from the sample's signature.
-
-    Raises:
-        SettingWrong: The environment's value is invalid.
-    """
-    is_set = bool(os.environ.get(COVERAGE_SETTING))
-    return coverage_floor(os.environ) if is_set else sample.signature.min_coverage

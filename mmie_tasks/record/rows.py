@@ -7,13 +7,12 @@ task's table has the same lines in every run.
 from __future__ import annotations
 
 import math
-import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmie_tasks.core.settings import coverage_floor
+from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
 from mmie_tasks.record.record import RECORD_KEY, Record
@@ -57,6 +56,8 @@ class RunnerTable:
     def rows(self, record: Record, **fields: object) -> dict[str, Row]:
         """The row of one sample in each line; `fields` are added to all but the record's row."""
         sample = record.sample({})
+        if (floor := record.signature.min_coverage) != COVERAGE_FLOOR:
+            fields["min_coverage"] = floor
         rows: dict[str, Row] = {RECORD_KEY: record.model_dump()}
         for name, (metric, kind) in self._metric_of.items():
             group = metric.stratum(sample)
@@ -91,9 +92,11 @@ def aggregation(scale: Scale, weights: Mapping[str, float] | None = None) -> Agg
 
     def score(rows: Sequence[Mapping[str, object]]) -> float:
         groups: defaultdict[str, list[Verdict]] = defaultdict(list)
+        floor = COVERAGE_FLOOR
         for row in filter(None, rows):
+            floor = float(str(row.get("min_coverage", floor)))
             groups[ALL if weights is None else group_of(row)].append(_verdict(row))
-        mean = weighted_mean(groups, weights or {ALL: 1}, coverage_floor(os.environ))
+        mean = weighted_mean(groups, weights or {ALL: 1}, floor)
         return math.nan if mean.value is None else scale.percent(mean.value)
 
     return score

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, cast
 
 from mmie_tasks.core import __version__
-from mmie_tasks.core.settings import COVERAGE_FLOOR, coverage_floor
+from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.panel import Panel, Rule
 
@@ -85,21 +85,17 @@ class Signature:
     def of_run(
         cls,
         benchmark: Mapping[str, object],
-        environment: Mapping[str, str],
         judges: Signature | None = None,
+        min_coverage: float = COVERAGE_FLOOR,
     ) -> Signature:
         """The signature of a benchmark in a run: adds a changed coverage floor and our version.
 
         Args:
             benchmark: Key to value; a key with the value None is left out.
-            environment: The source of the coverage floor.
             judges: The signature of the judges; None for a benchmark scored by rule.
-
-        Raises:
-            SettingWrong: The floor is not from 0 to 1.
+            min_coverage: The coverage floor, 0 to 1.
         """
-        floor = coverage_floor(environment)
-        changed = None if floor == COVERAGE_FLOOR else f"{floor:g}"
+        changed = None if min_coverage == COVERAGE_FLOOR else f"{min_coverage:g}"
         judges = judges or cls()
         fields = {**judges.benchmark, **benchmark, "min_coverage": changed}
         return replace(judges, benchmark=_texts(fields), package=__version__)

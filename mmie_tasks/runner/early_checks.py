@@ -12,8 +12,8 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.choice import VARIABLE, environment_choices
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
-from mmie_tasks.runner.evaluation import RunningEvaluation
+from mmie_tasks.judging.benchmark_judge import judging_in
+from mmie_tasks.runner.evaluation import RunningEvaluation, running_evaluation
 from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged, is_predict_only
 
 
@@ -36,11 +36,13 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
             output_path = getattr(command_line, "output_path", None)
             if isinstance(output_path, str) and output_path:
                 benchmark.add_answer_folder(Path(output_path))
+            if (evaluation := running_evaluation()) is not None:
+                metadata = getattr(task.config, "metadata", None)
+                evaluation.configure(task.config.task, benchmark, metadata)
             _check_data(benchmark, task, kwargs)
             if not is_predict_only(task):
-                if benchmark.judge is not None:
-                    check_judges([benchmark.judge], kwargs.get("rank") or 0)
-                benchmark.signature(task.eval_docs_no_media[0])  # raises for an invalid setting
+                check_judges([benchmark], kwargs.get("rank") or 0)
+                benchmark.signature(task.eval_docs_no_media[0])  # raises for an unusable judge
         except MmieTasksError as error:
             if command_line is None:
                 raise
@@ -66,15 +68,18 @@ def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) ->
     )
 
 
-def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
-    """Check judges: rank 0 checks everything, the others what needs no network.
+def check_judges(benchmarks: Iterable[Benchmark], rank: int = 0) -> None:
+    """Check the judges of benchmarks: rank 0 checks everything, the others what needs no network.
 
     Raises:
         MmieTasksError: A judge, or what its requests need, cannot be used.
     """
     require_judged(environment_choices(os.environ), f"`{VARIABLE}`")
-    for judge in judges:
+    for benchmark in benchmarks:
+        if (judge := benchmark.judge) is None:
+            continue
         if rank == 0:
+            benchmark.check_setup()
             judge.check()
         else:
             judge.judge()
@@ -82,12 +87,18 @@ def check_judges(judges: Iterable[BenchmarkJudge], rank: int = 0) -> None:
 
 def check_requested_judges(options: Mapping[str, Any], evaluation: RunningEvaluation) -> None:
     """Check the judges of the requested tasks; see `check_judges`."""
+    from lmms_eval.utils import load_yaml_config
+
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
     if requested:
         evaluation.output.warn_of_what_is_not_saved()
-    benchmarks = [entry.load() for entry in sorted(requested, key=lambda entry: entry.name)]
-    judges = [benchmark.judge for benchmark in benchmarks if benchmark.judge is not None]
+    benchmarks = {}
+    for entry, path in sorted(requested, key=lambda found: (found[0].name, found[1])):
+        benchmarks[entry.name] = benchmark = entry.load()
+        metadata = load_yaml_config(str(path), mode="simple").get("metadata")
+        evaluation.configure(path.stem, benchmark, metadata)
+    judges = [one.judge for one in benchmarks.values() if one.judge is not None]
     if judges:
         with judging_in(evaluation.session, judges):
-            check_judges(judges)
+            check_judges(benchmarks.values())

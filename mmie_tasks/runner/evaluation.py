@@ -3,8 +3,8 @@
 Other state is elsewhere because the runner's calls force it to be; each place says which call. Two
 things outlive an evaluation: the benchmarks of loaded tasks (`loaded_tasks.BENCHMARKS`) and the
 options of our command line (`COMMAND_OPTIONS`). The runner calls a task's functions with a sample
-only, ``process_results`` in its own threads, so what they read is in their modules: the session of
-a benchmark's judge (`BenchmarkJudge.session`), what is remembered about samples
+only, ``process_results`` in its own threads, so what they read is in their modules: the settings of
+a benchmark, the session of its judge (`BenchmarkJudge.session`), what is remembered about samples
 (`core.run_memory`) and folders of answers (`benchmarks.model_answers`). `running` and
 `judging_in` reset these.
 """
@@ -22,7 +22,9 @@ from weakref import WeakSet
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
+from mmie_tasks.benchmarks.settings import TaskSettings
 from mmie_tasks.core.choice import split_options
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.run_memory import forget_last_run
 from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judges.choice import JudgeChoices
@@ -65,6 +67,7 @@ class RunningEvaluation:
         models: The tested model, held weakly; filled when ``evaluate`` begins.
         output: Where results are written.
         summary: The summary of our tasks.
+        settings: The settings of our tasks' benchmarks.
         until_end: Contexts that end with the evaluation.
     """
 
@@ -74,7 +77,23 @@ class RunningEvaluation:
     models: WeakSet[object] = field(default_factory=WeakSet)
     output: RunOutput = field(default_factory=RunOutput)
     summary: RunSummary = field(default_factory=RunSummary)
+    settings: dict[Benchmark, TaskSettings] = field(default_factory=dict)
     until_end: ExitStack = field(default_factory=ExitStack)
+
+    def configure(self, task: str, benchmark: Benchmark, metadata: object) -> None:
+        """Read the settings of a task's benchmark, until the evaluation ends.
+
+        Raises:
+            SettingWrong: A setting is invalid, or another task of the benchmark has another one.
+        """
+        if benchmark not in self.settings:
+            self.until_end.callback(setattr, benchmark, "settings", benchmark.settings)
+        benchmark.configure(self.session.choices, metadata)
+        if self.settings.setdefault(benchmark, benchmark.settings) != benchmark.settings:
+            raise SettingWrong(
+                f"`{task}` has other settings than another task of {benchmark.title} in this run.",
+                hint="run the two tasks one after the other, or make their `metadata` equal",
+            )
 
     def add_loaded(self, name: str, task: object, benchmark: Benchmark) -> None:
         """Add one of our tasks; its judge has the session until the evaluation ends."""

@@ -52,7 +52,7 @@ from mmie_tasks.runner.loaded_tasks import (
 )
 from mmie_tasks.runner.model_memory import ModelPair
 from mmie_tasks.runner.results_metadata import add_provenance, add_signatures
-from mmie_tasks.runner.run_summary import print_at_exit, report_command, shows_all_rows
+from mmie_tasks.runner.run_summary import print_at_exit, report_command
 
 _WRAPPED = "_mmie_tasks_wrapped"
 
@@ -154,7 +154,6 @@ def _prepare_model(evaluate: Method) -> Method:
     @functools.wraps(evaluate)
     def evaluate_prepared_model(*args: object, **kwargs: object) -> object:
         options = signature.bind(*args, **kwargs).arguments
-        as_rows = shows_all_rows(os.environ)  # an invalid setting ends the run here, not after it
         model = options["lm"]
         named_tasks = leaf_tasks(options["task_dict"])
         tasks = list(named_tasks.values())
@@ -175,7 +174,7 @@ def _prepare_model(evaluate: Method) -> Method:
                 evaluation.output.scored(is_first_process=is_first_process(os.environ))
                 if isinstance(results, dict):  # None on all ranks but 0
                     add_signatures(results["configs"], named_tasks, evaluation.benchmarks)
-                    evaluation.summary.add_details(results, as_rows=as_rows)
+                    evaluation.summary.add_details(results)
         return results
 
     return evaluate_prepared_model
@@ -231,7 +230,6 @@ def _check_first(evaluate: Method) -> Method:
             choices = parse_launcher_args(call.arguments.get("launcher_args"))
             evaluation = new_evaluation(choices, call.arguments)
             if checks_first and is_first_process(os.environ):
-                shows_all_rows(os.environ)
                 check_requested_judges(kwargs, evaluation)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
@@ -263,4 +261,4 @@ def _complete(results: dict[str, Any], evaluation: RunningEvaluation) -> None:
     configs = results.get("configs", {})
     tasks = {name: task for name, task in evaluation.loaded.items() if name in configs}
     add_signatures(configs, tasks, BENCHMARKS)
-    evaluation.summary.add_details(results, as_rows=shows_all_rows(os.environ))
+    evaluation.summary.add_details(results)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from mmie_tasks.benchmarks.registry import is_setting
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.suggestions import did_you_mean
@@ -57,7 +58,7 @@ class JudgeLauncher:
             if named := [key for key in values if "." in key]:
                 raise SettingWrong(f"{_SOURCE} has `{named[0]}=`.", hint=_HINT)
             choice = Choice(name=self.name, options=values, source=_SOURCE)
-            self.choices: JudgeChoices = {ALL_OTHERS: join_judges([choice])}
+            self.choices: JudgeChoices = {ALL_OTHERS: join_judges([choice], is_setting=is_setting)}
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
 

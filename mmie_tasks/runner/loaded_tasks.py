@@ -71,8 +71,9 @@ def is_predict_only(task: Task) -> bool:
 
 def benchmarks_of_tasks(
     tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]
-) -> Iterator[BenchmarkEntry]:
-    """The benchmarks whose folders contain the files of tasks, groups and tags, given by name.
+) -> Iterator[tuple[BenchmarkEntry, Path]]:
+    """The benchmarks whose folders contain the files of tasks, groups and tags, given by name; and
+    the files.
 
     The runner's index has the ``type``, ``task`` and ``yaml_path`` of each name.
     """
@@ -83,6 +84,6 @@ def benchmarks_of_tasks(
             for entry in entries():
                 with suppress(SettingWrong):  # its package is broken; registration has logged it
                     if Path(path).resolve().is_relative_to(entry.task_dir().resolve()):
-                        yield entry
+                        yield entry, Path(path)
         elif isinstance(members, list):
             yield from benchmarks_of_tasks(members, index)

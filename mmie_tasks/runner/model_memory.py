@@ -9,7 +9,6 @@ deletes these attributes, too, by their names, and the log says what stays.
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import types
 import weakref
@@ -21,8 +20,6 @@ from typing import Protocol, runtime_checkable
 from loguru import logger
 
 from mmie_tasks.core.errors import first_line
-
-SWITCH = "MMIE_TASKS_FREE"
 
 MODEL_ATTRIBUTES: Mapping[str, str] = {
     "_complementary_model": "simple/qwen_image_edit.py:483",
@@ -73,21 +70,15 @@ class FreedModel:
     sentences: tuple[str, ...]
 
 
-def free_tested_models(
-    models: Iterable[object], environment: Mapping[str, str] | None = None
-) -> str:
+def free_tested_models(models: Iterable[object]) -> str:
     """Free tested models and the writers of pairs, and return the text that is logged.
 
     Call it after the runner's ``lm.clean()``, just before a judge loads its weights. The text is a
-    warning if GPU memory stays allocated. ``MMIE_TASKS_FREE=0`` leaves the models alone. Never
-    raises.
+    warning if GPU memory stays allocated. Never raises.
     """
-    if (os.environ if environment is None else environment).get(SWITCH) == "0":
-        sentences = [f"The tested model is not freed (`{SWITCH}=0`)."]
-    else:
-        models = list(models)
-        models += [model.writer for model in models if isinstance(model, ModelPair)]
-        sentences = [text for model in models for text in free_model(model).sentences]
+    models = list(models)
+    models += [model.writer for model in models if isinstance(model, ModelPair)]
+    sentences = [text for model in models for text in free_model(model).sentences]
     sentences = sentences or ["No tested model holds memory in this process."]
     text = " ".join([*sentences, _device_memory()]).strip()
     logger.log("WARNING" if _allocated_gib() > _WARN_ABOVE_GIB else "INFO", text)

@@ -23,7 +23,7 @@ from mmie_tasks.answers.saved import Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
-_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME]"
+_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME][,images=FOLDER]"
 _PASSED_BY_THE_RUNNER = {"batch_size", "max_batch_size", "device"}
 _ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
@@ -54,6 +54,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         path: A file or folder of saved answers, or several separated by ``;``. See
             `mmie_tasks.answers.files.SUPPORTED_FILES`.
         model: Name of the tested model, after which the runner names the folder of the results.
+        images: A folder to search for the images of answers, for several paths.
         others: The runner's own arguments are ignored; others are an error.
 
     Raises:
@@ -67,6 +68,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         self,
         path: object = "",
         model: object = "",  # noqa: ARG002
+        images: object = "",
         **others: object,
     ) -> None:
         super().__init__()
@@ -83,7 +85,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self._matcher = AnswerMatcher(reading.answers)
-        answers_path = Path(str(path)).expanduser()
+        answers_path = Path(str(images or path)).expanduser()
         if answers_path.exists():  # not for several paths, whose pictures may have the same names
             folder = answers_path if answers_path.is_dir() else answers_path.parent
             for benchmark in benchmarks:

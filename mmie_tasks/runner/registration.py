@@ -20,7 +20,7 @@ from loguru import logger
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.settings import choice_setting, is_first_process
+from mmie_tasks.core.settings import is_first_process
 from mmie_tasks.runner.hooks import wrap_evaluator, wrap_once, wrap_task_loader
 from mmie_tasks.runner.loaded_tasks import Method
 
@@ -40,8 +40,10 @@ def read_override(environment: Mapping[str, str]) -> bool:
     >>> read_override({"MMIE_TASKS_OVERRIDE": "0"})
     False
     """
-    hint = f"`export {_OVERRIDE}=0` keeps the runner's own tasks where names clash"
-    return choice_setting(environment, _OVERRIDE, "1", "0", hint=hint) == "1"
+    if (value := environment.get(_OVERRIDE) or "1") not in ("0", "1"):
+        hint = f"`export {_OVERRIDE}=0` keeps the runner's own tasks where names clash"
+        raise SettingWrong(f"`{_OVERRIDE}` is {value!r}; valid are 0 and 1.", hint=hint)
+    return value == "1"
 
 
 def register_tasks(tasks: ModuleType) -> None:

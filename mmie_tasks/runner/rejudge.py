@@ -15,11 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
-from mmie_tasks.benchmarks.registry import require_judged
+from mmie_tasks.benchmarks.registry import is_setting, require_judged
 from mmie_tasks.core.choice import parse_choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
+    ChosenJudges,
     JudgeChoices,
     add_judge_options,
     join_judges,
@@ -44,7 +45,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         SettingWrong: No judge is chosen, or the run lacks needed information.
     """
     options = _parser().parse_args(arguments)
-    choices = parse_flags(options.judge, options.judge_args)
+    choices = parse_flags(options.judge, options.judge_args, is_setting)
     if not choices and not options.failed:
         hint = "`--judge JUDGE` judges every answer, `--failed` those without a reply"
         raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
@@ -56,6 +57,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         choices = choices or _own_judges(tasks)
         for task_run in tasks:
             keep_replies(task_run, choices, environment)
+    choices = _with_settings(choices, tasks)
     source = split_name(options.run).path
     output = options.output_path or _output_folder(source, choices, failed=options.failed)
     sys.argv[1:] = _eval_arguments(logged_run, tasks, config, str(output))
@@ -154,6 +156,18 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
     return choices
 
 
+def _with_settings(choices: JudgeChoices, tasks: Sequence[TaskRun]) -> JudgeChoices:
+    """The choices with the settings of the run, which those that are given now replace."""
+    for task_run in tasks:
+        benchmark = task_run.benchmark
+        metadata = read_saved_results(task_run.log).metadata.get(task_run.task, {})
+        names = metadata.keys() & benchmark.settings_type.model_fields.keys()
+        chosen = choices.get(benchmark.name, ChosenJudges())
+        settings = {name: str(metadata[name]) for name in names} | {**chosen.settings}
+        choices = {**choices, benchmark.name: replace(chosen, settings=settings)}
+    return choices
+
+
 def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:
     """The folder of the new run, next to the old one.
 
@@ -174,10 +188,10 @@ def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path
 def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], source: Path) -> None:
     """Search for pictures of answers where the run did, near its saved answers and output."""
     folders = [Path(str(config.get("output_path") or "")), source]
-    answers = re.search(r"(?:^|,)path=([^,]*)", str(config.get("model_args")))
-    if answers and config.get("model") == "predictions":
-        path = Path(answers[1]).expanduser()
-        folders.insert(0, path if path.is_dir() else path.parent)
+    if config.get("model") == "predictions":
+        named = re.findall(r"(?:^|,)(?:path|images)=([^,]*)", str(config.get("model_args")))
+        paths = [Path(name).expanduser() for name in named]
+        folders[:0] = [path if path.is_dir() else path.parent for path in paths]
     for benchmark in {task.benchmark.name: task.benchmark for task in tasks}.values():
         for folder in filter(Path.is_dir, folders):
             benchmark.add_answer_folder(folder)

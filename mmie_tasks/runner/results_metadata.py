@@ -1,4 +1,4 @@
-"""Adds a benchmark's provenance, signature and judges to the runner's results file."""
+"""Adds a benchmark's provenance, settings, signature and judges to the runner's results file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def add_signatures(
     tasks: Mapping[str, Task],
     benchmarks: Mapping[Task, Benchmark],
 ) -> None:
-    """Add ``metadata.signature`` and `judge_metadata` to the results, after judging.
+    """Add changed settings, ``signature`` and `judge_metadata` to a task's metadata in the results,
+    after judging.
 
     A judge in this process fixes its signature when it starts, so this cannot be done earlier. The
     task's own configuration stays unchanged: the runner derives the key of its cache of answers
@@ -36,6 +37,7 @@ def add_signatures(
         if benchmark is None or is_predict_only(task):
             continue
         metadata = configs[name].setdefault("metadata", {})
+        metadata |= benchmark.settings.model_dump(mode="json", exclude_defaults=True)
         metadata["signature"] = str(benchmark.signature(task.eval_docs_no_media[0]))
         if benchmark.judge is not None:
             texts = [choice.text for choice in benchmark.judge.choices().judges]

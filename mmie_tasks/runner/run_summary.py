@@ -1,7 +1,7 @@
 """The summary at the end of a run: notes in the log, details in the results file, and headlines.
 
 The runner's table has the rows that people quote. Everything else about a task (counts, intervals,
-parts) is saved in the results file under ``mmie_tasks``; ``MMIE_TASKS_ROWS=all`` adds it to the
+parts) is saved in the results file under ``mmie_tasks``; the setting ``rows=all`` adds it to the
 table. A run from the command line prints one line per task at the very end.
 """
 
@@ -22,7 +22,6 @@ from loguru import logger
 from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.details import details_of
@@ -33,25 +32,11 @@ from mmie_tasks.runs.run import TaskRun, without_off_scale_points
 KEY = "mmie_tasks"
 """The key of the details in the results file."""
 
-_SETTING = "MMIE_TASKS_ROWS"
 _COLUMNS = (
     *("task", "model", "official [95 %]", "robust", "expected", "scored", "judge"),
     "unlike the paper",
 )
 _MODEL = re.compile(r"(?:^|,)(?:pretrained|model|model_version|path)=([^,]+)")
-
-
-def shows_all_rows(environment: Mapping[str, str]) -> bool:
-    """Whether the runner's table gets the details, too: ``MMIE_TASKS_ROWS``, ``main`` or ``all``.
-
-    Raises:
-        SettingWrong: It has another value.
-
-    >>> shows_all_rows({}), shows_all_rows({"MMIE_TASKS_ROWS": "all"})
-    (False, True)
-    """
-    hint = f"`export {_SETTING}=all` adds counts, intervals and parts to the runner's table"
-    return choice_setting(environment, _SETTING, "main", "all", hint=hint) == "all"
 
 
 @dataclass(slots=True)
@@ -61,6 +46,7 @@ class RunSummary:
     pair: str = ""
     _headlines: dict[str, Headline] = field(default_factory=dict)
     _details: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    _in_table: set[str] = field(default_factory=set)
 
     def add(
         self,
@@ -95,15 +81,19 @@ class RunSummary:
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
             return
         self._headlines[task], self._details[task] = headline, details
+        if benchmark.settings.rows == "all":
+            self._in_table.add(task)
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
-    def add_details(self, results: dict[str, Any], *, as_rows: bool) -> None:
-        """Add the details to the runner's results, under `KEY` and, if `as_rows`, in its table."""
+    def add_details(self, results: dict[str, Any]) -> None:
+        """Add the details to the runner's results, under `KEY` and, with ``rows=all``, in its
+        table.
+        """
         if self._details:
             results[KEY] = self._details.copy()
-        for task, values in self._details.items() if as_rows else ():
+        for task in self._in_table:
             rows = results["results"][task]
-            for name, value in values.items():
+            for name, value in self._details[task].items():
                 rows.setdefault(f"{name},none", math.nan if value is None else value)
 
     def block(self, model: object, model_args: object, report: str) -> str:

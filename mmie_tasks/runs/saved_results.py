@@ -21,6 +21,7 @@ class SavedResults:
     time_zone: str = ""
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # task, metric, value
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # task, choices
+    metadata: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # task, entries
 
 
 def read_saved_results(log: Path) -> SavedResults:
@@ -33,6 +34,10 @@ def read_saved_results(log: Path) -> SavedResults:
     except (OSError, ValueError, RecursionError):
         return SavedResults()
     config = _object(saved.get("config"))
+    metadata = {
+        task: _object(_object(of_task).get("metadata"))
+        for task, of_task in _object(saved.get("configs")).items()
+    }
     command_line = _object(config.get("resolved_cli_args"))
     time_zone = command_line.get("timezone")
     return SavedResults(
@@ -44,10 +49,8 @@ def read_saved_results(log: Path) -> SavedResults:
             task: _scores(_object(of_task))
             for task, of_task in _object(saved.get("results")).items()
         },
-        judges={
-            task: _judges(_object(_object(of_task).get("metadata")))
-            for task, of_task in _object(saved.get("configs")).items()
-        },
+        judges={task: _judges(entries) for task, entries in metadata.items()},
+        metadata=metadata,
     )
 
 

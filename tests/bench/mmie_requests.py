@@ -83,19 +83,18 @@ def measure(root: Path) -> None:
     """Load the data, build the requests and print the cost; runs in a separate process."""
     os.environ |= {
         "MMIE_DATA": str(root),
-        "MMIE_OTHER_PROMPTS": str(root / "words.json"),
         "MMIE_TASKS_CACHE": str(root / "cache"),
         "MMIE_TASKS_JUDGE": "openai:nobody",
         "OPENAI_API_KEY": "none",
     }
-    from mmie_tasks.benchmarks.mmie import data, task
-    from mmie_tasks.benchmarks.mmie.request import build_request
-    from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.benchmarks.mmie import task
+    from mmie_tasks.benchmarks.mmie.settings import MmieSettings
     from mmie_tasks.judging.deferred import DeferredRow
 
     begun = time.perf_counter()
+    task.BENCHMARK.settings = MmieSettings(prompts=root / "words.json")
     docs = task.process_docs(SimpleNamespace(config_name="all"))
-    data.check_data(docs)
+    task.BENCHMARK.check_data(docs)
     loaded = time.perf_counter() - begun
     answers = json.loads((root / "answers.json").read_text())
     begun = time.perf_counter()
@@ -109,11 +108,8 @@ def measure(root: Path) -> None:
     # Not getrusage: its peak is handed down from the process that started this one.
     (peak_kib,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     cost = {"load_s": loaded, "build_s": built, "peak_mib": int(peak_kib) / 1024}
-    some = (
-        build_request(Sample.from_doc(docs[i]), [answers[i]], "mmie")
-        for i in range(0, len(docs), 40)
-    )
-    requests = [row.request for row in some if row.request]
+    some = (task.BENCHMARK.prepared(docs[i], [answers[i]]) for i in range(0, len(docs), 40))
+    requests = [prepared.request for prepared in some if prepared.request]
     files = [part for request in requests for part in request.parts if isinstance(part, Path)]
     begun = time.perf_counter()
     for path in files:

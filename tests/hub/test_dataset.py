@@ -12,15 +12,15 @@ from support.hub_process import PROGRAM, ask, ask_and_kill, assets, environment,
 from support.hub_server import COMMIT, SIGNATURE, HubServer
 
 FETCH = """
-import os, shutil
+import shutil
 from mmie_tasks.hub.dataset import HubDataset
 def fill(snapshot, folder):
     shutil.copyfile(snapshot / "a/one.bin", folder / "one.bin")
 dataset = HubDataset(
-    repo="owner/images", variable="REVISION", files=("a/one.bin",), fill=fill,
+    repo="owner/images", files=("a/one.bin",), fill=fill,
     alternative="set `IMAGES=DIR`",
 )
-made = dataset.fetch(os.environ)
+made = dataset.fetch()
 answer = {"content": (made.folder / "one.bin").read_bytes().hex(), "commit": made.source.commit}
 """
 INTO_THE_HUBS_CACHE = """

@@ -291,6 +291,24 @@ def test_invalid_judge_flags_are_refused(flags: str, message: str) -> None:
     assert "1234567" not in str(error.value)
 
 
+def test_settings_of_benchmarks_may_be_given_like_options_of_a_judge() -> None:
+    def settings(flags: str) -> dict[str, dict[str, str]]:
+        choices = split_eval_arguments(flags.split(), {"rows", "assembly"}.__contains__).choices
+        assert not any("rows" in one.options for c in choices.values() for one in c.judges)
+        return {benchmark: dict(chosen.settings) for benchmark, chosen in choices.items()}
+
+    assert settings("--judge_args rows=all") == {"": {"rows": "all"}}
+    assert settings("--judge mmie=openai:m,assembly=full --judge replay:path=a") == {
+        "mmie": {"assembly": "full"},
+        "": {},
+    }
+    assert settings("--judge openai:a --judge openai:b --judge_args rule=mean,rows=all") == {
+        "": {"rows": "all"}
+    }
+    with pytest.raises(SettingWrong, match="`steps`"):
+        settings("--judge openai:a,steps=untold")
+
+
 @pytest.mark.parametrize("flag", ["--judge", "--judge_args"])
 def test_a_judge_flag_without_a_value_ends_with_status_2(
     flag: str, capsys: pytest.CaptureFixture[str]

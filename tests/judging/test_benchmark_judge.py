@@ -87,14 +87,13 @@ def sample(*parts: str | Path) -> PendingSample:
     )
 
 
-@pytest.mark.parametrize("setting", ["variable", "session"])
-def test_synchronous_rows_are_plain_and_have_plain_numbers(
-    monkeypatch: pytest.MonkeyPatch, setting: str
-) -> None:
+@pytest.mark.parametrize("where", ["benchmark", "session"])
+def test_synchronous_rows_are_plain_and_have_plain_numbers(where: str) -> None:
     judge = BenchmarkJudge("", "counting")
-    judge.session = JudgingSession(sync=setting == "session")
-    monkeypatch.setenv("MMIE_TASKS_SYNC", "1" if setting == "variable" else "0")
-    rows = judge.submit(sample(), plain=lambda rows: {"score": rows["a"]["score"]})
+    judge.session = JudgingSession(sync=where == "session")
+    rows = judge.submit(
+        sample(), plain=lambda rows: {"score": rows["a"]["score"]}, at_once=where == "benchmark"
+    )
     assert rows == {"score": 1.0, "a": {"score": 1.0}}
     assert json.loads(json.dumps(dict(rows))) == rows
 
@@ -106,14 +105,6 @@ def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:
     assert outcomes == []
     assert dict(rows.items()) == {"a": {"score": 1.0}}
     assert len(outcomes) == 1
-
-
-def test_the_benchmarks_own_setup_is_checked_too() -> None:
-    def fail() -> None:
-        raise JudgeMisconfigured("The prompt is gone.", hint="look for it")
-
-    with pytest.raises(JudgeMisconfigured, match="prompt is gone"):
-        BenchmarkJudge("first", "counting", check_setup=fail).check()
 
 
 def test_a_judge_whose_server_counts_the_same_tokens_is_warned_of_once(

@@ -31,6 +31,8 @@ from mmie_tasks.benchmarks.mmie.official import percent_of, read_official, round
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, category_of
+from mmie_tasks.benchmarks.mmie.settings import MmieSettings
+from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import mean_of
 from parity.comparison import Check, Comparison, Folders, compared
@@ -145,26 +147,33 @@ def _module(path: Path) -> dict[str, Any]:
     return execute(ast.parse(path.read_text(encoding="utf-8")).body, {})
 
 
-def our_requests(n_samples: int = N_SAMPLES, **prompts: str) -> Sequence[object]:
+def our_requests(prompts: Path, n_samples: int = N_SAMPLES) -> Sequence[object]:
     """The same from the data file and its answers, as a run with ``predictions`` reads them.
 
     Args:
+        prompts: The file with the templates.
         n_samples: How many.
-        prompts: The variable that names the templates.
     """
     rows = made_up_rows(n_samples)
     with made_up_folder(rows) as folder:
-        variables = {"MMIE_OUTPUT_ROOT": str(folder), "MMIE_TASKS_CACHE": str(folder / "cache")}
-        with environment(**variables, **prompts):
+        cache, settings = str(folder / "cache"), MmieSettings(prompts=prompts)
+        with answer_folders_of_run(), environment(MMIE_TASKS_CACHE=cache):
+            add_answer_folder(folder)
             docs = data.dataset("all", {"MMIE_DATA": str(folder)})
             samples = {doc["id"]: Sample.from_doc(doc) for doc in docs}
             saved = read_answers(str(folder / "data.json")).answers
             answers = {answer.id: answer.answer for answer in saved}
-            return [_our_request(samples[row["id"]], answers[row["id"]], folder) for row in rows]
+            return [
+                _our_request(samples[row["id"]], answers[row["id"]], folder, settings)
+                for row in rows
+            ]
 
 
-def _our_request(sample: Sample, answer: str | Sequence[str], folder: Path) -> object:
-    built = request.build_request(sample, [answer] if isinstance(answer, str) else answer, "mmie")
+def _our_request(
+    sample: Sample, answer: str | Sequence[str], folder: Path, settings: MmieSettings
+) -> object:
+    results = [answer] if isinstance(answer, str) else answer
+    built = request.build_request(sample, results, "mmie", settings)
     if built.request is None:
         return None if built.reason == "left_out" else built.reason
     parts = built.request.parts
@@ -177,7 +186,7 @@ def our_requests_in_our_words() -> Sequence[object]:
     with tempfile.TemporaryDirectory() as work:
         path = Path(work, "prompts.json")
         path.write_text(json.dumps(TEMPLATES), encoding="utf-8")
-        return our_requests(N_IN_DIGEST, MMIE_OTHER_PROMPTS=str(path))
+        return our_requests(path, N_IN_DIGEST)
 
 
 def _our_template(sample_id: str) -> str:
@@ -306,7 +315,7 @@ GENERATED = (_REQUESTS, _REPLIES, _MEANS)
 
 def _official_prompts(folders: Folders) -> Comparison:
     clone = folders[FOLDER]
-    ours = our_requests(MMIE_PROMPTS=str(clone / "prompts.py"))
+    ours = our_requests(clone / "prompts.py")
     pairs = zip(made_up_rows(N_SAMPLES), official_requests(clone), ours, strict=True)
     cases = [(row["id"], theirs, our) for row, theirs, our in pairs]
     dropped = sum(theirs is None for _, theirs, _ in cases)

@@ -29,6 +29,7 @@ from mmie_tasks.answers.files import read_answers
 from mmie_tasks.benchmarks.opening import official
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment
@@ -39,6 +40,7 @@ from parity.official_code import definitions
 Json = Any
 
 SEED = 20_261_124
+BLIND = OpeningSettings(missing_images="blind")
 N_REQUESTS, N_REPLIES, N_MODELS = 200, 2000, 500
 TEXTS = (
     "",
@@ -127,16 +129,14 @@ def request_bodies(folders: Folders) -> Comparison:
         for sample, theirs in zip(samples, sent, strict=True):
             answer = answers[sample.id]
             texts = [answer] if isinstance(answer, str) else list(answer)
-            request = requests.build_request(sample, texts, "opening").request
+            request = requests.build_request(sample, texts, "opening", BLIND).request
             cases.append((sample.id, _their_body(theirs), request and _our_body(request)))
     return compared(cases, note=f"pictures by the SHA-256 of the JPEG; Pillow {PIL.__version__}")
 
 
 def settings(clone: Path, work: str) -> AbstractContextManager[None]:
     """The environment in which requests are the official ones."""
-    return environment(
-        OPENING_DATA=str(clone), MMIE_TASKS_CACHE=f"{work}/cache", OPENING_MISSING_IMAGES="blind"
-    )
+    return environment(OPENING_DATA=str(clone), MMIE_TASKS_CACHE=f"{work}/cache")
 
 
 def write_samples(work: Path) -> Sequence[Sample]:

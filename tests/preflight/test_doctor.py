@@ -25,6 +25,7 @@ from mmie_tasks.runner.pair_check import check_pair
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = GOLDEN / "internvl" / "checkpoint"
 KEY = "sk-thisisnotarealkey"
+PROMPTS = f"prompts={EXAMPLES / 'mmie' / 'prompts.json'}"
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,6 @@ def _examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Data and words of the examples, and caches of their own."""
     settings = {
         "MMIE_DATA": EXAMPLES / "mmie" / "data",
-        "MMIE_OTHER_PROMPTS": EXAMPLES / "mmie" / "prompts.json",
         "MIA_BENCH_DATA": EXAMPLES / "mia_bench" / "data",
         "MILEBENCH_DATA": EXAMPLES / "milebench" / "data",
         "MMIE_TASKS_CACHE": tmp_path / "cache",
@@ -85,7 +85,8 @@ def test_a_benchmark_that_is_scored_by_rule_needs_no_judge() -> None:
 
 @needs_transformers_5
 def test_the_judge_in_process_is_checked_and_not_loaded() -> None:
-    status, findings = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
+    judge = f"mmie_score:{TINY},{PROMPTS}"
+    status, findings = report("--tasks", "mmie", "--judge", judge)
     assert (status, problems(findings)) == (0, [])
     assert "rope su" in findings["mmie_score: files"][0].message
     assert "engine transformers" in findings["mmie_score: memory"][0].message
@@ -154,7 +155,7 @@ def test_every_judge_of_a_panel_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
     with JudgeServer() as server, JudgeServer(key="another") as closed:
         judges = [f"openai:m,base_url={url}" for url in (server.url, closed.url)]
-        judges.append(f"mmie_score:{TINY}")
+        judges.append(f"mmie_score:{TINY},{PROMPTS}")
         status, findings = report(
             "--tasks", "mmie", *(word for judge in judges for word in ("--judge", judge))
         )
@@ -167,19 +168,15 @@ def test_every_judge_of_a_panel_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
     assert "mmie_score: files" in findings
 
 
-def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", "/nowhere.json")
-    path = EXAMPLES / "mmie" / "replies.jsonl"
-    _, findings = report("--tasks", "mmie", "--judge", "replay", "--judge_args", f"path={path}")
+def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked() -> None:
+    options = f"path={EXAMPLES / 'mmie' / 'replies.jsonl'},prompts=/nowhere.json"
+    _, findings = report("--tasks", "mmie", "--judge", "replay", "--judge_args", options)
     assert problems(findings) == ["mmie: judge prompts"]
 
 
 def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv("MMIE_OTHER_PROMPTS")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name in ("JUDGE_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
@@ -242,7 +239,9 @@ def test_whatever_a_judge_of_another_package_raises_is_a_finding_like_others(
 ) -> None:
     entry = EntryPoint("broken", f"{__name__}:BrokenJudge", registry.ENTRY_POINTS)
     monkeypatch.setattr(registry, "entry_points", lambda **_group: [entry])
-    status, findings = report("--tasks", "mmie,mia_bench", "--judge", f"broken:where={where}")
+    status, findings = report(
+        "--tasks", "mmie,mia_bench", "--judge", f"broken:where={where},{PROMPTS}"
+    )
     assert status == 1
     assert problems(findings) == ["mia_bench: judge", "mmie: judge"]
     assert text in findings["mmie: judge"][0].message

@@ -111,7 +111,7 @@ def test_an_error_that_is_not_ours_is_not_a_failed_download() -> None:
 
 
 def test_the_settings_of_assets_are_named_once_if_they_are_set(tmp_path: Path) -> None:
-    local = local_asset("a", "A", {"A": str(tmp_path)})
+    local = local_asset("a", "A", tmp_path)
     assert local is not None
     assets = [replace(local, settings=settings) for settings in (("A", "B", "C"), ("C", "D"))]
     environment = {"A": "a", "C": "c", "D": "d", "E": "e", "MMIE_TASKS_JUDGE": "openai:m"}
@@ -121,7 +121,7 @@ def test_the_settings_of_assets_are_named_once_if_they_are_set(tmp_path: Path) -
 
 def test_values_of_settings_and_keys_are_not_printed(tmp_path: Path) -> None:
     environment = {"HF_ENDPOINT": "http://user:secret@mirror", "HF_TOKEN": "hf_secret", "A": "b"}
-    local = local_asset("a", "A", {"A": str(tmp_path / "a b")})
+    local = local_asset("a", "A", tmp_path / "a b")
     assert local is not None
     text = copy_text([local], "mmie-tasks doctor", environment)
     assert f"export A='{tmp_path}/a b'" in text

@@ -55,12 +55,9 @@ def everything() -> HubServer:
 def prefetch(
     hub: HubServer, home: Path, *arguments: str, before: str = "", **environment: str
 ) -> Done:
-    """Run the command in a process of its own, whose every cache is below `home`.
-
-    MMIE's official prompts are not ours to serve: others replace them.
-    """
+    """Run the command in a process of its own, whose every cache is below `home`."""
     code = PREFETCH.format(arguments=list(arguments), before=before)
-    return Done(**ask(hub.url, home, code, **{"MMIE_OTHER_PROMPTS": OTHER_PROMPTS, **environment}))
+    return Done(**ask(hub.url, home, code, **environment))
 
 
 DOCTOR = """
@@ -80,9 +77,16 @@ content = {content!r}
 pin = file.OFFICIAL = dataclasses.replace(
     file.OFFICIAL, url="{url}", size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest()
 )
-file.prompts_file.__defaults__ = (pin,)
+file.prompts_file.__defaults__ = (None, pin)
 file.cached_file.__defaults__ = (pin,)
 """
+
+
+@pytest.fixture(scope="module")
+def own_pin() -> Iterator[str]:
+    content = JUDGE_PROMPTS.encode()
+    with LoopbackServer({"/prompts.py": content}) as server:
+        yield OWN_PIN.format(content=content, url=f"{server.url}/prompts.py")
 
 
 @pytest.fixture
@@ -104,25 +108,24 @@ def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path
     assert not (tmp_path / "hf/assets").exists()
 
 
-def test_a_second_run_sends_no_request(hub: HubServer, tmp_path: Path) -> None:
-    first = prefetch(hub, tmp_path, *EVERYTHING)
-    assert first.log.index("| mmie: data ") < first.log.index("\n1 of 4: mmie: data, from MMIE/")
-    assert "Fetched: 4. Here before: 1." in first.output
+def test_a_second_run_sends_no_request(hub: HubServer, tmp_path: Path, own_pin: str) -> None:
+    first = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
+    assert first.log.index("| mmie: data ") < first.log.index("\n1 of 5: mmie: data, from MMIE/")
+    assert "Fetched: 5. Here before: 0." in first.output
     requests = len(hub.requests)
     hub.refuses(500)
-    again = prefetch(hub, tmp_path, *EVERYTHING)
+    again = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
     assert "Fetched: 0. Here before: 5." in again.output
     assert "Everything is here." in again.log
     assert len(hub.requests) == requests
 
 
 def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(
-    hub: HubServer, tmp_path: Path
+    hub: HubServer, tmp_path: Path, own_pin: str
 ) -> None:
-    output = prefetch(hub, tmp_path, *EVERYTHING).output
-    assert "MMIE_TASKS_CACHE" not in output
+    output = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin).output
+    assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in output
     assert f"export HF_HOME={tmp_path}/hf\n" in output
-    assert f"export MMIE_OTHER_PROMPTS={OTHER_PROMPTS}\n" in output
     assert "export HF_HUB_OFFLINE=1\n" in output
     assert "mmie-tasks doctor --tasks mmie,milebench_DocVQA,mia_bench" in output
     assert "Also set there, as here: `HF_ENDPOINT`" in output
@@ -153,13 +156,11 @@ class Filled:
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
+def filled(tmp_path_factory: pytest.TempPathFactory, own_pin: str) -> Filled:
     home = tmp_path_factory.mktemp("filled")
-    content = JUDGE_PROMPTS.encode()
-    with LoopbackServer({"/prompts.py": content}) as server, everything() as hub:
-        setup = OWN_PIN.format(content=content, url=f"{server.url}/prompts.py")
-        done = prefetch(hub, home, *EVERYTHING, before=setup, MMIE_OTHER_PROMPTS="")
-        return Filled(hub_url=hub.url, home=home, setup=setup, output=done.output)
+    with everything() as hub:
+        done = prefetch(hub, home, *EVERYTHING, before=own_pin)
+        return Filled(hub_url=hub.url, home=home, setup=own_pin, output=done.output)
 
 
 @pytest.mark.parametrize("switched_off", ["0", "1"], ids=["no-network", "switched-off"])
@@ -179,9 +180,11 @@ def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off:
     assert checkpoint == ("ok" if switched_off == "1" else "warning")
 
 
-def test_after_a_failed_asset_the_others_are_fetched(hub: HubServer, tmp_path: Path) -> None:
+def test_after_a_failed_asset_the_others_are_fetched(
+    hub: HubServer, tmp_path: Path, own_pin: str
+) -> None:
     hub.files = {key: content for key, content in hub.files.items() if key[0] != REPO}
-    done = prefetch(hub, tmp_path, *EVERYTHING)
+    done = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
     assert done.error.startswith("DataMissing: 1 of 5 could not be fetched:\n\nmmie: data: `data.")
     assert "hint: `hf auth login`" in done.error
     for folder in ("datasets--lmms-lab-encoder--MIA-Bench", "models--MMIE--MMIE-Score"):
@@ -190,10 +193,10 @@ def test_after_a_failed_asset_the_others_are_fetched(hub: HubServer, tmp_path: P
 
 @pytest.mark.parametrize("arguments", [(), ("--dry-run",)], ids=["fetch", "dry-run"])
 def test_a_refusal_of_the_hub_ends_in_its_hint(
-    hub: HubServer, tmp_path: Path, arguments: tuple[str, ...]
+    hub: HubServer, tmp_path: Path, own_pin: str, arguments: tuple[str, ...]
 ) -> None:
     hub.refuses(401, "GatedRepo")
-    done = prefetch(hub, tmp_path, "mmie", "--judge", *arguments)
+    done = prefetch(hub, tmp_path, "mmie", "--judge", *arguments, before=own_pin)
     assert "2 of 3 could not be fetched" in done.error
     assert done.error.count("accept the terms on https://hugg") == 2
     assert "| ?      |" in done.log
@@ -213,14 +216,16 @@ shutil.disk_usage = lambda path: namedtuple("Usage", "total used free")(2**20, 2
     assert hub.downloads("GET") == []
 
 
-def test_data_named_by_a_variable_needs_no_request(hub: HubServer, tmp_path: Path) -> None:
+def test_data_named_by_a_variable_needs_no_request(
+    hub: HubServer, tmp_path: Path, own_pin: str
+) -> None:
     (tmp_path / "data").mkdir()
-    done = prefetch(hub, tmp_path, "mmie", MMIE_DATA=str(tmp_path / "data"))
+    done = prefetch(hub, tmp_path, "mmie", before=own_pin, MMIE_DATA=str(tmp_path / "data"))
     assert f"export MMIE_DATA={tmp_path}/data" in done.output
     assert hub.requests == []
 
 
 def test_offline_every_missing_asset_is_reported(hub: HubServer, tmp_path: Path) -> None:
     done = prefetch(hub, tmp_path, *EVERYTHING, HF_HUB_OFFLINE="1")
-    assert "4 of 5 could not be fetched" in done.error
+    assert "5 of 5 could not be fetched" in done.error
     assert done.error.count("HF_HUB_OFFLINE") >= 3

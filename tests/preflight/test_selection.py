@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.choice import parse_flags
-from mmie_tasks.preflight.prefetch import benchmark_assets, judge_assets, run
+from mmie_tasks.preflight.prefetch import judge_assets, run
 from mmie_tasks.preflight.selection import select_tasks
 
 TINY = GOLDEN / "internvl" / "checkpoint"
@@ -25,7 +25,7 @@ SUPPORT = Path(__file__).resolve().parents[1] / "support"
 @pytest.fixture
 def local_data(tmp_path: Path) -> dict[str, str]:
     """All data named by variables, so that nothing is looked for anywhere else."""
-    names = ("MMIE_DATA", "MILEBENCH_DATA", "MIA_BENCH_DATA", "MMIE_OTHER_PROMPTS")
+    names = ("MMIE_DATA", "MILEBENCH_DATA", "MIA_BENCH_DATA")
     return {name: str(tmp_path) for name in names} | {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
 
 
@@ -81,22 +81,6 @@ def test_the_task_files_of_milebench_read_known_datasets() -> None:
     assert set(read) == set(DATASETS)
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "variable"),
-    [
-        pytest.param("mmie", "MMIE_REVISION", id="mmie"),
-        pytest.param("milebench", "MILEBENCH_REVISION", id="milebench"),
-        pytest.param("mia_bench", "MIA_BENCH_REVISION", id="mia_bench"),
-    ],
-)
-def test_the_data_names_the_variable_of_its_revision(
-    benchmark: str, variable: str, tmp_path: Path
-) -> None:
-    environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
-    assets = benchmark_assets({entry(benchmark): ()}, environment).assets
-    assert {name for asset in assets for name in asset.settings} == {variable}
-
-
 def test_judges_are_left_out_unless_requested() -> None:
     listed = judge_assets(None, [entry("mmie"), entry("milebench"), entry("mia_bench")], {})
     assert listed.assets == ()
@@ -126,7 +110,7 @@ def test_every_judge_of_a_panel_is_fetched(benchmark: str) -> None:
 
 
 def test_a_checkpoint_in_a_folder_is_a_local_asset(local_data: dict[str, str]) -> None:
-    text = run(["mmie", "--judge", f"mmie_score:{TINY}"], local_data | os.environ)
+    text = run(["milebench", "--judge", f"mmie_score:{TINY}"], local_data | os.environ)
     assert f"export MMIE_SCORE_MODEL={TINY}" in text
     assert f"--judge mmie_score:{TINY}" in text
 

@@ -76,21 +76,14 @@ def signed(logged, signature):
 
 
 @pytest.mark.parametrize(
-    ("signature", "setting", "has_value"),
+    ("signature", "has_value"),
     [
-        pytest.param("task:x@1-A|pkg:1", "", False, id="default"),
-        pytest.param("task:x@1-A|min_coverage:0.5|pkg:1", "", True, id="the floor of the run"),
-        pytest.param("task:x@1-A|pkg:1", "0.5", True, id="set now"),
-        pytest.param(
-            "task:x@1-A|min_coverage:0.5|pkg:1", "0.6", False, id="set now, and the run's"
-        ),
-        pytest.param("task:x@1-A|min_coverage:many|pkg:1", "", False, id="unreadable"),
+        pytest.param("task:x@1-A|pkg:1", False, id="default"),
+        pytest.param("task:x@1-A|min_coverage:0.5|pkg:1", True, id="of the run"),
+        pytest.param("task:x@1-A|min_coverage:many|pkg:1", False, id="unreadable"),
     ],
 )
-def test_the_floor_of_coverage_is_the_one_that_is_set_or_the_runs_own(
-    signature, setting, has_value, monkeypatch
-):
-    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", setting)
+def test_the_floor_of_coverage_is_the_runs_own(signature, has_value):
     value = value_of(signed(samples(1, "refused"), signature))
     assert (value.percent is not None) == has_value
 

@@ -19,6 +19,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.metrics import Metric, Scale, metric_value, weighted_mean
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.rows import RunnerTable, aggregation, coverage, plain_score
+from mmie_tasks.record.signature import Signature
 
 SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
 WHOLE = Metric(name="", title="All", kind="headline")
@@ -72,11 +73,12 @@ def test_a_mean_of_means_has_no_value_if_a_group_is_missing() -> None:
     assert math.isnan(aggregation(SCALE)([{}, {}]))
 
 
-def test_below_the_floor_of_coverage_there_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [TABLE.rows(sample(points, n))["official"] for n, points in enumerate([4, 2, None])]
-    assert math.isnan(aggregation(SCALE)(rows))
-    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.6")
-    assert aggregation(SCALE)(rows) == 75
+def test_below_the_floor_of_coverage_there_is_no_value() -> None:
+    records = [sample(points, n) for n, points in enumerate([4, 2, None])]
+    assert math.isnan(aggregation(SCALE)([TABLE.rows(record)["official"] for record in records]))
+    lower = Signature(benchmark={"min_coverage": "0.6"})
+    lowered = [record.model_copy(update={"signature": lower}) for record in records]
+    assert aggregation(SCALE)([TABLE.rows(record)["official"] for record in lowered]) == 75
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.integers(0, 3), st.randoms())

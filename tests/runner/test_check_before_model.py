@@ -11,6 +11,7 @@ from mmie_tasks.core.files import task_dir
 from mmie_tasks.runner import loaded_tasks
 
 MMIE = "mmie_tasks.benchmarks.mmie.task"
+THEIRS = BenchmarkEntry(name="theirs", target="their_package.benchmark:BENCHMARK")
 
 
 def indexed(path: Path) -> dict[str, object]:
@@ -28,10 +29,9 @@ def their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shared = "process_docs: !function their_package.task.docs\nx: !function somebody.task.docs\n"
     path.with_name("_shared").write_text(shared)
     monkeypatch.syspath_prepend(str(tmp_path))
-    theirs = BenchmarkEntry(name="theirs", target="their_package.benchmark:BENCHMARK")
     ours = BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.benchmark:BENCHMARK")
     broken = BenchmarkEntry(name="broken", target="not_there.benchmark:BENCHMARK")
-    monkeypatch.setattr(loaded_tasks, "entries", lambda: (ours, broken, theirs))
+    monkeypatch.setattr(loaded_tasks, "entries", lambda: (ours, broken, THEIRS))
     return path
 
 
@@ -39,7 +39,7 @@ def test_a_judged_benchmark_of_another_package_is_checked_too(their_task: Path) 
     index = {"theirs": indexed(their_task), "mmie": indexed(task_dir() / "mmie" / "mmie.yaml")}
     names = {
         entry.name
-        for entry in loaded_tasks.benchmarks_of_tasks(["theirs", "mmie", "unknown"], index)
+        for entry, _ in loaded_tasks.benchmarks_of_tasks(["theirs", "mmie", "unknown"], index)
     }
     assert names == {"theirs", "mmie"}
 
@@ -54,4 +54,4 @@ def test_groups_are_expanded_and_files_outside_a_benchmarks_folder_do_not_count(
         "theirs": indexed(their_task),
         "stranger": indexed(stranger),
     }
-    assert {entry.name for entry in loaded_tasks.benchmarks_of_tasks(["both"], index)} == {"theirs"}
+    assert [*loaded_tasks.benchmarks_of_tasks(["both"], index)] == [(THEIRS, their_task)]

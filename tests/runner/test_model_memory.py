@@ -10,7 +10,7 @@ from lmms_eval.api.model import lmms
 from torch import nn
 
 from mmie_tasks.runner import model_memory
-from mmie_tasks.runner.model_memory import SWITCH, free_tested_models
+from mmie_tasks.runner.model_memory import free_tested_models
 
 UNFREEZE = gc.unfreeze
 
@@ -18,8 +18,8 @@ tested: weakref.WeakSet[object] = weakref.WeakSet()
 """The models of a test."""
 
 
-def free(**environment: str) -> str:
-    return free_tested_models(tested, environment)
+def free() -> str:
+    return free_tested_models(tested)
 
 
 class Model(lmms):
@@ -97,7 +97,7 @@ def test_a_module_is_freed_wherever_the_model_holds_it(
 
 def test_the_writer_of_a_pair_is_freed() -> None:
     writer, alive = holding(HOLDERS["qwen-image-edit"])
-    text = free_tested_models([space(writer=writer, pair="a + b")], {})
+    text = free_tested_models([space(writer=writer, pair="a + b")])
     assert text == "Freed of the tested model `Model`: `pipeline`."
     assert alive() is None
 
@@ -148,13 +148,6 @@ def test_a_model_among_frozen_objects_is_freed(monkeypatch: pytest.MonkeyPatch) 
     free()
     assert alive() is None
     assert model.rank == 0
-
-
-def test_freeing_can_be_switched_off() -> None:
-    model, alive = holding(HOLDERS["nanovlm"])
-    assert free(**{SWITCH: "0"}).startswith("The tested model is not freed")
-    assert alive() is not None
-    assert hasattr(model, "_workers")
 
 
 @pytest.mark.parametrize(

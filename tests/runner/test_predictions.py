@@ -15,6 +15,7 @@ from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.mmie import request
 from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.runner.predictions import Predictions
 
@@ -82,13 +83,15 @@ def test_an_image_beside_saved_answers_is_found_from_any_folder(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_answers, "_answer_folders", {})
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(saved.with_name("words.json"))))
+    settings = MmieSettings(prompts=words(saved.with_name("words.json")))
     draw(saved.parent / "out" / "a.png")
     Predictions(path=str(saved))
     sample = Sample(
         id="SA-1", index=0, row=0, category="SA", field="", question=(Segment("?"),), gold=()
     )
-    facts = request.build_request(sample, ["A fox. Image saved to: out/a.png"], "mmie").facts
+    facts = request.build_request(
+        sample, ["A fox. Image saved to: out/a.png"], "mmie", settings
+    ).facts
     assert facts.picture_signs == {"names an existing image": 1}
 
 

@@ -42,7 +42,6 @@ def evaluate(folder: Path, change: str, *more: str) -> CommandResult:
         *("--output_path", "out", "--log_samples", *more),
         MIA_BENCH_DATA=str(MIA / "data"),
         MILEBENCH_DATA=str(MILEBENCH / "data"),
-        MMIE_TASKS_ROWS="main",
     )
 
 

@@ -138,9 +138,12 @@ def run_with(
     return workplace.run(
         *("lmms-eval", "--model", "predictions", "--model_args", "path=answers.json"),
         *("--tasks", "mmie"),
-        *("--launcher_args", f"name=openai,model=judge-model,base_url={judge.url}", *options),
+        *(
+            "--launcher_args",
+            f"name=openai,model=judge-model,base_url={judge.url},prompts=words.json",
+        ),
+        *options,
         MMIE_DATA="data",
-        MMIE_OTHER_PROMPTS="words.json",
         OPENAI_API_KEY=key,
     )
 
@@ -193,7 +196,7 @@ def test_ctrl_c_does_not_wait_for_a_judge_that_cannot_be_stopped(workplace: Work
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    result = evaluate(workplace, "--launcher_args", "name=deaf")
+    result = evaluate(workplace, "--launcher_args", "name=deaf,prompts=words.json")
     thread.join()
     assert result.status == 130, result.output
     assert time.monotonic() - interrupted_at < 10

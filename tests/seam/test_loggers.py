@@ -8,26 +8,23 @@ from support.runner import Workplace, write
 from support.wandb_stand_in import install, logged_tables
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-JUDGED = ("mmie", "mia_bench", "opening")
+JUDGED = ("mmie", "mia_bench")
 ANSWERS = ";".join(str(EXAMPLES / name / "answers") for name in (*JUDGED, "milebench"))
 REPLAY = ";".join(str(EXAMPLES / name / "replies.jsonl") for name in JUDGED)
 DATA = {
     "MMIE_DATA": str(EXAMPLES / "mmie" / "data"),
-    "MMIE_OTHER_PROMPTS": str(EXAMPLES / "mmie" / "prompts.json"),
-    "MMIE_OUTPUT_ROOT": str(EXAMPLES / "mmie" / "answers"),
     "MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data"),
-    "OPENING_DATA": str(EXAMPLES / "opening" / "data"),
-    "OPENING_OTHER_PROMPTS": str(EXAMPLES / "opening" / "prompts.json"),
     "MILEBENCH_DATA": str(EXAMPLES / "milebench" / "data"),
 }
+PROMPTS = EXAMPLES / "mmie" / "prompts.json"
 FROM_PYTHON = f"""
 from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.loggers import WandbLogger
 results = simple_evaluate(
     model="predictions",
-    model_args="path={ANSWERS}",
-    tasks=["mmie", "mia_bench", "opening", "milebench"],
-    launcher_args="name=replay,path={REPLAY}",
+    model_args="path={ANSWERS},images={EXAMPLES}/mmie/answers",
+    tasks=["mmie", "mia_bench", "milebench"],
+    launcher_args="name=replay,path={REPLAY},prompts={PROMPTS}",
     log_samples=True,
 )
 logger = WandbLogger(project="demo")
@@ -45,7 +42,7 @@ def test_samples_are_logged_and_an_unscored_one_has_no_number(tmp_path: Path) ->
     assert result.status == 0, result.output
     tables = logged_tables(workplace)
     counts = {name.removesuffix("_eval_results"): len(rows) for name, rows in tables.items()}
-    assert counts == {"mmie": 11, "mia_bench": 8, "opening": 7, "milebench": 58}
+    assert counts == {"mmie": 11, "mia_bench": 8, "milebench": 58}
     rows = [row["official"] for row in tables["mmie_eval_results"]]
     unscored = [row for row in rows if "unscored" in row]
     assert [sorted(row) for row in unscored] == [["id", "unscored"]] * 2

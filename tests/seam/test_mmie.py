@@ -80,7 +80,7 @@ def test_an_exported_run_can_be_scored_again_with_the_same_table(judged_run: Jud
     assert "6 samples and 26 images written to `official`." in exported.output, exported.output
     (workplace.folder / "answers.json").unlink()
     options = ("--model", "predictions", "--model_args", "path=official/data.json")
-    replayed = ("--launcher_args", "name=replay", "--output_path", "again")
+    replayed = ("--launcher_args", "name=replay,prompts=words.json", "--output_path", "again")
     result = evaluate(workplace, *options, *replayed, MMIE_DATA="official")
     assert TABLE.items() <= printed(result).items(), result.output
     assert len(judged_run.judge) == N
@@ -114,9 +114,9 @@ def test_missing_official_words_stop_the_run_before_the_model_generates(
     workplace: Workplace,
 ) -> None:
     settings = {"MMIE_TASKS_JUDGE": "openai:judge-model,base_url=http://127.0.0.1:9/v1"}
-    result = evaluate(workplace, "--model", "stub", MMIE_OTHER_PROMPTS="", **settings)
+    result = evaluate(workplace, "--model", "stub", **settings)
     assert result.status == 1, result.output
-    assert "MMIE_PROMPTS" in result.output.partition("hint: ")[2]
+    assert "prompts=" in result.output.partition("hint: ")[2]
     assert "stub: generating" not in result.output
     assert "Traceback" not in result.output
 
@@ -127,8 +127,8 @@ def test_a_missing_question_image_stops_the_run_unless_it_is_only_counted(
     (workplace.folder / "data" / "images" / "0.png").unlink()
     result = evaluate(workplace, url=judge.url)
     assert result.status == 1, result.output
-    assert "MMIE_MISSING_IMAGES=count" in result.output
-    result = evaluate(workplace, url=judge.url, MMIE_MISSING_IMAGES="count")
+    assert "missing_images=count" in result.output
+    result = evaluate(workplace, url=f"{judge.url},missing_images=count")
     assert printed(result)["missing_images"] == 1.0, result.output
     (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
     assert "Tale 0 begins.\n\n### Answer\nThen a.\nImage-0: <image>\n" in text_of(tale)

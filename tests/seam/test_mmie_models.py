@@ -37,12 +37,15 @@ def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(
     recordings = f"{mia / 'replies.jsonl'};{mmie / 'replies.jsonl'}"
     result = evaluate(
         workplace,
-        *("--model", "predictions", "--model_args", f"path={mia / 'answers'};{mmie / 'answers'}"),
-        *("--launcher_args", f"name=replay,path={recordings}"),
+        *(
+            "--model",
+            "predictions",
+            "--model_args",
+            f"path={mia / 'answers'};{mmie / 'answers'},images={mmie / 'answers'}",
+        ),
+        *("--launcher_args", f"name=replay,path={recordings},prompts={mmie / 'prompts.json'}"),
         tasks="mmie,mia_bench",
         MMIE_DATA=str(mmie / "data"),
-        MMIE_OTHER_PROMPTS=str(mmie / "prompts.json"),
-        MMIE_OUTPUT_ROOT=str(mmie / "answers"),
         MIA_BENCH_DATA=str(mia / "data"),
     )
     assert printed(result, "MIA-Bench")["official"] == 71.25, result.output

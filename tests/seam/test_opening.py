@@ -19,14 +19,12 @@ from support.runner import CommandResult, Workplace
 EXAMPLES = EXAMPLE.parent
 DATA = {
     "OPENING_DATA": str(EXAMPLE / "data"),
-    "OPENING_OTHER_PROMPTS": str(PROMPTS),
     "MMIE_DATA": str(EXAMPLES / "mmie" / "data"),
-    "MMIE_OTHER_PROMPTS": str(EXAMPLES / "mmie" / "prompts.json"),
-    "MMIE_OUTPUT_ROOT": str(EXAMPLES / "mmie" / "answers"),
     "MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data"),
     "OPENAI_API_KEY": KEY,
 }
 ANSWERS = ";".join(str(EXAMPLES / name / "answers") for name in ("mmie", "opening", "mia_bench"))
+MODEL_ARGS = f"path={ANSWERS},images={EXAMPLES / 'mmie' / 'answers'}"
 TASKS = ("mmie", "opening", "mia_bench")
 
 
@@ -51,9 +49,18 @@ def evaluate(workplace: Workplace, judges: dict[str, JudgeServer], *more: str) -
     words: list[str] = []
     for task, server in judges.items():
         model = "gpt-4o-2024-11-20" if task == "opening" else f"judge-of-{task}"
-        words += ["--judge", f"{task}=openai:{model},base_url={server.url},max_concurrency=1"]
+        judge = f"{task}=openai:{model},base_url={server.url},max_concurrency=1"
+        prompts = "" if task == "mia_bench" else f",prompts={EXAMPLES / task / 'prompts.json'}"
+        words += ["--judge", judge + prompts]
     return workplace.run(
-        *("mmie-tasks", "eval", "--model", "predictions", "--model_args", f"path={ANSWERS}"),
+        *(
+            "mmie-tasks",
+            "eval",
+            "--model",
+            "predictions",
+            "--model_args",
+            f"path={ANSWERS},images={ANSWERS.partition(';')[0]}",
+        ),
         *("--tasks", ",".join(judges), "--output_path", "out", "--log_samples", *words, *more),
         **DATA,
     )

@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 from support.runner import TESTS, CommandResult, Workplace, write
+from support.settings import change
 from support.wheels import build, unpack
 
 from mmie_tasks import __version__, load_run
@@ -56,15 +57,13 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 @pytest.fixture(scope="module")
 def result(workplace: Workplace) -> CommandResult:
     """An evaluation of the example benchmark and of MMIE."""
-    answers = f"path={EXAMPLE / 'answers.json'};{MMIE / 'answers'}"
+    answers = f"path={EXAMPLE / 'answers.json'};{MMIE / 'answers'},images={MMIE / 'answers'}"
+    judge = f"replay:path={MMIE / 'replies.jsonl'},prompts={MMIE / 'prompts.json'}"
     return workplace.run(
         *("mmie-tasks", "eval", "--model", "predictions", "--model_args", answers),
-        *("--tasks", "odd_one_out,mmie", "--judge", f"replay:path={MMIE / 'replies.jsonl'}"),
+        *("--tasks", "odd_one_out,mmie", "--judge", judge),
         *("--output_path", "out", "--log_samples"),
         MMIE_DATA=str(MMIE / "data"),
-        MMIE_OTHER_PROMPTS=str(MMIE / "prompts.json"),
-        MMIE_OUTPUT_ROOT=str(MMIE / "answers"),
-        MMIE_TASKS_ROWS="main",
     )
 
 
@@ -87,9 +86,7 @@ def benchmark() -> Benchmark:
 
 
 def test_the_runner_prints_its_table_beside_one_of_ours(result: CommandResult) -> None:
-    printed = {
-        metric: value for (task, metric), value in result.values.items() if task[:3] == "Odd"
-    }
+    printed = {metric: value for (task, metric), value in result.table.items() if task[:3] == "Odd"}
     assert printed == TABLE, result.output
     assert result.values["MMIE", "official"] == "68.5200"
 
@@ -106,7 +103,7 @@ def test_what_the_table_does_not_show_is_in_the_results_file(
         name.removesuffix(",none") for name in saved["results"]["odd_one_out"]
     } - {"samples"}
     assert saved["mmie_tasks"]["mmie"]["dropped"] == 1
-    assert ("MMIE", "dropped") not in result.values
+    assert ("MMIE", "dropped") not in result.table
 
 
 def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(
@@ -146,7 +143,7 @@ def test_provenance_and_signature_are_in_the_results(
 
 @pytest.mark.usefixtures("odd_one_out")
 def test_another_floor_of_coverage_is_in_the_signature(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
+    change(monkeypatch, benchmark(), min_coverage=0.5)
     provenance = signature_text(**benchmark().provenance({}))
     assert str(benchmark().signature({})) == f"{provenance}|min_coverage:0.5|pkg:{__version__}"
 

@@ -114,10 +114,8 @@ def test_the_log_holds_replies_and_signature(workplace: Workplace, result: Comma
 
 def replayed(workplace: Workplace, output: str, *more: str) -> CommandResult:
     judge = ("--judge", f"replay:path={EXAMPLE / 'replies.jsonl'}")
-    return run(
-        *(workplace, ("mmie-tasks", "eval"), output, EXAMPLE / "answers.json", *judge, *more),
-        MMIE_TASKS_ROWS="",
-    )
+    answers = EXAMPLE / "answers.json"
+    return run(workplace, ("mmie-tasks", "eval"), output, answers, *judge, *more)
 
 
 def text_block(after: str) -> str:

@@ -17,7 +17,6 @@ from support.mmie_seam import KEY, N, create_workplace, evaluate, printed, resul
 from support.runner import CommandResult, Workplace
 
 MODELS = ("strict", "generous", "flaky")
-SETTINGS = {"MMIE_TASKS_MIN_COVERAGE": "0.5"}
 
 
 def number_of(body: Body) -> int:
@@ -59,12 +58,9 @@ def evaluate_panel(
     judges = [
         word for model in MODELS for word in ("--judge", f"openai:{model},base_url={server.url}")
     ]
-    rules = ("--judge_args", f"rule={rule}")
+    rules = ("--judge_args", f"rule={rule},min_coverage=0.5,prompts=words.json")
     return evaluate(
-        workplace,
-        *(*judges, *rules, "--output_path", output),
-        command=("mmie-tasks", "eval"),
-        **SETTINGS,
+        workplace, *(*judges, *rules, "--output_path", output), command=("mmie-tasks", "eval")
     )
 
 
@@ -138,7 +134,7 @@ def test_another_rule_sends_only_the_requests_that_have_no_reply_and_none_on_the
 
 
 def test_replies_that_are_read_again_give_the_same_numbers(panel_run: PanelRun) -> None:
-    rescored = panel_run.workplace.run("mmie-tasks", "rescore", "out", "-o", "again", **SETTINGS)
+    rescored = panel_run.workplace.run("mmie-tasks", "rescore", "out", "-o", "again")
     assert "6 samples, 6 rescored. Nothing changed." in rescored.output, rescored.output
     for before, after in zip(lines_of(panel_run, "out"), lines_of(panel_run, "again"), strict=True):
         assert after["coverage"].pop("rescored") is not None

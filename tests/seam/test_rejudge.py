@@ -16,7 +16,7 @@ from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
 from support.runner import CommandResult, Workplace
 
 pytestmark = pytest.mark.slow
-SETTINGS = {"MMIE_DATA": "data", "MMIE_OTHER_PROMPTS": "words.json", "OPENAI_API_KEY": KEY}
+SETTINGS = {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY}
 REFUSED = 2  # samples of N
 
 
@@ -102,7 +102,8 @@ def test_of_a_panel_only_the_judge_that_failed_is_asked_again(
         for model in judge.models
         for word in ("--judge", f"openai:{model},base_url={judge.url}")
     )
-    result = evaluate(workplace, *panel, command=("mmie-tasks", "eval"))
+    prompts = ("--judge_args", "prompts=words.json")
+    result = evaluate(workplace, *panel, *prompts, command=("mmie-tasks", "eval"))
     assert result.status == 0, result.output
     assert scored(workplace, "out") == N - REFUSED
     shutil.rmtree(workplace.folder / "cache")

@@ -24,7 +24,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """
     workplace = Workplace(folder=tmp_path_factory.mktemp("results"))
     answers, replies = (MMIE / "answers", MIA_BENCH / "answers"), "replies.jsonl"
-    judges = (f"mmie=replay:path={MMIE / replies}", f"mia_bench=replay:path={MIA_BENCH / replies}")
+    judges = (f"replay:path={MMIE / replies};{MIA_BENCH / replies}",)
     evaluate(workplace, "A", "mmie,mia_bench", answers, *judges, processes=2)
     evaluate(
         workplace, "B", "mmie,mia_bench", (RESULTS / "answers",), f"replay:path={RESULTS / replies}"
@@ -45,12 +45,11 @@ def evaluate(
 ) -> None:
     result = workplace.run(
         *("mmie-tasks", "eval", "--model", "predictions", "--tasks", tasks, "--log_samples"),
-        *("--model_args", f"path={';'.join(map(str, answers))}", "--output_path", name),
+        *("--model_args", f"path={';'.join(map(str, answers))},images={answers[0]}"),
+        *("--output_path", name, "--judge_args", f"prompts={MMIE / 'prompts.json'}"),
         *(word for judge in judges for word in ("--judge", judge)),
         processes=processes,
         MMIE_DATA=str(MMIE / "data"),
-        MMIE_OTHER_PROMPTS=str(MMIE / "prompts.json"),
-        MMIE_OUTPUT_ROOT=str(answers[0]),
         MIA_BENCH_DATA=str(MIA_BENCH / "data"),
     )
     assert result.status == 0, result.output

@@ -56,10 +56,9 @@ def test_a_server_of_the_tested_model_without_the_judge_stops_the_run_before_it_
 
 def run(workplace: Workplace, server: JudgeServer, judge: str) -> CommandResult:
     options = ("--model", "openai", "--model_args", "model=judge-model,max_retries=1")
-    judged = {**variables(server), "MMIE_TASKS_JUDGE": f"openai:{judge}"}
-    return evaluate(workplace, *options, "--limit", "2", **judged)
+    judge_pairs = ("--launcher_args", f"name=openai,model={judge},prompts=words.json")
+    return evaluate(workplace, *options, *judge_pairs, "--limit", "2", **variables(server))
 
 
 def variables(server: JudgeServer) -> dict[str, str]:
-    settings = {"MMIE_DATA": "data", "MMIE_OTHER_PROMPTS": "words.json", "OPENAI_API_KEY": KEY}
-    return {**settings, "OPENAI_API_BASE": server.url}
+    return {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY, "OPENAI_API_BASE": server.url}

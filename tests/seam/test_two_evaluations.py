@@ -19,7 +19,8 @@ whole = image.read_bytes()
 image.write_bytes(whole[:-12])  # its header can be read, so the run begins
 for answer in ("red", "blue"):
     results = simple_evaluate(
-        model="stub", model_args=f"answer={answer}", tasks=["mmie"], log_samples=True
+        model="stub", model_args=f"answer={answer}", tasks=["mmie"], log_samples=True,
+        launcher_args="JUDGE",
     )
     rows = [sample["coverage"] for sample in results["samples"]["mmie"]]
     unscored = sorted(row["official"].get("reason", "") for row in rows)
@@ -41,24 +42,19 @@ def fails_from_last(*args):
 
 request.build_request = fails_from_last
 try:
-    simple_evaluate(model="stub", model_args="answer=red", tasks=["mmie"])
+    simple_evaluate(model="stub", model_args="answer=red", tasks=["mmie"], launcher_args="JUDGE")
 except Exception as error:
     print("ended:", type(error).__name__)
 request.build_request = build
-simple_evaluate(model="stub", model_args="answer=blue", tasks=["mmie"])
+simple_evaluate(model="stub", model_args="answer=blue", tasks=["mmie"], launcher_args="JUDGE")
 """
 
 
 def run(folder: Path, script: str, judge: JudgeServer) -> CommandResult:
     workplace = create_workplace(folder)
-    write(folder / "evaluation.py", script)
-    return workplace.run(
-        *("python", "evaluation.py"),
-        MMIE_DATA="data",
-        MMIE_OTHER_PROMPTS="words.json",
-        MMIE_TASKS_JUDGE=f"openai:judge-model,base_url={judge.url}",
-        OPENAI_API_KEY=KEY,
-    )
+    judge_pairs = f"name=openai,model=judge-model,base_url={judge.url},prompts=words.json"
+    write(folder / "evaluation.py", script.replace("JUDGE", judge_pairs))
+    return workplace.run(*("python", "evaluation.py"), MMIE_DATA="data", OPENAI_API_KEY=KEY)
 
 
 def test_an_image_that_was_repaired_is_seen_in_the_second(tmp_path: Path) -> None:

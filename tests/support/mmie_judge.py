@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from mmie_tasks.benchmarks import model_answers
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 
 Body = dict[str, Any]
 
@@ -21,7 +23,7 @@ WORDS = {
     "MSR": "Rate the sum.### Question\n{question}\n### Answer\n{answer}\n"
     "### Correct Answer\nIt is {gt_answer}\n### Feedback\n",
 }
-"""Templates in the official form, for ``MMIE_OTHER_PROMPTS``."""
+"""Templates in the official form, for the setting ``prompts``."""
 
 
 def words(path: Path) -> Path:
@@ -36,7 +38,8 @@ def surround(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     for name in (name for name in os.environ if name.startswith(("MMIE_", "OPENAI_"))):
         monkeypatch.delenv(name)
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(folder / "cache"))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(folder / "words.json")))
+    settings = MmieSettings(prompts=words(folder / "words.json"))
+    monkeypatch.setattr(BENCHMARK, "settings", settings)
     monkeypatch.setattr(model_answers, "_answer_folders", {})
 
 

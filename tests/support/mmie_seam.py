@@ -60,10 +60,11 @@ def evaluate(
     **variables: str,
 ) -> CommandResult:
     """Run lmms-eval, by default on ``answers.json``; `url` is the judge."""
-    judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}") if url else ()
+    pairs = f"name=openai,model=judge-model,base_url={url},prompts=words.json"
+    judge = ("--launcher_args", pairs) if url else ()
     model = () if "--model" in more else ("--model", "predictions")
     args = () if model == () else ("--model_args", "path=answers.json")
-    settings = {"MMIE_DATA": "data", "MMIE_OTHER_PROMPTS": "words.json", "OPENAI_API_KEY": KEY}
+    settings = {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY}
     return workplace.run(
         *command,
         *(*model, *args, "--tasks", tasks, "--output_path", "out", "--log_samples"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -39,17 +40,23 @@ _NOT_INHERITED = ("MMIE_", "LMMS_", "PYTEST_", "RANK", "WORLD_SIZE", "LOCAL_RANK
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
     """A command that has ended: its exit status, and stdout and stderr together, uncoloured, and if
-    they had codes.
+    they had codes; and the details in the results file that it wrote.
     """
 
     status: int
     output: str
     has_codes: bool = False
+    details: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def values(self) -> dict[tuple[str, str], str]:
+        """(task, metric) to value, of the details and the printed tables."""
+        return {**self.details, **self.table}
+
+    @property
+    def table(self) -> dict[tuple[str, str], str]:
         """The printed tables of tasks: (task, metric) to value. A blank task is that above it."""
-        values, task, header = {}, "", [""]
+        values, task, header = dict[tuple[str, str], str](), "", [""]
         for line in self.output.splitlines():
             cells = [cell.strip() for cell in line.split("|")]
             if line.startswith("|") and "Metric" in cells:
@@ -111,15 +118,22 @@ class Workplace:
         fork, with the variables that torchrun sets for it.
         """
         environment = {**self._environment(os.environ), **variables}
+        before = self._results_files()
         script = self._script(command, environment)
         if script is None or not _server().can_run(environment):
             assert processes == 1, "with these variables, use torchrun"
-            return self.run_process(*command, **variables)
-        script = replace(script, processes=processes)
-        with tempfile.TemporaryFile() as output:
-            status = _server().run(script, output, TIMEOUT_S)
-            output.seek(0)
-            return _result(status, output.read())
+            result = self.run_process(*command, **variables)
+        else:
+            script = replace(script, processes=processes)
+            with tempfile.TemporaryFile() as output:
+                status = _server().run(script, output, TIMEOUT_S)
+                output.seek(0)
+                result = _result(status, output.read())
+        new = sorted(self._results_files() - before)
+        return replace(result, details=_details(new[-1])) if new else result
+
+    def _results_files(self) -> set[Path]:
+        return set(self.folder.rglob("*_results.json"))
 
     def _script(self, command: tuple[str, ...], environment: dict[str, str]) -> Script | None:
         """What the fork server can run in place of a command, if it can."""
@@ -189,7 +203,6 @@ class Workplace:
             "CUDA_VISIBLE_DEVICES": "",
             "HF_HOME": str(self.folder / "hf"),
             "HF_HUB_OFFLINE": "1",
-            "MMIE_TASKS_ROWS": "all",  # many tests read counts from the table
             "HF_DATASETS_OFFLINE": "1",
             "XDG_CACHE_HOME": str(self.folder / "cache"),
         }
@@ -205,6 +218,16 @@ def _result(status: int, output: bytes) -> CommandResult:
     return CommandResult(
         status=status, output=_COLOURS.sub("", output.decode("utf-8")), has_codes=b"\x1b" in output
     )
+
+
+def _details(path: Path) -> dict[tuple[str, str], str]:
+    saved = json.loads(path.read_text(encoding="utf-8"))
+    aliases = {task: of_task["task_alias"] for task, of_task in saved["configs"].items()}
+    return {
+        (aliases[task], metric): str("nan" if value is None else value)
+        for task, values in saved.get("mmie_tasks", {}).items()
+        for metric, value in values.items()
+    }
 
 
 def write(path: Path, text: str) -> Path:

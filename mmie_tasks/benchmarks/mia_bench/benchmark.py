@@ -47,7 +47,6 @@ class MiaBench(Benchmark[MiaRecord]):
         paper="openai:gpt-4o",  # the notebook's alias, dated
         title="MIA-Bench",
         max_images=1,
-        check_setup=check_prompt,
     )
     takes_any_question = True
     image_token = ""
@@ -62,12 +61,12 @@ class MiaBench(Benchmark[MiaRecord]):
         data.check_data(docs)
 
     @override
-    def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
-        """The samples with images, and the judge prompt, which is installed with the runner.
+    def check_setup(self) -> None:
+        check_prompt()
 
-        Raises:
-            SettingWrong: ``MIA_BENCH_REVISION`` is not a possible revision.
-        """
+    @override
+    def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
+        """The samples with images, and the judge prompt, which is installed with the runner."""
 
         def describe_prompt() -> str:
             check_prompt()

@@ -64,7 +64,7 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     if local := environment.get("MIA_BENCH_DATA"):
         folder, revision = _local_folder(Path(local).expanduser()), ""
     else:
-        fetched = DATASET.fetch(environment)
+        fetched = DATASET.fetch()
         folder, revision = fetched.folder, str(fetched.source)
     path = folder / ANNOTATION
     file = read_json_file(path, layout=_LAYOUT, repair=_REPAIR)

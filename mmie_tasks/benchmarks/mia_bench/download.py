@@ -23,7 +23,6 @@ ANNOTATION = "instruction_benchmark_all.json"
 REPO = "lmms-lab-encoder/MIA-Bench"  # the one that the runner's own task loads
 
 _ALTERNATIVE = f"set `MIA_BENCH_DATA` to a folder with `{ANNOTATION}` and `images/`"
-_PAGE = f"https://huggingface.co/datasets/{REPO}"
 _FIELDS = ("instruction", "type", "components", "component_weight", "component_type")
 _TABLES = "*test*.parquet"  # the split `test`
 
@@ -70,22 +69,16 @@ def _written(row: int, fields: Mapping[str, Any], folder: Path) -> Mapping[str, 
 def _other_dataset(difference: str) -> DataBroken:
     return DataBroken(
         f"The dataset `{REPO}` on the Hub is no longer MIA-Bench as published: {difference}.",
-        hint=f"set `MIA_BENCH_REVISION` to an older commit of {_PAGE}/commits, or {_ALTERNATIVE}",
+        hint=_ALTERNATIVE,
     )
 
 
-DATASET = HubDataset(
-    repo=REPO, variable="MIA_BENCH_REVISION", files=(_TABLES,), fill=_fill, alternative=_ALTERNATIVE
-)
+DATASET = HubDataset(repo=REPO, files=(_TABLES,), fill=_fill, alternative=_ALTERNATIVE)
 
 
 def asset(environment: Mapping[str, str], describe: Callable[[], str]) -> Asset:
-    """The samples with their images; `describe` checks them (see `Check`).
-
-    Raises:
-        SettingWrong: ``MIA_BENCH_REVISION`` is not a possible revision.
-    """
+    """The samples with their images; `describe` checks them (see `Check`)."""
     name = "mia_bench: data"
     check = Check(subject=name, describe=describe)
-    local = local_asset(name, "MIA_BENCH_DATA", environment, (check,))
-    return local or DATASET.asset(name, environment, check)
+    local = local_asset(name, "MIA_BENCH_DATA", environment.get("MIA_BENCH_DATA"), (check,))
+    return local or DATASET.asset(name, check)

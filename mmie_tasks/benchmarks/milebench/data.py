@@ -202,7 +202,7 @@ def _paths(folder: Path, names: Iterable[str], sample: Sample) -> list[str]:
 def _folder(dataset: str, environment: Mapping[str, str]) -> tuple[Path, str]:
     """The folder of a dataset, and its commit on the Hub; empty for a local folder."""
     if not (local := environment.get("MILEBENCH_DATA")):
-        hub_folder = download.dataset_folder(dataset, environment)
+        hub_folder = download.dataset_folder(dataset)
         return hub_folder.folder, hub_folder.source.commit
     root = Path(local).expanduser()
     if not root.is_dir():
@@ -230,12 +230,14 @@ def assets(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Ass
     names = ("all",) if set(datasets) == set(DATASETS) else datasets
     check = Check(subject=name, describe=lambda: _describe_data(names, environment))
     everything = Check(subject=name, describe=lambda: _describe_data(("all",), environment))
-    if local := local_asset(name, "MILEBENCH_DATA", environment, (everything,)):
+    if local := local_asset(
+        name, "MILEBENCH_DATA", environment.get("MILEBENCH_DATA"), (everything,)
+    ):
         return [local]
     parts: dict[int, list[str]] = {}
     for dataset in datasets:
         parts.setdefault(download.part_of(dataset), []).append(dataset)
-    return [download.archive_asset(part, parts[part], environment, check) for part in sorted(parts)]
+    return [download.archive_asset(part, parts[part], check) for part in sorted(parts)]
 
 
 def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,27 +36,26 @@ _HEAD = "53c7a58"  # `main` since 19 May 2024; the full commit is not known to u
 
 _PREFIXES = ("", "MileBench", "MLBench")  # folders around the datasets in some archives
 
+_ALTERNATIVE = "set `MILEBENCH_DATA` to a folder with the unpacked datasets"
 
-def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
+
+def dataset_folder(dataset: str) -> HubFolder:
     """The folder with ``<dataset>.json``, downloaded and unpacked if necessary.
 
     Args:
         dataset: The official name, as in `PARTS`.
-        environment: ``MILEBENCH_REVISION`` (branch, tag or commit; by default ``main``).
 
     Raises:
         DataMissing: The archive cannot be downloaded or unpacked.
         DataBroken: The archive is damaged, or lacks the dataset.
-        SettingWrong: ``MILEBENCH_REVISION`` is not a possible revision.
     """
     archive = _archive(part_of(dataset))
-    if not (unpacked := archive.cached(environment)):
-        unpacked = archive.fetch(environment)
-        commit = unpacked.source.commit
-        if not environment.get(archive.variable) and not commit.startswith(_HEAD):
+    if not (unpacked := archive.cached()):
+        unpacked = archive.fetch()
+        if not (commit := unpacked.source.commit).startswith(_HEAD):
             logger.warning(
                 f"MileBench: `main` of {REPO} is at {commit}, and this package was written for "
-                f"{_HEAD}; `{archive.variable}` selects a commit."
+                f"{_HEAD}. hint: download that commit with `hf download`, and {_ALTERNATIVE}"
             )
     if (folder := find_dataset(unpacked.folder, dataset)) is None:
         names = ", ".join(sorted(path.name for path in unpacked.folder.iterdir())[:20])
@@ -79,20 +78,14 @@ def part_of(dataset: str) -> int:
     return next(part for part, names in enumerate(PARTS) if dataset in names)
 
 
-def archive_asset(
-    part: int, datasets: Sequence[str], environment: Mapping[str, str], check: Check
-) -> Asset:
-    """An archive with these datasets; `check` is shared by all archives.
-
-    Raises:
-        SettingWrong: ``MILEBENCH_REVISION`` is not a possible revision.
-    """
+def archive_asset(part: int, datasets: Sequence[str], check: Check) -> Asset:
+    """An archive with these datasets; `check` is shared by all archives."""
 
     def fetch() -> str:
-        sources = {str(dataset_folder(dataset, environment).source) for dataset in datasets}
+        sources = {str(dataset_folder(dataset).source) for dataset in datasets}
         return f"{', '.join(datasets)} of {', '.join(sorted(sources))} are here"
 
-    asset = _archive(part).asset(f"milebench: data, part {part}", environment, check)
+    asset = _archive(part).asset(f"milebench: data, part {part}", check)
     return replace(asset, fetch=fetch)
 
 
@@ -100,11 +93,10 @@ def _archive(part: int) -> HubDataset:
     name = f"MileBench_part{part}"
     return HubDataset(
         repo=REPO,
-        variable="MILEBENCH_REVISION",
         files=(f"{name}.tar.gz",),
         fill=partial(_fill, f"{name}.tar.gz"),
         name=name,
-        alternative="set `MILEBENCH_DATA` to a folder with the unpacked datasets",
+        alternative=_ALTERNATIVE,
     )
 
 

@@ -18,6 +18,7 @@ from mmie_tasks.benchmarks.mmie.question import question_parts
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset
@@ -61,14 +62,7 @@ class Mmie(Benchmark[MmieRecord]):
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MmieRecord
-    judge = BenchmarkJudge(
-        "mmie",
-        "mmie_score",
-        paper="mmie_score",
-        title="MMIE",
-        max_images=12,
-        check_setup=requests.check_setup,
-    )
+    judge = BenchmarkJudge("mmie", "mmie_score", paper="mmie_score", title="MMIE", max_images=12)
     takes_any_question = True
     has_picture_answers = True
     has_expected_score = True
@@ -77,6 +71,8 @@ class Mmie(Benchmark[MmieRecord]):
     stratum_sizes = CATEGORY_SIZES
     published = PUBLISHED_SAMPLES
     published_rows = PUBLISHED_ROWS
+    settings_type = MmieSettings
+    settings: MmieSettings
 
     @override
     def documents(self, selection: str, environment: Environment) -> Dataset:
@@ -84,14 +80,20 @@ class Mmie(Benchmark[MmieRecord]):
 
     @override
     def check_data(self, docs: Any) -> None:
-        data.check_data(docs)
+        data.check_data(docs, self.settings)
+
+    @override
+    def check_setup(self) -> None:
+        judge_prompts.judge_templates(self.settings.prompts)
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
         """The data and the official judge prompts; every task of MMIE needs both."""
         return [
-            download.asset(environment, lambda: data.describe(environment)),
-            judge_prompts.prompts_asset(environment, requests.describe_prompts),
+            download.asset(environment, lambda: data.describe(environment, self.settings)),
+            judge_prompts.prompts_asset(
+                environment, self.settings.prompts, lambda: requests.describe_prompts(self.settings)
+            ),
         ]
 
     @override
@@ -123,7 +125,7 @@ class Mmie(Benchmark[MmieRecord]):
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MmieRecord]:
         sample = Sample.from_doc(doc)
-        built = requests.build_request(sample, results, doc["task"])
+        built = requests.build_request(sample, results, doc["task"], self.settings)
         return built.prepared(
             MmieRecord,
             id=sample.id,
@@ -149,12 +151,12 @@ class Mmie(Benchmark[MmieRecord]):
         """
         sample = Sample(id="", category="SA", question=question, gold=())
         request_parts(question + answer)  # every image is a file
-        built = requests.request_for(sample, answer)
+        built = requests.request_for(sample, answer, self.settings)
         return self.graded_request(built.prepared(MmieRecord, id="-", category="SA"))
 
     @override
     def request_provenance(self) -> Mapping[str, object]:
-        return requests.provenance()
+        return requests.provenance(self.settings)
 
     @override
     def counts(self, records: Sequence[MmieRecord]) -> Mapping[str, float]:

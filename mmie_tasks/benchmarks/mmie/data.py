@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,10 +18,10 @@ from mmie_tasks.benchmarks.mmie.download import ANNOTATION, DATASET, IMAGES
 from mmie_tasks.benchmarks.mmie.image_folder import ImageFolder
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
+from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.benchmarks.picture_data import described, missing_images, picture_dataset
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.settings import choice_setting
 
 if TYPE_CHECKING:
     import datasets
@@ -32,7 +31,6 @@ LAYOUT = (
     f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
 )
 _EXAMPLE = "overview.json"  # a few rows in the same repository that show the form
-_MISSING = "MMIE_MISSING_IMAGES"
 
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
 """Value of ``dataset_name`` to its task."""
@@ -71,7 +69,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     if local := environment.get("MMIE_DATA"):
         path, revision = _local_file(Path(local).expanduser().absolute()), ""
     else:
-        fetched = DATASET.fetch(environment)
+        fetched = DATASET.fetch()
         path, revision = fetched.folder / ANNOTATION, str(fetched.source)
     file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:
@@ -96,15 +94,11 @@ def task_dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dat
     return samples.add_column("task", [TASKS[selection]] * len(samples))
 
 
-def check_data(docs: datasets.Dataset) -> None:
+def check_data(docs: datasets.Dataset, settings: MmieSettings) -> None:
     """Check that the images of the questions exist, before anything is generated or judged.
 
-    Raises:
-        DataMissing: Images are missing, and ``MMIE_MISSING_IMAGES`` is not ``count``.
-        SettingWrong: ``MMIE_MISSING_IMAGES`` is neither ``stop`` nor ``count``.
+    Raises `DataMissing` if images are missing, unless ``missing_images`` is ``count``.
     """
-    hint = f"`export {_MISSING}=count` continues without the images and counts them"
-    setting = choice_setting(os.environ, _MISSING, "stop", "count", hint=hint)
     if not (missing := missing_images(docs)):
         return
     path, sample_id = next(iter(missing.items()))
@@ -112,16 +106,16 @@ def check_data(docs: datasets.Dataset) -> None:
         f"{len(missing)} images of MMIE's questions are missing. The first, of sample {sample_id}: "
         f"`{path}`"
     )
-    if setting == "stop":
-        hint = f"unpack `images.tar.gz` beside `data.json`, or `export {_MISSING}=count` to run"
-        raise DataMissing(f"{message}.", hint=f"{hint} without them, as the official script does")
+    if settings.missing_images == "stop":
+        hint = "unpack `images.tar.gz` beside `data.json`, or run without them, as the official"
+        raise DataMissing(f"{message}.", hint=f"{hint} script does: `missing_images=count`")
     logger.warning(f"{message}. The samples are generated and judged without them, and counted.")
 
 
-def describe(environment: Mapping[str, str]) -> str:
+def describe(environment: Mapping[str, str], settings: MmieSettings) -> str:
     """A sentence about samples and images, after a check of both."""
     docs = dataset("all", environment)
-    check_data(docs)
+    check_data(docs, settings)
     return described(docs)
 
 

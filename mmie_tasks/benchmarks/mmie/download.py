@@ -27,7 +27,6 @@ def _fill(snapshot: Path, folder: Path) -> None:
 
 DATASET = HubDataset(
     repo=REPO,
-    variable="MMIE_REVISION",
     files=(ANNOTATION, ARCHIVE),
     fill=_fill,
     alternative=f"set `MMIE_DATA` to a folder with `{ANNOTATION}` and `{IMAGES}/`",
@@ -38,5 +37,5 @@ def asset(environment: Mapping[str, str], describe: Callable[[], str]) -> Asset:
     """Data file and images; `describe` checks them (see `Check`)."""
     name = "mmie: data"
     check = Check(subject=name, describe=describe)
-    local = local_asset(name, "MMIE_DATA", environment, (check,))
-    return local or DATASET.asset(name, environment, check)
+    local = local_asset(name, "MMIE_DATA", environment.get("MMIE_DATA"), (check,))
+    return local or DATASET.asset(name, check)

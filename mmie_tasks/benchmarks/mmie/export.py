@@ -38,7 +38,7 @@ def _write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str,
     """Write ``data.json`` and ``images/``; an existing folder is not touched."""
     if folder.exists():
         raise SettingWrong(f"`{folder}` exists already.", hint="name a new folder with `-o`")
-    if not (environment.get("MMIE_DATA") or download.DATASET.cached(environment)):
+    if not (environment.get("MMIE_DATA") or download.DATASET.cached()):
         hint = (
             "set `MMIE_DATA` to the data that the run used, or download it: `mmie-tasks prefetch "
             "mmie`"

@@ -18,12 +18,10 @@ from string import Formatter
 from pydantic import ValidationInfo, field_validator
 
 from mmie_tasks.benchmarks.other_prompts import StrictModel, other_name, read_other_prompts
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset
 from mmie_tasks.hub.pinned_file import Pin, cached_bytes, pinned_bytes
-
-LOCAL, OTHER = "MMIE_PROMPTS", "MMIE_OTHER_PROMPTS"
 
 COMMIT = "eb0fd6ecf14576760b5c3deb95c47579cf0cc36e"
 
@@ -32,7 +30,7 @@ OFFICIAL = Pin(
     url=f"https://raw.githubusercontent.com/Lillianwei-h/MMIE/{COMMIT}/prompts.py",
     size_bytes=8204,
     sha256="ed1e1a14a4e356755c249eebbab53c6c2ff27850c3a741639eff06c1c57cfb0b",
-    local=f"set `{LOCAL}` to",
+    local="name, with `prompts=FILE.py`,",
 )
 
 
@@ -60,39 +58,28 @@ class Templates:
     name: str
 
 
-def judge_templates() -> Templates:
-    """The templates that the environment selects, read once per process."""
-    return _templates(str(cache_dir(os.environ)), os.environ.get(LOCAL), os.environ.get(OTHER))
+def judge_templates(prompts: Path | None) -> Templates:
+    """The judge's templates: those of a file, else MMIE's own; read once per process.
 
-
-@functools.lru_cache(maxsize=4)
-def _templates(_cache: str, _local: str | None, _other: str | None) -> Templates:
-    return templates(os.environ)
-
-
-def templates(environment: Mapping[str, str]) -> Templates:
-    """The judge's templates: the user's if ``MMIE_OTHER_PROMPTS`` is set, else MMIE's
-    (`prompts_file`).
-
-    ``MMIE_OTHER_PROMPTS`` names a JSON file with the keys SA, PBL and MSR. Scores made with it are
-    not MMIE's.
+    Args:
+        prompts: A copy of the official ``prompts.py``, or a JSON file with the keys SA, PBL and
+            MSR. Scores made with the latter are not MMIE's.
 
     Raises:
-        SettingWrong: Two settings contradict each other, or the other templates are unusable.
+        SettingWrong: The other templates are unusable.
         DataMissing: The official file is not available; nothing is ever used in its place.
         DataBroken: The local copy is not the official file.
     """
-    if not (other := environment.get(OTHER)):
-        texts = parse(prompts_file(environment).decode())
+    return _templates(prompts, str(_cache_path(os.environ)))
+
+
+@functools.lru_cache(maxsize=4)
+def _templates(prompts: Path | None, _cached: str) -> Templates:
+    if prompts is None or prompts.suffix == ".py":
+        texts = parse(prompts_file(os.environ, prompts).decode())
         return Templates(texts=texts, official=True, name=f"official@{COMMIT[:7]}")
-    if environment.get(LOCAL):
-        raise SettingWrong(
-            f"`{LOCAL}` and `{OTHER}` are both set, but exclude each other.",
-            hint=f"unset `{OTHER}` to judge with MMIE's own prompts",
-        )
-    path = Path(other).expanduser()
-    content = "one template each for SA, PBL and MSR"
-    texts = read_other_prompts(path, OTHER, _OtherTemplates, content).model_dump()
+    path, content = prompts.expanduser(), "one template each for SA, PBL and MSR"
+    texts = read_other_prompts(path, _OtherTemplates, content).model_dump()
     hashed = json.dumps(texts, sort_keys=True).encode()
     return Templates(texts=texts, official=False, name=other_name("MMIE", path, hashed))
 
@@ -113,32 +100,33 @@ class _OtherTemplates(StrictModel):
         return text
 
 
-def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes:
-    """The bytes of the official file: the local copy that ``MMIE_PROMPTS`` names, the cached file,
-    or a download, cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.files.cache_dir`.
+def prompts_file(
+    environment: Mapping[str, str], copy: Path | None = None, pin: Pin = OFFICIAL
+) -> bytes:
+    """The bytes of the official file: a local copy, the cached file, or a download, cached as
+    ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.files.cache_dir`.
 
     Raises:
         DataBroken: The local copy is another file.
         DataMissing: The local copy does not exist, or the download failed or is forbidden by
             ``HF_HUB_OFFLINE``.
     """
-    if not (local := environment.get(LOCAL)):
+    if copy is None:
         return pinned_bytes(pin, _cache_path(environment), environment)
-    path = Path(local).expanduser()
-    hint = f"copy {pin.url} there, byte for byte, or unset `{LOCAL}`"
+    path = copy.expanduser()
+    hint = f"copy {pin.url} there, byte for byte, or leave `prompts=` out"
     try:
         content = pin.read(path)
     except OSError as error:
-        raise DataMissing(
-            f"`{LOCAL}` is `{path}`, which cannot be read: {error.strerror}.", hint=hint
-        ) from error
+        problem = f"`prompts` is `{path}`, which cannot be read: {error.strerror}."
+        raise DataMissing(problem, hint=hint) from error
     if not pin.holds(content):
         is_crlf = pin.holds(content.replace(b"\r\n", b"\n"))
         lines = ", since its lines end in CR LF" if is_crlf else ""
         raise DataBroken(
-            f"`{LOCAL}` is `{path}`, which is not MMIE's official `prompts.py`: its SHA-256 is not "
+            f"`prompts` is `{path}`, which is not MMIE's official `prompts.py`: its SHA-256 is not "
             f"{pin.sha256[:12]}…{lines}.",
-            hint=f"{hint}; for other prompts there is `{OTHER}`",
+            hint=f"{hint}; other prompts are a JSON file",
         )
     return content
 
@@ -176,17 +164,19 @@ def parse(source: str) -> dict[str, str]:
     return official
 
 
-def prompts_asset(environment: Mapping[str, str], describe: Callable[[], str]) -> Asset:
+def prompts_asset(
+    environment: Mapping[str, str], prompts: Path | None, describe: Callable[[], str]
+) -> Asset:
     """The judge's templates; `describe` checks them (see `Check`)."""
     source = f"Lillianwei-h/MMIE@{COMMIT}: prompts.py"
-    sizes = (OFFICIAL.size_bytes,)
     return data_asset(
         name="mmie: judge prompts",
-        variables=[OTHER, LOCAL],
+        setting="prompts",
+        path=prompts,
         source=source,
         is_here=lambda: cached_file(environment) is not None,
-        plan=lambda: DownloadPlan(source=source, file_bytes=sizes),
-        fetch=lambda: f"{templates(environment).name} is here",
+        plan=lambda: DownloadPlan(source=source, file_bytes=(OFFICIAL.size_bytes,)),
+        fetch=lambda: f"{judge_templates(None).name} is here",
         environment=environment,
         describe=describe,
     )

@@ -5,9 +5,8 @@ The rules of the text are in `prompts`, its templates in `judge_prompts`.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,41 +19,27 @@ from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
 from mmie_tasks.benchmarks.mmie.question import question_segments
 from mmie_tasks.benchmarks.mmie.record import RequestFacts
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.core.settings import choice_setting
+from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment, Segments
 
-ASSEMBLY = "MMIE_ASSEMBLY"
 _UNUSABLE = ("unreadable", "too_large")  # problems of existing images
 
 
-def check_setup() -> None:
-    """Raise a `MmieTasksError`, before a run, if templates are missing or a setting is invalid."""
-    _is_full_assembly(os.environ)
-    judge_templates()
-
-
-def describe_prompts() -> str:
-    """A sentence about the templates, after `check_setup`."""
-    check_setup()
-    used = judge_templates()
+def describe_prompts(settings: MmieSettings) -> str:
+    """A sentence about the templates."""
+    used = judge_templates(settings.prompts)
     return f"{used.name}; {'they are' if used.official else 'they are not'} MMIE's own"
 
 
-def provenance() -> dict[str, str]:
+def provenance(settings: MmieSettings) -> dict[str, str]:
     """The request in the signature: templates and assembly."""
-    assembly = "full" if _is_full_assembly(os.environ) else "official"
-    prompt = f"{judge_templates().name},max_tokens={prompts.MAX_TOKENS}"
-    return {"prompt": prompt, "assembly": assembly}
-
-
-def _is_full_assembly(environment: Mapping[str, str]) -> bool:
-    hint = f"`export {ASSEMBLY}=full` keeps the text that the official assembly cuts"
-    return choice_setting(environment, ASSEMBLY, "official", "full", hint=hint) == "full"
+    prompt = f"{judge_templates(settings.prompts).name},max_tokens={prompts.MAX_TOKENS}"
+    return {"prompt": prompt, "assembly": settings.assembly}
 
 
 def build_request(
-    sample: Sample, results: Sequence[object], task: str
+    sample: Sample, results: Sequence[object], task: str, settings: MmieSettings
 ) -> BuiltRequest[RequestFacts]:
     """The request for an answer; see `answer_request.build_request`."""
     return answer_request.build_request(
@@ -63,19 +48,23 @@ def build_request(
         sample.row,
         sample_texts=(*sample.question, *sample.gold),
         start=lambda answer: RequestFacts(unfilled_placeholders=answer.unfilled_placeholders),
-        build=partial(_built, sample),
+        build=partial(_built, sample, settings),
     )
 
 
-def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[RequestFacts]:
+def request_for(
+    sample: Sample, answer: Sequence[Segment], settings: MmieSettings
+) -> BuiltRequest[RequestFacts]:
     """The request for an answer whose images are files."""
-    return _built(sample, RequestFacts(), tuple(map(_checked, answer)))
+    return _built(sample, settings, RequestFacts(), tuple(map(_checked, answer)))
 
 
-def _built(sample: Sample, facts: RequestFacts, answer: Segments) -> BuiltRequest[RequestFacts]:
+def _built(
+    sample: Sample, settings: MmieSettings, facts: RequestFacts, answer: Segments
+) -> BuiltRequest[RequestFacts]:
     """The official script fails on a non-image file; the full assembly treats it as missing."""
-    full = _is_full_assembly(os.environ)
-    template = judge_templates().texts[sample.category]
+    full = settings.assembly == "full"
+    template = judge_templates(settings.prompts).texts[sample.category]
     question = question_segments(sample)
     existing = [_checked(segment) for segment in question if not segment.problem]
     unusable = {s.image: s.detail for s in (*existing, *answer) if _is_unusable_file(s)}

@@ -14,13 +14,14 @@ from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.benchmarks.opening import data, metrics, official_files
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export
-from mmie_tasks.benchmarks.opening.judge_prompts import OTHER
+from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
 from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES, TOPIC_SIZES
 from mmie_tasks.benchmarks.opening.question import MOST_STEPS, question_parts, told_steps
 from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import READER_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
@@ -69,7 +70,6 @@ class Opening(Benchmark[OpeningRecord]):
         paper="openai:gpt-4o",  # the script's alias, dated
         title="OpenING",
         max_images=19,  # 9 of a question and 10 steps with one
-        check_setup=requests.check_setup,
     )
     takes_any_question = True
     has_picture_answers = True
@@ -78,15 +78,21 @@ class Opening(Benchmark[OpeningRecord]):
     stratum_sizes = TOPIC_SIZES
     published = PUBLISHED_SAMPLES
     published_rows = PUBLISHED_ROWS
+    settings_type = OpeningSettings
+    settings: OpeningSettings
 
     @override
     def documents(self, selection: str, environment: Environment) -> Dataset:
-        requests.check_setup()  # the question to the tested model has official texts, too
         return data.task_dataset(selection, environment)
 
     @override
     def check_data(self, docs: Any) -> None:
         data.check_data(docs)
+        self.check_setup()  # the question to the tested model has official texts, too
+
+    @override
+    def check_setup(self) -> None:
+        fixed_texts(self.settings.prompts)
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
@@ -96,12 +102,18 @@ class Opening(Benchmark[OpeningRecord]):
             official_files.files_asset(
                 "opening: data",
                 official_files.DATA,
+                environment.get(official_files.DATA),
                 questions,
                 environment,
                 lambda: data.describe(environment),
             ),
             official_files.files_asset(
-                "opening: prompts", OTHER, texts, environment, requests.describe_prompts
+                "opening: prompts",
+                "prompts",
+                self.settings.prompts,
+                texts,
+                environment,
+                lambda: requests.describe_prompts(self.settings),
             ),
         ]
 
@@ -111,7 +123,7 @@ class Opening(Benchmark[OpeningRecord]):
         models that get another one.
         """
         instruction = bool(options.get("instruction", True))
-        return question_parts(Sample.from_doc(doc), instruction=instruction)
+        return question_parts(Sample.from_doc(doc), self.settings, instruction=instruction)
 
     @override
     def add_answer_folder(self, folder: Path) -> None:
@@ -120,12 +132,12 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def picture_limit(self, doc: Doc) -> int:
         """How many pictures an answer may have: the number of steps that the model is told."""
-        return told_steps(Sample.from_doc(doc)) or MOST_STEPS
+        return told_steps(Sample.from_doc(doc), self.settings) or MOST_STEPS
 
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[OpeningRecord]:
         sample = Sample.from_doc(doc)
-        built = requests.build_request(sample, results, doc["task"])
+        built = requests.build_request(sample, results, doc["task"], self.settings)
         return built.prepared(
             OpeningRecord,
             id=sample.id,
@@ -152,13 +164,13 @@ class Opening(Benchmark[OpeningRecord]):
         """The request for any question and answer, assembled as in a run."""
         request_parts(question + answer)  # every picture is a file
         sample = Sample(id="", topic="", subtask="", question=question, gold=())
-        built = requests.request_for(sample, answer)
+        built = requests.request_for(sample, answer, self.settings)
         topic = next(iter(TOPIC_SIZES))
         return self.graded_request(built.prepared(OpeningRecord, id="-", topic=topic, subtask=""))
 
     @override
     def request_provenance(self) -> Mapping[str, object]:
-        return requests.provenance()
+        return requests.provenance(self.settings)
 
     @override
     def counts(self, records: Sequence[OpeningRecord]) -> Mapping[str, float]:

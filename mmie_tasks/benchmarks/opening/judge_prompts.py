@@ -20,8 +20,6 @@ from mmie_tasks.benchmarks.other_prompts import StrictModel, other_name, read_ot
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.judges.base import ReplySchema
 
-OTHER = "OPENING_OTHER_PROMPTS"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedTexts:
@@ -45,27 +43,25 @@ class FixedTexts:
     name: str
 
 
-def fixed_texts() -> FixedTexts:
-    """The texts that the environment selects, read once per process; see `read_texts`."""
-    return _fixed_texts(str(cache_dir(os.environ)), os.environ.get(DATA), os.environ.get(OTHER))
+def fixed_texts(prompts: Path | None) -> FixedTexts:
+    """The fixed texts: those of a JSON file, else the official ones; read once per process.
 
-
-@functools.lru_cache(maxsize=4)
-def _fixed_texts(_cache: str, _data: str | None, _other: str | None) -> FixedTexts:
-    return read_texts(os.environ)
-
-
-def read_texts(environment: Mapping[str, str]) -> FixedTexts:
-    """The fixed texts: the user's if ``OPENING_OTHER_PROMPTS`` is set, else the official ones.
-
-    ``OPENING_OTHER_PROMPTS`` names a JSON file. Scores made with it are not OpenING's.
+    Scores made with other texts are not OpenING's.
 
     Raises:
         SettingWrong: The other texts are unusable.
         DataMissing: An official file is not available; nothing is ever used in its place.
     """
-    if other := environment.get(OTHER):
-        return _other_texts(Path(other).expanduser())
+    return _fixed_texts(prompts, str(cache_dir(os.environ)), os.environ.get(DATA))
+
+
+@functools.lru_cache(maxsize=4)
+def _fixed_texts(prompts: Path | None, _cache: str, _data: str | None) -> FixedTexts:
+    return read_texts(os.environ) if prompts is None else _other_texts(prompts.expanduser())
+
+
+def read_texts(environment: Mapping[str, str]) -> FixedTexts:
+    """The official texts; raises `DataMissing` if an official file is not available."""
     scorer, system, generator, instruction = (
         official_bytes(path, environment).decode() for path in PROMPT_FILES
     )
@@ -144,7 +140,7 @@ class _OtherTexts(StrictModel):
 
 def _other_texts(path: Path) -> FixedTexts:
     content = "`judge` (`system`, `ending`, `function`) and `model` (`system`, `steps`)"
-    texts = read_other_prompts(path, OTHER, _OtherTexts, content)
+    texts = read_other_prompts(path, _OtherTexts, content)
     function = texts.judge.function
     return FixedTexts(
         system=texts.judge.system,

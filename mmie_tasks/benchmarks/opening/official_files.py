@@ -85,28 +85,30 @@ def _cache_path(path: str, environment: Mapping[str, str]) -> Path:
 
 def files_asset(
     name: str,
-    variable: str,
+    setting: str,
+    path: str | Path | None,
     paths: Sequence[str],
     environment: Mapping[str, str],
     describe: Callable[[], str],
 ) -> Asset:
-    """Official files, or what a variable names instead; `describe` checks them."""
+    """Official files, or what the user names instead; `describe` checks them."""
     source = f"{REPO}@{COMMIT}: {', '.join(paths)}"
 
     def fetch() -> str:
-        for path in paths:
-            official_bytes(path, environment)
+        for file in paths:
+            official_bytes(file, environment)
         return f"{len(paths)} of {REVISION} are here" if len(paths) > 1 else f"{REVISION} is here"
 
     return data_asset(
         name=name,
-        variables=[variable],
+        setting=setting,
+        path=path,
         source=source,
         is_here=lambda: are_here(paths, environment),
         plan=lambda: DownloadPlan(
             source=source,
             file_bytes=tuple(
-                0 if are_here([path], environment) else PINS[path].size_bytes for path in paths
+                0 if are_here([file], environment) else PINS[file].size_bytes for file in paths
             ),
         ),
         fetch=fetch,

@@ -9,28 +9,24 @@ from pathlib import Path
 from mmie_tasks.benchmarks.opening import prompts
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.sample import Sample
-from mmie_tasks.core.settings import choice_setting
+from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 
 MOST_STEPS = 10
 """Steps of the longest gold answer."""
 
 
-def steps_setting() -> str:
-    """``OPENING_STEPS``: ``told`` or ``untold``; raises `SettingWrong` for another value."""
-    hint = "`export OPENING_STEPS=untold` does not tell the model the number of steps"
-    return choice_setting(os.environ, "OPENING_STEPS", "told", "untold", hint=hint)
-
-
-def told_steps(sample: Sample) -> int | None:
+def told_steps(sample: Sample, settings: OpeningSettings) -> int | None:
     """The number of steps that the tested model is told; None if it is told nothing."""
-    return None if steps_setting() == "untold" else len(sample.gold)
+    return None if settings.steps == "untold" else len(sample.gold)
 
 
-def question_parts(sample: Sample, *, instruction: bool = True) -> list[str | Path]:
+def question_parts(
+    sample: Sample, settings: OpeningSettings, *, instruction: bool = True
+) -> list[str | Path]:
     """Texts and existing pictures of the question, in order; `instruction` puts the official
     instruction to write and draw before them.
     """
-    texts, steps = fixed_texts(), told_steps(sample)
+    texts, steps = fixed_texts(settings.prompts), told_steps(sample, settings)
     question = [
         segment
         if segment.image and os.path.isfile(segment.image)  # noqa: PTH113 - of any name

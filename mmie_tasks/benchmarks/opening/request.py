@@ -17,11 +17,10 @@ from mmie_tasks.benchmarks import answer_request
 from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.opening import prompts
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
-from mmie_tasks.benchmarks.opening.question import steps_setting
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.core.settings import choice_setting
 from mmie_tasks.hub.images import reencode
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment
@@ -29,53 +28,26 @@ from mmie_tasks.record.segment import Segment
 _NO_JPEG = "no JPEG"  # the picture exists, but the official script cannot send it
 
 
-_SETTINGS = {
-    "OPENING_PICTURES": (
-        *("official", "full"),
-        "sends pictures that the official script loses: turned by their EXIF and put on white",
-    ),
-    "OPENING_MISSING_IMAGES": (
-        *("unscored", "blind"),
-        "judges questions without their pictures, as the official script does",
-    ),
-}
-"""Variable to its default, its other value, and the effect of the other value."""
+def describe_prompts(settings: OpeningSettings) -> str:
+    """A sentence about the fixed texts."""
+    return fixed_texts(settings.prompts).name
 
 
-def _setting(variable: str) -> str:
-    default, other, effect = _SETTINGS[variable]
-    hint = f"`export {variable}={other}` {effect}"
-    return choice_setting(os.environ, variable, default, other, hint=hint)
-
-
-def check_setup() -> None:
-    """Raise a `MmieTasksError`, before a run, if a fixed text is missing or a setting invalid."""
-    for variable in _SETTINGS:
-        _setting(variable)
-    steps_setting()
-    fixed_texts()
-
-
-def describe_prompts() -> str:
-    """A sentence about the fixed texts, after `check_setup`."""
-    check_setup()
-    return fixed_texts().name
-
-
-def provenance() -> dict[str, str]:
+def provenance(settings: OpeningSettings) -> dict[str, str]:
     """The request and the question in the signature."""
     import PIL
 
     fields = {
-        "prompt": f"{fixed_texts().name},max_tokens={prompts.MAX_TOKENS}",
-        "pictures": f"{_setting('OPENING_PICTURES')},pillow={PIL.__version__}",
-        "steps": steps_setting(),
+        "prompt": f"{fixed_texts(settings.prompts).name},max_tokens={prompts.MAX_TOKENS}",
+        "pictures": f"{settings.pictures},pillow={PIL.__version__}",
+        "steps": settings.steps,
     }
-    is_blind = _setting("OPENING_MISSING_IMAGES") == "blind"
-    return fields | ({"missing": "blind"} if is_blind else {})
+    return fields | ({"missing": "blind"} if settings.missing_images == "blind" else {})
 
 
-def build_request(sample: Sample, results: Sequence[object], task: str) -> BuiltRequest[StepFacts]:
+def build_request(
+    sample: Sample, results: Sequence[object], task: str, settings: OpeningSettings
+) -> BuiltRequest[StepFacts]:
     """The request for an answer; see `answer_request.build_request`."""
     built = answer_request.build_request(
         results,
@@ -83,20 +55,24 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
         sample.row,
         sample_texts=(*sample.question, *sample.gold),
         start=lambda _: StepFacts(gold_steps=len(sample.gold)),
-        build=partial(_built, sample),
+        build=partial(_built, sample, settings),
     )
     if built.request is None and built.reason != "unavailable" and not built.facts.steps:
         return replace(built, facts=replace(built.facts, shape=""))  # there are no steps to count
     return built
 
 
-def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest[StepFacts]:
+def request_for(
+    sample: Sample, answer: Sequence[Segment], settings: OpeningSettings
+) -> BuiltRequest[StepFacts]:
     """The request for an answer whose pictures are files."""
-    return _built(sample, StepFacts(), answer)
+    return _built(sample, settings, StepFacts(), answer)
 
 
-def _built(sample: Sample, facts: StepFacts, answer: Sequence[Segment]) -> BuiltRequest[StepFacts]:
-    texts, full = fixed_texts(), _setting("OPENING_PICTURES") == "full"
+def _built(
+    sample: Sample, settings: OpeningSettings, facts: StepFacts, answer: Sequence[Segment]
+) -> BuiltRequest[StepFacts]:
+    texts, full = fixed_texts(settings.prompts), settings.pictures == "full"
     steps = prompts.answer_steps(answer)
     question = _as_jpegs(sample.question, full=full)
     shown_answer = _as_jpegs(steps, full=full)
@@ -117,7 +93,7 @@ def _built(sample: Sample, facts: StepFacts, answer: Sequence[Segment]) -> Built
         ),
         answer=steps,
     )
-    if question_lost and _setting("OPENING_MISSING_IMAGES") == "unscored":
+    if question_lost and settings.missing_images == "unscored":
         return built.withdrawn("bad_image", question_lost[0].detail)
     return built
 

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.benchmarks.registry import entries
-from mmie_tasks.core.choice import Choice, parse_choice
+from mmie_tasks.benchmarks.registry import entries, is_setting
+from mmie_tasks.core.choice import parse_choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import short_name
 from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.choice import with_judge_args
+from mmie_tasks.judges.choice import ALL_OTHERS, ChosenJudges, join_judges, with_judge_args
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.quality.judge_exam.exam_result import (
     COMPARE,
@@ -45,14 +45,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
             Path(options.verdicts).expanduser(), load_opening(folder, environment)
         )
         return _printed(exam, is_json=options.json)
-    choice = parse_choice(with_judge_args(options.judge, options.judge_args), "`judge-exam`")
+    judge_text = with_judge_args(options.judge, options.judge_args)
+    chosen = join_judges([parse_choice(judge_text, "`judge-exam`")], is_setting=is_setting)
+    (choice,) = chosen.judges
     session = JudgingSession(environment=environment)
     judge = session.open(choice)
     if folder is None:
         message = "OpenING's answers are read from a local folder only."
         raise SettingWrong(message, hint=FOLDER_HINT)
     try:
-        method = _method(choice, options.method)
+        method = _method(chosen, options.method)
         session.check(judge)  # before a download
         exam = examine(judge, method, load_opening(folder, environment), options.limit, environment)
     except KeyboardInterrupt:
@@ -112,18 +114,23 @@ def _check_options(options: argparse.Namespace) -> None:
             raise SettingWrong(message, hint=f"leave `--{name}` out")
 
 
-def _method(choice: Choice, name: str | None) -> ExamMethod:
+def _method(chosen: ChosenJudges, name: str | None) -> ExamMethod:
     """The named method; by default the judge compares, or else gives points for its benchmark."""
+    (choice,) = chosen.judges
     can_compare = registry.judge_class(choice.name).can_compare
     if name == COMPARE and not can_compare:
         message = f"The judge `{choice.name}` gives points and does not compare."
         hint = "leave `--method` out, or name a benchmark: `--method mmie`"
         raise SettingWrong(message, hint=hint)
     if name == COMPARE or (name is None and can_compare):
+        if chosen.settings:
+            message = f"`{next(iter(chosen.settings))}=` is a setting of benchmarks."
+            raise SettingWrong(message, hint="name one: `--method mmie`")
         return comparing()
     for benchmark in (entry.load() for entry in entries() if name in (None, entry.name)):
         default = parse_choice(benchmark.judge.default, "").name if benchmark.judge else ""
         if benchmark.takes_any_question and (name or default == choice.name):
+            benchmark.configure({ALL_OTHERS: chosen})
             return giving_points(benchmark.name, benchmark.judge_request)
     message = f"There is no method `{name}`."
     if name is None:

@@ -19,7 +19,6 @@ from mmie_tasks.record.metrics import (
     Metric,
     Scale,
     estimated,
-    floor_of,
     in_proportion,
     samples_by_stratum,
     weighted_mean,
@@ -140,7 +139,8 @@ def compare(
         require_kind(run_, label, score_kind)
     runs = dict(zip(labels, (a.by_id, b.by_id), strict=True))
     samples = dict(sorted({**b.by_id, **a.by_id}.items()))
-    floor = max(map(floor_of, samples.values()), default=COVERAGE_FLOOR)
+    floors = (sample.signature.min_coverage for sample in samples.values())
+    floor = max(floors, default=COVERAGE_FLOOR)
     metrics = [
         _compare_metric(metric, a.benchmark, tuple(samples.values()), runs, floor, score_kind)
         for metric in metrics_of([a, b])

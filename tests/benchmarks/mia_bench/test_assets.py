@@ -95,16 +95,6 @@ def test_only_the_tables_of_the_split_test_are_read(hub, tmp_path):
     assert len(ask(hub.url, tmp_path, LOAD)) == 8
 
 
-def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp_path):
-    ask(hub.url, tmp_path, INTO_THE_CACHES)
-    offline = {"HF_HUB_OFFLINE": "1", "MIA_BENCH_REVISION": "0" * 40}
-    result = ask(hub.url, tmp_path, LOAD, **offline)
-    assert result["error"] == "DataMissing"
-    assert "not in the Hub's cache" in result["message"]
-    pinned = {"HF_HUB_OFFLINE": "1", "MIA_BENCH_REVISION": COMMIT}
-    assert ask(hub.url, tmp_path, LOAD, **pinned)[0]["data"] == f"{REPO}@{COMMIT}"
-
-
 def test_a_refusal_is_told_with_a_way_out(hub, tmp_path):
     hub.refuses(404, "RevisionNotFound")
     result = ask(hub.url, tmp_path, LOAD)
@@ -198,9 +188,3 @@ def test_two_processes_lay_down_one_folder(hub, tmp_path):
 def test_a_folder_of_that_name_in_the_working_directory_is_not_the_hub(hub, tmp_path):
     make_folder = f"import os; os.makedirs('{tmp_path}/{REPO}'); os.chdir('{tmp_path}')"
     assert ask(hub.url, tmp_path, f"{make_folder}{LOAD}")[0]["data"] == f"{REPO}@{COMMIT}"
-
-
-def test_what_cannot_be_a_revision_is_a_wrong_setting(hub, tmp_path):
-    result = ask(hub.url, tmp_path, LOAD, MIA_BENCH_REVISION="../main")
-    assert result["error"] == "SettingWrong"
-    assert hub.requests == []

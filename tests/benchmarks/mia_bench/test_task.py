@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -12,6 +11,7 @@ from datasets import Dataset
 from PIL import Image
 from support.golden import GOLDEN, vectors
 from support.logged_records import replies_of, signature_of
+from support.settings import change
 
 from mmie_tasks.benchmarks.mia_bench import data, prompts, request, task
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
@@ -40,7 +40,7 @@ def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={EXAMPLE / 'replies.jsonl'}")
     monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
-    for name in ("MMIE_TASKS_SYNC", "MODEL_VERSION", "JUDGE_MODEL_NAME"):
+    for name in ("MODEL_VERSION", "JUDGE_MODEL_NAME"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -178,7 +178,7 @@ def test_an_empty_answer_is_judged_as_the_official_script_does(docs):
 
 
 def test_judging_at_once_adds_a_plain_fraction_where_there_is_a_score(docs, monkeypatch):
-    monkeypatch.setenv("MMIE_TASKS_SYNC", "1")
+    change(monkeypatch, BENCHMARK, sync=True)
     rows = task.process_results(docs[1], [ANSWERS[1]])
     assert "score" not in dict(rows.items())  # it is not a row of the table
     assert rows["score"] == 0.9
@@ -238,9 +238,6 @@ def test_the_check_of_a_run_covers_prompt_and_recording(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={tmp_path / 'none'}")
     with pytest.raises(SettingWrong):
         BENCHMARK.judge.check()
-    monkeypatch.setenv("MMIE_TASKS_SYNC", "yes")
-    with pytest.raises(SettingWrong, match="MMIE_TASKS_SYNC"):
-        BENCHMARK.judge.check()
 
 
 def test_the_bundled_recording_is_of_the_bundled_answers(docs):
@@ -253,10 +250,7 @@ def test_the_bundled_recording_is_of_the_bundled_answers(docs):
 def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch):
     rows = [{"points": 50.0}, {"unscored": "refused"}]
     assert math.isnan(task.percent(rows))
+    assert task.percent([{**row, "min_coverage": 0.5} for row in rows]) == 50.0
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m,base_url=http://127.0.0.1:9/v1,cache=off")
-    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
-    assert task.percent(rows) == 50.0
+    change(monkeypatch, BENCHMARK, min_coverage=0.5)
     assert "|min_coverage:0.5|pkg:" in str(BENCHMARK.signature({"data": "sha256:1"}))
-    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "-1")
-    with pytest.raises(SystemExit, match="from 0 to 1"):
-        task.process_docs(SimpleNamespace(config_name=""))

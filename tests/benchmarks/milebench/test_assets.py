@@ -6,13 +6,12 @@ from support.hub_files import archive
 from support.hub_process import ask, assets
 from support.hub_server import COMMIT, HubServer
 
-from mmie_tasks.benchmarks.milebench.download import PARTS, REPO, dataset_folder
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.benchmarks.milebench.download import PARTS, REPO
 
 ASK = """
 import os
 from mmie_tasks.benchmarks.milebench import download
-folder = download.dataset_folder("{dataset}", os.environ)
+folder = download.dataset_folder("{dataset}")
 answer = {{"folder": str(folder.folder), "revision": folder.source.commit}}
 """
 
@@ -68,13 +67,6 @@ def test_an_archive_without_the_dataset_is_listed(hub, tmp_path):
     assert "should contain `SlideVQA/SlideVQA.json`, and contains nuscenes" in answer["message"]
 
 
-def test_a_missing_revision_is_named(hub, tmp_path):
-    answer = load(hub, tmp_path, "TQA", MILEBENCH_REVISION="v2")
-    assert answer["error"] == "DataMissing"
-    assert "there is no revision `v2`" in answer["message"]
-    assert "`MILEBENCH_DATA`" in answer["message"]
-
-
 def test_a_damaged_archive_is_downloaded_again_once_it_is_deleted(hub, tmp_path):
     hub.holds(REPO, "MileBench_part5.tar.gz", packed("TQA")[:-20])
     message = load(hub, tmp_path, "TQA")["message"]
@@ -93,9 +85,3 @@ def test_an_unpacked_archive_is_used_offline(hub, tmp_path):
         "revision": COMMIT,
     }
     assert len(hub.requests) == n_requests
-
-
-def test_what_cannot_be_a_revision_is_a_wrong_setting(tmp_path):
-    environment = {"MMIE_TASKS_CACHE": str(tmp_path), "MILEBENCH_REVISION": "../x"}
-    with pytest.raises(SettingWrong, match="MILEBENCH_REVISION"):
-        dataset_folder("ALFRED", environment)

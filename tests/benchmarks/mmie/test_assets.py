@@ -9,13 +9,10 @@ from support.hub_files import MMIE as REPO
 from support.hub_process import TOKEN, ask, assets
 from support.hub_server import COMMIT, HubServer
 
-from mmie_tasks.benchmarks.mmie.download import DATASET
-from mmie_tasks.core.errors import SettingWrong
-
 FETCH = """
 import os
 from mmie_tasks.benchmarks.mmie.download import DATASET
-folder = DATASET.fetch(os.environ)
+folder = DATASET.fetch()
 answer = {"folder": str(folder.folder), "revision": str(folder.source)}
 """
 LOAD = """
@@ -72,7 +69,7 @@ def test_the_samples_come_with_their_images_and_their_commit(hub, tmp_path):
 
 
 def test_only_the_two_files_of_the_commit_are_asked_for_with_the_token(hub, tmp_path):
-    ask(hub.url, tmp_path, FETCH, MMIE_REVISION=COMMIT)
+    ask(hub.url, tmp_path, FETCH)
     assert all(f"/resolve/{COMMIT}/" in request.path for request in hub.requests)
     assert set(hub.downloads("HEAD")) <= {ANNOTATION, ARCHIVE}
     assert sorted(hub.downloads("GET")) == [ANNOTATION, ARCHIVE]
@@ -147,10 +144,3 @@ def test_a_reference_out_of_what_was_downloaded_is_broken_data(hub, tmp_path):
     answer = ask(hub.url, tmp_path, LOAD)
     assert answer["error"] == "DataBroken"
     assert f"row 1, id 'PBL-1': its question names '{name}', not a file" in answer["message"]
-
-
-@pytest.mark.parametrize("revision", ["../x", "a b"])
-def test_what_cannot_be_a_revision_is_refused_before_anything_else(revision, tmp_path):
-    environment = {"MMIE_TASKS_CACHE": str(tmp_path), "MMIE_REVISION": revision}
-    with pytest.raises(SettingWrong, match="MMIE_REVISION"):
-        DATASET.fetch(environment)

@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.data import dataset
 from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mmie"
 
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
-    monkeypatch.delenv("MMIE_PROMPTS", raising=False)
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(EXAMPLE / "prompts.json"))
-    monkeypatch.setenv("MMIE_OUTPUT_ROOT", str(EXAMPLE / "answers"))
+    monkeypatch.setattr(model_answers, "_answer_folders", {})
+    model_answers.add_answer_folder(EXAMPLE / "answers")
 
 
 def test_the_example_is_what_make_writes(tmp_path, monkeypatch):
@@ -35,8 +36,11 @@ def assembled_requests():
     saved_answers = json.loads((EXAMPLE / "answers" / "answers.json").read_text(encoding="utf-8"))
     answers = {one["id"]: one["answer"] for one in saved_answers}
     docs = dataset("all", {"MMIE_DATA": str(EXAMPLE / "data")})
+    settings = MmieSettings(prompts=EXAMPLE / "prompts.json")
     return {
-        doc["id"]: requests.build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
+        doc["id"]: requests.build_request(
+            Sample.from_doc(doc), [answers[doc["id"]]], "mmie", settings
+        )
         for doc in docs
     }
 

@@ -3,11 +3,13 @@
 import hashlib
 import json
 import os
+from pathlib import Path
 
 import pytest
 from support.mmie_replies import JUDGE_PROMPTS as SOURCE
 
-from mmie_tasks.benchmarks.mmie.judge_prompts import parse, templates
+from mmie_tasks.benchmarks.mmie import judge_prompts
+from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates, parse
 from mmie_tasks.core.errors import SettingWrong
 
 OTHERS = {
@@ -35,18 +37,20 @@ def test_what_is_read_is_never_run(tmp_path):
 def other_prompts(tmp_path, content):
     path = tmp_path / "others.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return {"MMIE_OTHER_PROMPTS": str(path)}
+    return path
 
 
-def test_other_words_are_taken_and_marked_at_every_load(tmp_path, logs):
-    environment = other_prompts(tmp_path, OTHERS)
-    first, second = templates(environment), templates(environment)
-    assert (dict(first.texts), first.official) == (OTHERS, False)
+def test_other_words_are_taken_and_marked(tmp_path, logs):
+    path = other_prompts(tmp_path, OTHERS)
+    templates = judge_templates(path)
+    assert (dict(templates.texts), templates.official) == (OTHERS, False)
     digest = hashlib.sha256(json.dumps(OTHERS, sort_keys=True).encode()).hexdigest()
-    assert first.name == second.name == f"other:{digest[:12]}"
-    assert len(logs) == 2
-    assert first.name in logs[0]
-    assert templates(other_prompts(tmp_path, dict(reversed(OTHERS.items())))).name == first.name
+    assert templates.name == f"other:{digest[:12]}"
+    (warning,) = logs
+    assert templates.name in warning
+    judge_prompts._templates.cache_clear()
+    other_prompts(tmp_path, dict(reversed(OTHERS.items())))
+    assert judge_templates(path).name == templates.name
 
 
 @pytest.mark.parametrize(
@@ -65,16 +69,14 @@ def test_other_words_are_taken_and_marked_at_every_load(tmp_path, logs):
     ],
 )
 def test_other_words_that_cannot_be_used_are_a_wrong_setting(tmp_path, content, logs):
-    with pytest.raises(SettingWrong, match="MMIE_OTHER_PROMPTS"):
-        templates(other_prompts(tmp_path, content))
+    with pytest.raises(SettingWrong, match=r"prompts.*others\.json"):
+        judge_templates(other_prompts(tmp_path, content))
     assert logs == []
 
 
-def test_other_words_that_are_not_there_or_beside_the_official_ones_are_a_wrong_setting(tmp_path):
+def test_other_words_that_are_not_there_are_a_wrong_setting(tmp_path):
     with pytest.raises(SettingWrong, match="cannot be read"):
-        templates({"MMIE_OTHER_PROMPTS": str(tmp_path / "none.json")})
-    with pytest.raises(SettingWrong, match="both"):
-        templates({**other_prompts(tmp_path, OTHERS), "MMIE_PROMPTS": str(tmp_path / "p.py")})
+        judge_templates(tmp_path / "none.json")
 
 
 # The official file itself, where somebody has it.
@@ -91,13 +93,13 @@ FORMATTED = {
 }
 LENGTHS = {"SA": 3043, "PBL": 2786, "MSR": 2015}
 official_file = pytest.mark.skipif(
-    not os.environ.get("MMIE_PROMPTS"), reason="`MMIE_PROMPTS` names no copy of the official file"
+    not os.environ.get("OFFICIAL_PROMPTS"), reason="`OFFICIAL_PROMPTS` names no copy of the file"
 )
 
 
 @official_file
 def test_the_official_file_has_the_known_fingerprints():
-    prompts = templates(os.environ)
+    prompts = judge_templates(Path(os.environ["OFFICIAL_PROMPTS"]))
     assert (prompts.name, prompts.official) == ("official@eb0fd6e", True)
     for category, text in prompts.texts.items():
         filled = text.format(question="Q\n", answer="A\n", gt_answer="G")

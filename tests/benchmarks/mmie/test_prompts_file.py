@@ -10,7 +10,7 @@ from support.loopback import HANG_UP, LoopbackServer, Sent
 from support.mmie_replies import JUDGE_PROMPTS
 
 from mmie_tasks.benchmarks.mmie import judge_prompts
-from mmie_tasks.benchmarks.mmie.judge_prompts import OFFICIAL, prompts_file, templates
+from mmie_tasks.benchmarks.mmie.judge_prompts import OFFICIAL, judge_templates, prompts_file
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub import pinned_file
 
@@ -37,8 +37,8 @@ def home(server, tmp_path):
     return {"MMIE_TASKS_CACHE": str(tmp_path / "cache"), "SERVER": f"{server.url}/p"}
 
 
-def fetch(home):
-    return prompts_file(home, replace(pin(), url=home["SERVER"]))
+def fetch(home, copy=None):
+    return prompts_file(home, copy, replace(pin(), url=home["SERVER"]))
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answ
         fetch(home)
     assert message in str(error.value)
     assert "run again" in str(error.value)
-    assert "`MMIE_PROMPTS`" in str(error.value)
+    assert "`prompts=" in str(error.value)
     assert (len(server.log), stored_files(tmp_path)) == (3, [])
 
 
@@ -127,33 +127,34 @@ def test_offline_nobody_is_asked(server, home, offline):
 
 def test_a_local_copy_comes_before_everything_else(server, home, tmp_path):
     (tmp_path / "copy.py").write_bytes(CONTENT)
-    assert fetch({**home, "MMIE_PROMPTS": str(tmp_path / "copy.py")}) == CONTENT
+    assert fetch(home, tmp_path / "copy.py") == CONTENT
     assert (server.log, stored_files(tmp_path)) == ([], [])
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        pytest.param(CONTENT + b"#", "MMIE_PROMPTS", id="another-byte"),
-        pytest.param(b"", "MMIE_PROMPTS", id="empty"),
+        pytest.param(CONTENT + b"#", "SHA-256", id="another-byte"),
+        pytest.param(b"", "SHA-256", id="empty"),
         pytest.param(CONTENT.replace(b"\n", b"\r\n"), "CR LF", id="windows"),
     ],
 )
 def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content, reason):
     (tmp_path / "copy.py").write_bytes(content)
     with pytest.raises(DataBroken, match=reason):
-        fetch({**home, "MMIE_PROMPTS": str(tmp_path / "copy.py")})
+        fetch(home, tmp_path / "copy.py")
     assert server.log == []
 
 
 @pytest.mark.parametrize("name", ["nowhere.py", "."])
 def test_a_local_copy_that_cannot_be_read_is_missing(home, tmp_path, name):
     with pytest.raises(DataMissing, match="cannot be read"):
-        fetch({**home, "MMIE_PROMPTS": str(tmp_path / name)})
+        fetch(home, tmp_path / name)
 
 
 @pytest.mark.usefixtures("official_at_server")
-def test_no_other_text_is_ever_taken_for_the_official_one(server, home):
+def test_no_other_text_is_ever_taken_for_the_official_one(server, home, monkeypatch):
+    monkeypatch.setenv("MMIE_TASKS_CACHE", home["MMIE_TASKS_CACHE"])
     with pytest.raises(DataMissing):
-        templates(home)  # the server gives ours
+        judge_templates(None)  # the server gives ours
     assert {request.path for request in server.log} == {"/p"}

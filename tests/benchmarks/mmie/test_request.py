@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from PIL import Image
 from support.mmie_data import draw
 from support.mmie_judge import surround
+from support.settings import change
 
 from mmie_tasks.answers.failures import not_an_answer
 from mmie_tasks.benchmarks.mmie import request as requests
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
-from mmie_tasks.core.errors import DataMissing, SettingWrong
+from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.record.segment import Segment
 
 
@@ -40,7 +42,7 @@ def sample(category="SA", *, images=1, gold="7"):
 
 
 def build(*results, of=None):
-    return requests.build_request(of or sample(), results, "mmie")
+    return requests.build_request(of or sample(), results, "mmie", BENCHMARK.settings)
 
 
 def answer_part(result):
@@ -144,7 +146,7 @@ def test_an_image_the_official_script_ends_at_costs_its_sample_and_with_full_its
     result = build(answer)
     assert (result.request, result.reason) == (None, "bad_image")
     assert (result.facts.bad_images, result.facts.missing_images) == (1, 0)
-    monkeypatch.setenv("MMIE_ASSEMBLY", "full")
+    change(monkeypatch, BENCHMARK, assembly="full")
     result = build(answer)
     assert answer_part(result) == f"Step.\n{STEP}"
     assert result.facts.bad_images == 1
@@ -182,18 +184,18 @@ def test_a_sum_without_a_gold_answer_cannot_be_judged():
 
 
 def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", "nowhere.json")
+    change(monkeypatch, BENCHMARK, prompts=Path("nowhere.json"))
     result = build("Plain.")
     assert (result.request, result.reason) == (None, "unavailable")
 
 
-def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(monkeypatch, tmp_path):
+def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(tmp_path):
     draw(tmp_path / "out" / "o.png")
     draw(tmp_path / "else" / "e.png")
     answer = parts("o.png", "e.png")
     assert build(answer).facts.missing_images == 2
     add_answer_folder(tmp_path / "out")
-    monkeypatch.setenv("MMIE_OUTPUT_ROOT", str(tmp_path / "else"))
+    add_answer_folder(tmp_path / "else")
     assert build(answer).facts.missing_images == 0
 
 
@@ -210,17 +212,13 @@ def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
         assert build(parts("s.png")).facts.missing_images == 0
 
 
-def test_the_check_before_a_run_covers_words_and_settings(monkeypatch):
-    requests.check_setup()
-    assert requests.provenance()["assembly"] == "official"
-    monkeypatch.setenv("MMIE_ASSEMBLY", "half")
-    with pytest.raises(SettingWrong, match="MMIE_ASSEMBLY"):
-        requests.check_setup()
-    monkeypatch.delenv("MMIE_ASSEMBLY")
-    monkeypatch.delenv("MMIE_OTHER_PROMPTS")
+def test_the_check_before_a_run_covers_words(monkeypatch):
+    BENCHMARK.check_setup()
+    assert BENCHMARK.request_provenance()["assembly"] == "official"
+    change(monkeypatch, BENCHMARK, prompts=None)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(DataMissing, match="MMIE_PROMPTS"):
-        requests.check_setup()
+    with pytest.raises(DataMissing, match="prompts="):
+        BENCHMARK.check_setup()
 
 
 JSON = st.recursive(

@@ -14,13 +14,13 @@ from support.golden import GOLDEN, vectors
 from support.logged_records import signature_of
 from support.mmie_data import conversations_folder, draw, in_file_order
 from support.mmie_judge import surround
+from support.settings import change
 
 from mmie_tasks.benchmarks.mmie import benchmark, data, prompts, task
-from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.core.errors import DataMissing, SettingWrong
+from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.hub.run_images import ImageOpener
@@ -82,16 +82,14 @@ def test_every_selection_is_a_task_and_says_so(selection, name):
 
 
 def test_missing_images_stop_the_run_unless_they_are_to_be_counted(docs, monkeypatch):
-    data.check_data(docs)
+    benchmark.BENCHMARK.check_data(docs)
     Path(docs[0]["question"][0]["image"]).unlink()
     with pytest.raises(DataMissing, match=r"1 images of MMIE's questions .* sample SA-0"):
-        data.check_data(docs)
-    monkeypatch.setenv("MMIE_MISSING_IMAGES", "count")
-    data.check_data(docs)
-    assert requests.build_request(Sample.from_doc(docs[0]), ["a"], "mmie").facts.missing_images == 1
-    monkeypatch.setenv("MMIE_MISSING_IMAGES", "yes")
-    with pytest.raises(SettingWrong, match="MMIE_MISSING_IMAGES"):
-        data.check_data(docs)
+        benchmark.BENCHMARK.check_data(docs)
+    change(monkeypatch, benchmark.BENCHMARK, missing_images="count")
+    benchmark.BENCHMARK.check_data(docs)
+    record = benchmark.BENCHMARK.prepared(docs[0], ["a"]).record
+    assert record.facts.missing_images == 1
 
 
 def test_another_judge_than_the_papers_is_visible(docs, monkeypatch):
@@ -99,7 +97,7 @@ def test_another_judge_than_the_papers_is_visible(docs, monkeypatch):
     assert "|paper_judge:no|prompt:other:" in str(benchmark.BENCHMARK.signature(docs[0]))
     assert "judge" not in benchmark.BENCHMARK.provenance(docs[0])
     before = str(benchmark.BENCHMARK.signature(docs[0]))
-    monkeypatch.setenv("MMIE_ASSEMBLY", "full")
+    change(monkeypatch, benchmark.BENCHMARK, assembly="full")
     assert str(benchmark.BENCHMARK.signature(docs[0])) == before.replace(
         "assembly:official", "assembly:full"
     )
@@ -111,7 +109,7 @@ def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answer
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody:nothing")
     rows = dict(task.process_results(docs[0], ["Plain."]).items())
     assert rows["official"]["unscored"] == "unavailable"
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", "nowhere.json")
+    change(monkeypatch, benchmark.BENCHMARK, prompts=Path("nowhere.json"))
     rows = task.process_results(docs[0], ["Plain."])
     assert rows["official"]["unscored"] == "unavailable"
     assert signature_of(rows["coverage"]).startswith("judge:unknown|why:")
@@ -183,14 +181,13 @@ ROWS = [{"id": "a", "points": 4.0, "score": 66.7}, {"id": "b", "points": 3.0, "s
 def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monkeypatch):
     rows = [*ROWS, {"unscored": "refused"}]
     assert math.isnan(task.percent(rows))
+    assert task.percent([{**row, "min_coverage": 0.5} for row in rows]) == 58.33
     assert "min_coverage" not in str(benchmark.BENCHMARK.signature(docs[0]))
-    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
-    assert task.percent(rows) == 58.33
+    change(monkeypatch, benchmark.BENCHMARK, min_coverage=0.5)
     assert "|min_coverage:0.5|pkg:" in str(benchmark.BENCHMARK.signature(docs[0]))
     assert "min_coverage" not in benchmark.BENCHMARK.provenance(docs[0])
-    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "half")
-    with pytest.raises(SystemExit, match="from 0 to 1"):
-        task.process_docs(SimpleNamespace(config_name="all"))
+    rows = task.process_results(docs[0], ["[PREDICTIONS_MISSING]"])
+    assert rows["official"]["min_coverage"] == 0.5
 
 
 def assemblies():

@@ -13,6 +13,7 @@ from support.mmie_judge import surround
 from mmie_tasks.answers import images
 from mmie_tasks.answers.picture_signs import PICTURE_SIGNS
 from mmie_tasks.benchmarks.mmie import request as requests
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Verdicts
@@ -28,7 +29,7 @@ def surroundings(monkeypatch, tmp_path):
 
 def facts_of(*results):
     sample = Sample(id="SA-1", category="SA", question=(Segment("Begin."),), gold=())
-    return requests.build_request(sample, results, "mmie").facts
+    return requests.build_request(sample, results, "mmie", BENCHMARK.settings).facts
 
 
 def counted_pictures(facts):
@@ -172,7 +173,7 @@ def test_a_logged_sample_has_the_count_of_pictures_without_a_place(answer, n_unp
     Path("mmie").mkdir()
     Path("mmie/0_metadata.json").write_text('{"generated_images": ["a.png"]}')
     sample = Sample(id="SA-1", category="SA", question=(), gold=())
-    built = requests.build_request(sample, [answer], "mmie")
+    built = requests.build_request(sample, [answer], "mmie", BENCHMARK.settings)
     read = sample_with(built.facts)
     assert read.pictures_unplaced == n_unplaced
     assert read.facts.get("pictures without a place", 0) == n_unplaced

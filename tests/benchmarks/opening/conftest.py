@@ -9,6 +9,7 @@ from support.opening_data import EXAMPLE, PROMPTS
 
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.opening import task
+from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.hub.run_images import ImageOpener
 
 
@@ -16,9 +17,7 @@ from mmie_tasks.hub.run_images import ImageOpener
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={EXAMPLE / 'replies.jsonl'}")
-    monkeypatch.setenv("OPENING_OTHER_PROMPTS", str(PROMPTS))
+    monkeypatch.setattr(task.BENCHMARK, "settings", OpeningSettings(prompts=PROMPTS))
     monkeypatch.setenv("OPENING_DATA", str(EXAMPLE / "data"))
     monkeypatch.setattr(model_answers, "_answer_folders", {})
     monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
-    for name in ("OPENING_STEPS", "OPENING_PICTURES", "OPENING_MISSING_IMAGES", "MMIE_OUTPUT_ROOT"):
-        monkeypatch.delenv(name, raising=False)

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from support.loopback import LoopbackServer
 from support.opening_data import GENERATOR, PROMPTS, SCORER
+from support.settings import change
 
 from mmie_tasks.benchmarks.opening import official_files
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.opening.judge_prompts import read_texts
+from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts, read_texts
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.hub.pinned_file import Pin
 
@@ -83,8 +84,8 @@ def test_what_the_clone_lacks_is_downloaded_once_and_cached(
         assert server.count("GET") == 1
 
 
-def test_other_prompts_are_marked_with_their_hash(tmp_path: Path, logs: list[str]) -> None:
-    texts = read_texts(environment(tmp_path, OPENING_OTHER_PROMPTS=str(PROMPTS)))
+def test_other_prompts_are_marked_with_their_hash(logs: list[str]) -> None:
+    texts = fixed_texts(PROMPTS)
     digest = hashlib.sha256(PROMPTS.read_bytes()).hexdigest()[:12]
     assert texts.name == f"other:{digest}"
     assert any(digest in line and "not with its own" in line for line in logs)
@@ -104,10 +105,13 @@ def test_unusable_other_prompts_are_named(tmp_path: Path, change: object, words:
     path = tmp_path / "prompts.json"
     path.write_text(json.dumps(texts), encoding="utf-8")
     with pytest.raises(SettingWrong, match=words):
-        read_texts(environment(tmp_path, OPENING_OTHER_PROMPTS=str(path)))
+        fixed_texts(path)
 
 
-def test_prefetch_gets_questions_and_prompts_by_their_pins(tmp_path: Path) -> None:
+def test_prefetch_gets_questions_and_prompts_by_their_pins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(monkeypatch, BENCHMARK, prompts=None)
     data, prompts = BENCHMARK.assets((), environment(tmp_path))
     assert (data.name, prompts.name) == ("opening: data", "opening: prompts")
     assert not data.is_here()

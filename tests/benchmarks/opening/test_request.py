@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from support.opening_data import PROMPTS, draw
+from support.settings import change
 
 from mmie_tasks.answers.failures import MISSING, NOT_TEXT
 from mmie_tasks.benchmarks.answer_request import BuiltRequest
-from mmie_tasks.benchmarks.opening import request as requests
+from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.opening.question import question_parts
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.request import build_request
 from mmie_tasks.benchmarks.opening.sample import Sample
-from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.segment import Segment
 
 TEXTS = json.loads(PROMPTS.read_text(encoding="utf-8"))
@@ -37,7 +37,9 @@ def built(
     *steps: tuple[str, Path | None], question: tuple[Segment, ...] = ()
 ) -> BuiltRequest[StepFacts]:
     content = [{"text": text, "image": image and str(image)} for text, image in steps]
-    return build_request(sample(*question), [json.dumps({"content": content})], "opening")
+    return build_request(
+        sample(*question), [json.dumps({"content": content})], "opening", BENCHMARK.settings
+    )
 
 
 def jpeg(path: Path) -> bytes:
@@ -77,7 +79,7 @@ def test_a_picture_in_a_mode_that_jpeg_lacks_is_lost_and_counted_unless_all_are_
     assert (lost.facts.answer_pictures, lost.facts.shown_pictures) == (2, 1)
     assert lost.request is not None
     assert lost.request.parts[1:3] == ("\nOUTPUT: Cut.", "Fold. <IMG_0></IMG_0>")
-    monkeypatch.setenv("OPENING_PICTURES", "full")
+    change(monkeypatch, BENCHMARK, pictures="full")
     sent = built(("Cut.", odd), ("Fold.", usual))
     assert (sent.facts.pictures_lost, sent.facts.shown_pictures) == ({}, 2)
 
@@ -108,12 +110,12 @@ def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
     assert (unseen.request, unseen.reason) == (None, "bad_image")
     assert name in unseen.detail
     assert unseen.facts.question_pictures_lost == 1
-    assert "missing" not in requests.provenance()
-    monkeypatch.setenv("OPENING_MISSING_IMAGES", "blind")
+    assert "missing" not in BENCHMARK.request_provenance()
+    change(monkeypatch, BENCHMARK, missing_images="blind")
     blind = built(("Cut.", None), question=question)
     assert blind.request is not None
     assert blind.request.parts[0] == "INPUT: Look "
-    assert requests.provenance()["missing"] == "blind"
+    assert BENCHMARK.request_provenance()["missing"] == "blind"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
     ],
 )
 def test_what_is_no_answer_is_not_judged(answer: str, reason: str) -> None:
-    unanswered = build_request(sample(), [answer], "opening")
+    unanswered = build_request(sample(), [answer], "opening", BENCHMARK.settings)
     assert (unanswered.request, unanswered.reason) == (None, reason)
 
 
@@ -134,7 +136,7 @@ def test_what_is_no_answer_is_not_judged(answer: str, reason: str) -> None:
     ("answer", "text"), [("", "\nOUTPUT: "), (f"{NOT_TEXT} []", "\nOUTPUT: None")]
 )
 def test_an_empty_answer_is_judged(answer: str, text: str) -> None:
-    request = build_request(sample(), [answer], "opening").request
+    request = build_request(sample(), [answer], "opening", BENCHMARK.settings).request
     assert request is not None
     assert request.parts[1] == text
 
@@ -142,24 +144,24 @@ def test_an_empty_answer_is_judged(answer: str, text: str) -> None:
 def test_the_number_of_steps_is_told_unless_a_setting_says_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert "Answer in 3 steps" in str(question_parts(sample(steps=3)))
-    assert requests.provenance()["steps"] == "told"
-    assert question_parts(sample(), instruction=False)[0] != TEXTS["model"]["system"]
-    monkeypatch.setenv("OPENING_STEPS", "untold")
-    assert "steps" not in str(question_parts(sample()))
-    assert requests.provenance()["steps"] == "untold"
+    assert "Answer in 3 steps" in str(question_parts(sample(steps=3), BENCHMARK.settings))
+    assert BENCHMARK.request_provenance()["steps"] == "told"
+    assert (
+        question_parts(sample(), BENCHMARK.settings, instruction=False)[0]
+        != TEXTS["model"]["system"]
+    )
+    change(monkeypatch, BENCHMARK, steps="untold")
+    assert "steps" not in str(question_parts(sample(), BENCHMARK.settings))
+    assert BENCHMARK.request_provenance()["steps"] == "untold"
 
 
 def test_a_missing_picture_is_left_out_of_the_question(tmp_path: Path) -> None:
     there = draw(tmp_path / "a.jpg")
     question = (Segment("a", str(tmp_path / "none.jpg")), Segment("b", str(there)))
-    assert question_parts(sample(*question))[-5:] == ["a", "\n", "b", "\n", there]
-
-
-@pytest.mark.parametrize("name", ["OPENING_STEPS", "OPENING_PICTURES", "OPENING_MISSING_IMAGES"])
-def test_a_setting_with_another_value_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setenv(name, "maybe")
-    with pytest.raises(SettingWrong, match=f"`{name}` is 'maybe'"):
-        requests.check_setup()
+    assert question_parts(sample(*question), BENCHMARK.settings)[-5:] == [
+        "a",
+        "\n",
+        "b",
+        "\n",
+        there,
+    ]

@@ -216,7 +216,9 @@ def behaviour() -> str:
     lines = [json.dumps(content["generation_kwargs"])]
     saved = {answer.id: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
     for sample_id, doc in sorted(docs().items()):
-        request = build_request(Sample.from_doc(doc), [saved[sample_id]], "opening").request
+        request = build_request(
+            Sample.from_doc(doc), [saved[sample_id]], "opening", BENCHMARK.settings
+        ).request
         if request is not None:
             parts = [part if isinstance(part, str) else "picture" for part in request.parts]
             lines.append(json.dumps([parts, request.max_tokens, request.system]))

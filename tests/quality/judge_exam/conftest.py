@@ -9,7 +9,9 @@ import pytest
 from support.judge_server import JudgeServer
 from support.mmie_judge import words
 from support.opening_folder import write_opening
+from support.settings import change
 
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.quality.judge_exam.command import run
 
 
@@ -21,9 +23,7 @@ def judge_words(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(autouse=True)
 def made_up_words(monkeypatch: pytest.MonkeyPatch, judge_words: str) -> None:
     """Made-up words for MMIE's judge."""
-    for name in ("MMIE_ASSEMBLY", "MMIE_PROMPTS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", judge_words)
+    change(monkeypatch, BENCHMARK, prompts=Path(judge_words))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,9 @@ def server() -> Iterator[JudgeServer]:
 
 
 @pytest.fixture
-def exam_of(folder: Path, server: JudgeServer, environment: dict[str, str]) -> Callable[..., str]:
+def exam_of(
+    folder: Path, server: JudgeServer, environment: dict[str, str], judge_words: str
+) -> Callable[..., str]:
     """The output for the judge on the server, with more words of the command line."""
 
     def output(
@@ -47,6 +49,8 @@ def exam_of(folder: Path, server: JudgeServer, environment: dict[str, str]) -> C
         method: str = "compare",
         judge_args: str = "price_in=2.5,price_out=10",
     ) -> str:
+        if method == "mmie" and "prompts=" not in judge_args:
+            judge_args += f",prompts={judge_words}"
         judge = ["openai:judge-model", "--judge_args", f"base_url={server.url},{judge_args}"]
         pairs = ["--folder", str(opening), "--method", method]
         printed = run([*judge, *pairs, *words], environment)

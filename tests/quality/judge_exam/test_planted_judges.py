@@ -120,11 +120,17 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Quality, Path]:
 
 @pytest.mark.parametrize("planted", CASES.values(), ids=CASES)
 def test_a_planted_fault_lies_in_the_interval_and_a_fair_judge_passes(
-    planted: Planted, server: JudgeServer, folders: dict[Quality, Path], environment: dict[str, str]
+    planted: Planted,
+    server: JudgeServer,
+    folders: dict[Quality, Path],
+    environment: dict[str, str],
+    judge_words: str,
 ) -> None:
     server.says(planted.judge)
     judge = f"openai:judge-model,base_url={server.url}"
     pairs = ["--folder", str(folders[planted.quality_in])]
+    if planted.method == "mmie":
+        pairs += ["--judge_args", f"prompts={judge_words}"]
     output = run([judge, *pairs, "--method", planted.method, "--json"], environment)
     assert isinstance(output, str)
     grade: dict[str, Any] = json.loads(output)["grade"]

@@ -67,7 +67,6 @@ def test_the_prompt_of_opening_gives_points_too_and_answers_may_be_named_jsonl(
     folder = write_opening(tmp_path / "opening")
     for path in folder.glob("gen_outputs/*/*.json"):
         path.rename(path.with_suffix(".jsonl"))
-    monkeypatch.setenv("OPENING_OTHER_PROMPTS", str(PROMPTS))
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
 
     def by_quality(body: Body) -> str:
@@ -75,18 +74,20 @@ def test_the_prompt_of_opening_gives_points_too_and_answers_may_be_named_jsonl(
         return reply(int(text.partition(QUALITY)[2][0]))
 
     server.says(by_quality)
-    printed = json.loads(exam("--json", opening=folder, method="opening"))
+    printed = json.loads(
+        exam("--json", opening=folder, method="opening", judge_args=f"prompts={PROMPTS}")
+    )
     assert printed["grade"]["agreement"]["value"] == 100
     assert {body["messages"][0]["role"] for body in server.asked} == {"system"}
 
 
 @pytest.mark.slow
 def test_answers_are_judged_through_the_batch_api(
-    folder: Path, environment: dict[str, str]
+    folder: Path, environment: dict[str, str], judge_words: str
 ) -> None:
     with JudgeServer(FAIR) as server:
         server.batch.polls = 0
-        judge = f"openai:judge-model,base_url={server.url},batch=true"
+        judge = f"openai:judge-model,base_url={server.url},batch=true,prompts={judge_words}"
         printed = run([judge, "--folder", str(folder), "--method", "mmie", "--json"], environment)
         assert len(server.batch.batches) == 1
     assert json.loads(str(printed))["grade"]["agreement"]["value"] == 100
@@ -171,7 +172,7 @@ def test_an_answer_that_the_benchmark_cannot_judge_has_its_reason(
 
 
 def test_method_and_prompt_are_in_the_signature_and_in_the_stored_grade(
-    exam: Exam, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    exam: Exam, environment: dict[str, str], tmp_path: Path
 ) -> None:
     document = json.loads(exam("--json"))
     assert document["method"] == "mmie"
@@ -181,14 +182,13 @@ def test_method_and_prompt_are_in_the_signature_and_in_the_stored_grade(
     assert re.fullmatch(pattern, document["exam"])
     stored = Path(environment["MMIE_TASKS_CACHE"]).glob("judge_exams/*/*.json")
     assert [json.loads(path.read_text())["exam"] for path in stored] == [document["exam"]]
-    monkeypatch.setenv("MMIE_ASSEMBLY", "full")
-    full = json.loads(exam("--json"))["exam"]
+    full = json.loads(exam("--json", judge_args="assembly=full"))["exam"]
     other_words = {**WORDS, "SA": WORDS["SA"].replace("Rate", "Judge")}
     Path(environment["MMIE_TASKS_CACHE"]).parent.joinpath("other.json").write_text(
         json.dumps(other_words)
     )
-    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(tmp_path / "other.json"))
-    assert len({document["exam"], full, json.loads(exam("--json"))["exam"]}) == 3
+    other = exam("--json", judge_args=f"prompts={tmp_path / 'other.json'}")
+    assert len({document["exam"], full, json.loads(other)["exam"]}) == 3
 
 
 def test_mia_benchs_prompt_grades_a_judge_that_gives_its_marks(
@@ -208,10 +208,10 @@ def test_mia_benchs_prompt_grades_a_judge_that_gives_its_marks(
 @pytest.mark.slow
 @needs_transformers_5
 def test_mmie_score_gives_points_in_mmies_prompt_by_default(
-    environment: dict[str, str], folder: Path, tmp_path: Path
+    environment: dict[str, str], folder: Path, tmp_path: Path, judge_words: str
 ) -> None:
     checkpoint = scripted_checkpoint.write(tmp_path / "judge")  # always 4 points
-    judge = ["mmie_score", "--folder", str(folder), "--limit", "2", "--json"]
+    judge = [f"mmie_score:prompts={judge_words}", "--folder", str(folder), "--limit", "2", "--json"]
     output = run(judge, {**environment, "MMIE_SCORE_MODEL": str(checkpoint)})
     assert isinstance(output, str)
     document = json.loads(output)

@@ -163,7 +163,7 @@ def checkpoint_assets(
         location = locate(model, revision)
         in_folder = Check(subject=_ASSET, describe=lambda: f"the folder `{location.folder}`")
         checks = (in_folder, *checks_of(lambda: location))
-        local = local_asset(_ASSET, MODEL_VARIABLE, {MODEL_VARIABLE: str(location.folder)}, checks)
+        local = local_asset(_ASSET, MODEL_VARIABLE, location.folder, checks)
         return [local] if local else []
     commit = first_used_commit(model, "model", revision or "main")
     cached = _cached_snapshot(model, commit)
