@@ -1,4 +1,5 @@
-"""What packages that add a benchmark, a judge or a model may rely on; see the guides.
+"""What packages that add a benchmark, a judge or a model may rely on; see ``docs/extend.md`` and
+``judges/README.md``.
 
 Nothing inside this package imports this module.
 

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from mmie_tasks.core.choice import ChoiceOptions, read_options
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.suggestions import did_you_mean
+from mmie_tasks.record.signature import COVERAGE_FLOOR
 
 SettingsT = TypeVar("SettingsT", bound="TaskSettings")
 

@@ -1,8 +1,9 @@
-"""Logs warnings with a hint, and tracebacks without secrets."""
+"""Logs warnings with a hint, and tracebacks without secrets; tells which process prints."""
 
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,3 +44,14 @@ def traceback_text(error: BaseException) -> str:
     loguru prints these values with an exception, and one of them may be an API key.
     """
     return "".join(traceback.format_exception(error)).rstrip()
+
+
+def is_first_process(environment: Mapping[str, str]) -> bool:
+    """Whether this process is the first or only one of a run: the one that prints.
+
+    Launchers such as torchrun set ``RANK``.
+
+    >>> is_first_process({}), is_first_process({"RANK": "0"}), is_first_process({"RANK": "1"})
+    (True, True, False)
+    """
+    return environment.get("RANK", "0") == "0"

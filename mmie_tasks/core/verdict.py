@@ -7,20 +7,24 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 UnscoredReason: TypeAlias = Literal[
+    # the answer: `benchmarks.text_answer`, `benchmarks.answer_request`
     "no_answer",  # the tested model gave no answer: missing, or its API failed
+    "not_text",  # the answer is null, a number or a list
     "not_drawn",  # a picture was withheld for a reason outside the models: see `answers.drawn`
     "bad_image",  # an image for the tested model or the judge cannot be used
-    "not_text",  # the answer is null, a number or a list
+    # the sample: `request` or `scoring` of the benchmark
     "bad_gold",  # the sample cannot be scored: gold missing, empty, or not among its options
     "not_scorable",  # the official scorer raises an error for this pair of texts
     "left_out",  # the official script leaves the sample out
+    # the judge's errors: `judging.requests`
     "unavailable",  # no reply from the judge: down, overloaded, or no longer configured correctly
     "unfit",  # the judge cannot take the request: too long, or it contains the judge's own marks
     "refused",  # the judge replied and declined to judge
+    "budget",  # the judge was not called: the spending limit was reached
+    # the judge's reply: `record.reply`, `record.expected`, `official` and `robust` of the benchmark
     "cut_off",  # the judge's reply reached its token limit
     "unparsed",  # the judge's reply contains no readable verdict
     "off_scale",  # the verdict in the reply is impossible: more than full marks, or negative
-    "budget",  # the judge was not called: the spending limit was reached
     "no_probabilities",  # no expected score: the reply has no probabilities at its score
 ]
 

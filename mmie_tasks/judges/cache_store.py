@@ -35,7 +35,7 @@ _HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delet
 
 _CREATE = """
 CREATE TABLE replies (
-    signature TEXT NOT NULL,            -- of the judge: `cache.storage_signature`
+    signature TEXT NOT NULL,            -- of the judge: `Judge.storage_signature`
     request TEXT NOT NULL,              -- SHA-256 of the request's content
     text TEXT NOT NULL,
     model TEXT NOT NULL,

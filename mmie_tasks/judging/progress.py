@@ -12,7 +12,7 @@ from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.core.errors import first_line
-from mmie_tasks.core.settings import is_first_process
+from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judges.base import Judge, JudgeError, Outcome, RequestCounts
 from mmie_tasks.record.reply import JudgeReply
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
+from mmie_tasks.record.signature import COVERAGE_FLOOR
 
 if TYPE_CHECKING:
     from mmie_tasks.record.intervals import Interval, StratifiedMean

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
 from mmie_tasks.record.record import RECORD_KEY, Record
 from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
+from mmie_tasks.record.signature import COVERAGE_FLOOR
 
 Row: TypeAlias = dict[str, object]
 Aggregation: TypeAlias = Callable[[Sequence[Mapping[str, object]]], float]

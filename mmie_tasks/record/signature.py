@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, cast
 
 from mmie_tasks.core import __version__
-from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.panel import Panel, Rule
+
+COVERAGE_FLOOR = 0.9
+"""No mean is reported below this share of scored samples, unless a run sets ``min_coverage``."""
 
 _PANEL = re.compile(r"(mean|median|majority),min_valid=(\d+)")
 _SHARE = re.compile(r"0(?:\.\d+)?|1|\d(?:\.\d+)?e-\d\d")  # as `:g` writes 0 to 1

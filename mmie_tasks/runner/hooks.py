@@ -23,7 +23,7 @@ from typing import Any
 from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.settings import is_first_process
+from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges

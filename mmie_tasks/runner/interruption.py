@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from mmie_tasks.core.settings import is_first_process
+from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.runner.answer_files import RunOutput
 

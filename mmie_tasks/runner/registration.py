@@ -20,7 +20,7 @@ from loguru import logger
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.settings import is_first_process
+from mmie_tasks.core.log import is_first_process
 from mmie_tasks.runner.hooks import wrap_evaluator, wrap_once, wrap_task_loader
 from mmie_tasks.runner.loaded_tasks import Method
 

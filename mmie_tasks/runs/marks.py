@@ -1,4 +1,4 @@
-"""Marks: what makes the scores of a task of a run incomparable with the published ones."""
+"""Marks: what makes a run incomparable with the published scores, printed as "unlike the paper"."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted, listed, plural
 from mmie_tasks.record.answer_facts import UNPLACED
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.sight import unseen_pictures
+from mmie_tasks.record.signature import COVERAGE_FLOOR
 from mmie_tasks.runs.answerers import answerer_marks
 from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import TaskRun

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.settings import COVERAGE_FLOOR
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.core.wording import plural
 from mmie_tasks.record.intervals import MIN_SAMPLES, Interval, StratifiedMean, holm
@@ -24,6 +23,7 @@ from mmie_tasks.record.metrics import (
     weighted_mean,
 )
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
+from mmie_tasks.record.signature import COVERAGE_FLOOR
 from mmie_tasks.results.commands import require_kind
 from mmie_tasks.results.comparability import SignatureDifference, require_comparable
 from mmie_tasks.runs.marks import paper_marks

@@ -111,7 +111,9 @@ def _verdicts(row: SampleRow) -> list[Verdict]:
 
 
 def sample_columns(task: JoinedTask) -> Json:
-    """The columns of a task's samples, by which the page filters and sorts."""
+    """The columns of a task's samples, by which the page filters and sorts; ``#row`` in ``page.js``
+    shows them.
+    """
     full_marks = task.benchmark.scale.full_marks
     by_run = list(zip(*task.rows, strict=True))
     samples = [next(filter(None, row)) for row in task.rows]  # as the first run logged them
