@@ -3,8 +3,7 @@
 Every request in flight is a task of its own, so a request's body is built only when it is sent. A
 failed request waits and is sent again. All remaining requests are given up if the server does not
 reply for too long, or demands too long a wait. A 429 is a failure of the kind ``busy``, or
-``denied``
-if there is no credit (`mmie_tasks.http.client`).
+``denied`` if there is no credit (`mmie_tasks.http.client`).
 """
 
 from __future__ import annotations
