@@ -12,7 +12,7 @@ from support.hub_process import PROGRAM, ask, ask_and_kill, assets, environment,
 from support.hub_server import COMMIT, SIGNATURE, HubServer
 
 FETCH = """
-import shutil
+import os, shutil
 from mmie_tasks.hub.dataset import HubDataset
 def fill(snapshot, folder):
     shutil.copyfile(snapshot / "a/one.bin", folder / "one.bin")
