@@ -17,6 +17,7 @@ from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset
+from mmie_tasks.hub.pinned_file import downloads_are_off
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import VARIABLE, JudgeChoices, choose_judges, parse_flags
 from mmie_tasks.preflight.assets import PlannedAsset, check_disk_space, plan_asset
@@ -50,7 +51,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     selection = select_tasks(names)
     listed = [benchmark_assets(selection, environment)]
     listed.append(judge_assets(choices, selection, environment))
-    planned = [plan_asset(asset) for part in listed for asset in part.assets]
+    assets = [asset for part in listed for asset in part.assets]
+    require_here(assets, environment)
+    planned = [plan_asset(asset) for asset in assets]
     missing = [entry for entry in planned if not entry.is_here]
     overview = overview_text(planned, [note for part in listed for note in part.notes])
     overview = f"{overview}\n{check_disk_space(missing)}".strip()
@@ -63,8 +66,18 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     doctor = ["mmie-tasks", "doctor", "--tasks", ",".join(names)]
     doctor += [word for judge in judges for word in ("--judge", judge)]
     summary = f"Fetched: {len(missing)}. Here before: {len(planned) - len(missing)}."
-    assets = [entry.asset for entry in planned]
     return f"{summary}\n\n{copy_text(assets, shlex.join(doctor), environment)}"
+
+
+def require_here(assets: Sequence[Asset], environment: Mapping[str, str]) -> None:
+    """Raise `DataMissing` for all assets to be downloaded if downloads are switched off."""
+    missing = [one.name for one in assets if one.origin == "hub" and not one.is_here()]
+    if missing and downloads_are_off(environment):
+        raise DataMissing(
+            "Downloads are switched off (`HF_HUB_OFFLINE`), and "
+            f"{len(missing)} of {len(assets)} are not here: {', '.join(missing)}.",
+            hint="unset it, or copy the folders from a machine where `prefetch` has run",
+        )
 
 
 def plain_logs() -> None:

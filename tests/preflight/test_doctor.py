@@ -121,6 +121,18 @@ def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert findings["mmie: data"][0].hint
 
 
+def test_a_pinned_file_that_is_missing_offline_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENING_DATA", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    status, findings = report("--tasks", "opening", "--judge", "replay")
+    (data,) = findings["opening: data"]
+    assert (status, data.status) == (1, "problem")
+    assert "HF_HUB_OFFLINE" in data.message
+    assert "OPENING_DATA" in data.hint
+
+
 def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
     with JudgeServer(key="another") as server:
@@ -181,10 +193,9 @@ def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
     for name in ("JUDGE_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     _, findings = report("--tasks", "mmie", "--judge", "openai:m")
-    assert problems(findings) == ["mmie: judge", "mmie: judge"]
-    prompts, key = (finding.message for finding in findings["mmie: judge"])
-    assert "judge prompts could not be downloaded: downloads are switched off" in prompts
-    assert "needs a key" in key
+    assert problems(findings) == ["mmie: judge prompts", "mmie: judge"]
+    assert "HF_HUB_OFFLINE" in findings["mmie: judge prompts"][0].message
+    assert "needs a key" in findings["mmie: judge"][0].message
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,20 @@ def test_data_named_by_a_variable_needs_no_request(
     assert hub.requests == []
 
 
-def test_offline_every_missing_asset_is_reported(hub: HubServer, tmp_path: Path) -> None:
-    done = prefetch(hub, tmp_path, *EVERYTHING, HF_HUB_OFFLINE="1")
-    assert "5 of 5 could not be fetched" in done.error
-    assert done.error.count("HF_HUB_OFFLINE") >= 3
+@pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
+def test_offline_one_error_names_every_missing_asset(
+    hub: HubServer, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    done = prefetch(hub, tmp_path, *EVERYTHING, *arguments, HF_HUB_OFFLINE="1")
+    assert done.error.startswith("DataMissing: ")
+    assert done.error.count("HF_HUB_OFFLINE") == done.error.count("hint: ") == 1
+    names = (
+        "mmie: data",
+        "milebench: data, part",
+        "mia_bench: data",
+        "mmie_score: checkpoint",
+        "mmie: judge prompts",
+    )
+    assert all(done.error.count(name) == 1 for name in names)
+    assert "5 of 5" in done.error
+    assert (done.log, hub.requests) == ("", [])
