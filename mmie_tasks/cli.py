@@ -195,11 +195,10 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
     try:
         split = split_eval_arguments(arguments, is_setting)
         require_judged(split.choices, "`--judge`")
+        sys.argv[1:] = split.for_runner
+        status = run_lmms_eval(split.choices)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
-    sys.argv[1:] = split.for_runner
-    try:
-        status = run_lmms_eval(split.choices)
     finally:
         if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
             print(f"\n{judge_parser().format_help()}", end="")

@@ -12,6 +12,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -41,6 +42,7 @@ _ON = ("on", "true", "yes", "1")
 _OFF = ("off", "false", "no", "0")
 _NEXT_CHOICE = re.compile(r"(?<![\s,])\s+(?=[^\s=:,]+=)")
 _DATE = re.compile(r"-\d{4}-\d\d-\d\d$")  # as in `gpt-4o-2024-11-20`
+_SIMILAR = 0.8  # of 1: typos are more similar, options of lmms-eval less (`--model_args`: 0.67)
 _ARGS_HINT = (
     "`--judge NAME[:MODEL] --judge_args k=v,...`, or the options of each after it: `--judge "
     "NAME:k=v,...`"
@@ -273,7 +275,7 @@ def split_eval_arguments(
 ) -> EvalArguments:
     """Separate ``--judge`` and ``--judge_args`` from the options of lmms-eval.
 
-    Ends the process with status 2, like argparse, if an option has no value.
+    Ends the process with status 2, like argparse, if an option has no value or is misspelt.
 
     Raises:
         SettingWrong: A judge is not valid, or ``--launcher_args`` is given too.
@@ -282,7 +284,11 @@ def split_eval_arguments(
     >>> split.for_runner, split.choices[""].judges[0].options
     (['eval', '--tasks', 'mmie'], {'model': 'gpt-4o'})
     """
-    parsed, remaining = judge_parser().parse_known_args(arguments)
+    parser = judge_parser()
+    parsed, remaining = parser.parse_known_args(arguments)
+    for name in (word.partition("=")[0] for word in remaining if word.startswith("--")):
+        if similar := get_close_matches(name, ("--judge", "--judge_args"), 1, _SIMILAR):
+            parser.error(f"there is no option `{name}`; did you mean `{similar[0]}`?")
     choices = parse_flags(parsed.judge, parsed.judge_args, is_setting)
     has_launcher = any(argument.partition("=")[0] == "--launcher_args" for argument in remaining)
     if choices and has_launcher:
