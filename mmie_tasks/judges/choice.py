@@ -8,7 +8,6 @@ default. Within each, a judge of the benchmark wins over one of all benchmarks.
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,9 +26,11 @@ from mmie_tasks.core.choice import (
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.judges import registry
+from mmie_tasks.judges.arguments import judge_parser
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.cache_path import default_path
+from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import Signature
 
@@ -224,42 +225,6 @@ def with_judge_args(judge: str, judge_args: str) -> str:
     ('openai:gpt-4o,timeout=60', 'replay:path=a.jsonl')
     """
     return f"{judge}{',' if ':' in judge else ':'}{judge_args}" if judge_args else judge
-
-
-def add_judge_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--judge`` and ``--judge_args``; `parse_flags` reads their values."""
-    group = parser.add_argument_group("judges")
-    group.add_argument(
-        "--judge",
-        action="append",
-        default=[],
-        metavar="[BENCHMARK=]JUDGE[:MODEL]",
-        help=f"the judge ({', '.join(registry.names())}) and its model, for all benchmarks or for "
-        "the one that is named: `--judge mmie=mmie_score --judge mia_bench=openai:MODEL`; several "
-        "for the same benchmarks judge together; default: that of the benchmark",
-    )
-    group.add_argument(
-        "--judge_args",
-        action="append",
-        default=[],
-        metavar="k=v,...",
-        help="options of a single `--judge`, or of several judges together (rule); settings of "
-        "the benchmarks; default: none. Options of one of several judges follow it: `--judge "
-        "openai:MODEL,k=v`",
-    )
-    hidden = argparse.SUPPRESS
-    group.add_argument(
-        "--judge-args", action="append", dest="judge_args", default=hidden, help=hidden
-    )
-
-
-def judge_parser() -> argparse.ArgumentParser:
-    """The judge options of ``mmie-tasks eval``, which lmms-eval does not know."""
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks eval", usage=argparse.SUPPRESS, add_help=False, allow_abbrev=False
-    )
-    add_judge_options(parser)
-    return parser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,12 +25,14 @@ OTHER_PROMPTS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / 
 PREFETCH = """
 import io, os, sys
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.preflight.prefetch import plain_logs, run
+from mmie_tasks.preflight.arguments import prefetch_parser
+from mmie_tasks.preflight.prefetch import fetch, plain_logs
 sys.stderr = log = io.StringIO()
 plain_logs()
 {before}
 try:
-    answer = {{"output": run({arguments}, os.environ), "error": ""}}
+    options = prefetch_parser().parse_intermixed_args({arguments})
+    answer = {{"output": fetch(options, os.environ), "error": ""}}
 except MmieTasksError as error:
     answer = {{"output": "", "error": f"{{type(error).__name__}}: {{error}}"}}
 answer["log"] = log.getvalue()
@@ -63,9 +65,10 @@ def prefetch(
 DOCTOR = """
 import os
 from dataclasses import asdict
-from mmie_tasks.preflight.doctor import run
-arguments = ["--tasks", "mmie,milebench_DocVQA,mia_bench"]
-report = run(arguments, os.environ, lambda *_: [])
+from mmie_tasks.preflight.arguments import doctor_parser
+from mmie_tasks.preflight.doctor import examine
+options = doctor_parser().parse_args(["--tasks", "mmie,milebench_DocVQA,mia_bench"])
+report = examine(options, os.environ, lambda *_: [])
 answer = [asdict(finding) for finding in report.findings]
 """
 
