@@ -185,15 +185,16 @@ def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     options = doctor_parser().parse_args(arguments)
     from mmie_tasks.preflight.doctor import examine, mute_logs
 
-    def check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
-        from mmie_tasks.runner.pair_check import check_pair
-
-        return check_pair(model_args, tasks)
-
     mute_logs()
-    report = examine(options, environment, check_pair)
+    report = examine(options, environment, _check_pair)
     print(report.text)
     return report.status
+
+
+def _check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
+    from mmie_tasks.runner.pair_check import check_pair
+
+    return check_pair(model_args, tasks)
 
 
 def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -208,9 +209,6 @@ def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 def _run_lmms_eval(arguments: Sequence[str]) -> None:
     """Run lmms-eval in this process, with the judges of ``--judge``."""
-    from mmie_tasks.benchmarks.registry import is_setting, require_judged
-    from mmie_tasks.judges.arguments import judge_parser
-    from mmie_tasks.judges.choice import split_eval_arguments
     from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
     name = arguments[0]
@@ -218,6 +216,10 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
         if (commands := runner_commands()) and name not in commands:
             _stop_at_unknown_command(name, commands)
         raise SystemExit(run_lmms_eval())
+    from mmie_tasks.benchmarks.registry import is_setting, require_judged
+    from mmie_tasks.judges.arguments import judge_parser
+    from mmie_tasks.judges.choice import split_eval_arguments
+
     try:
         split = split_eval_arguments(arguments, is_setting)
         require_judged(split.choices, "`--judge`")
