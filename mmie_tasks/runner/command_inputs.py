@@ -90,7 +90,7 @@ def _check_answers(model_args: str, selection: _Selection) -> None:
 
 
 def _pairs(text: str) -> Mapping[str, str]:
-    pairs = (part.partition("=") for part in split_options(text))
+    pairs = (part.partition("=") for part in split_options(text) if part)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
