@@ -5,13 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.suggestions import nearest
+
+if TYPE_CHECKING:
+    from mmie_tasks.preflight.findings import Finding
+    from mmie_tasks.results.annotation import Annotator
+    from mmie_tasks.results.arguments import IntervalsOf
+    from mmie_tasks.runs.run import Run
 
 _RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
@@ -151,40 +157,58 @@ def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
 
 
 def _report(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    from mmie_tasks.quality.annotator import open_annotator
     from mmie_tasks.results.report.command import run
 
-    return run(arguments, environment, open_annotator)
+    return run(arguments, environment, _open_annotator)
 
 
 def _table(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    from mmie_tasks.quality.annotator import open_annotator
     from mmie_tasks.results.table.command import run
 
-    return run(arguments, environment, open_annotator)
+    return run(arguments, environment, _open_annotator)
+
+
+def _open_annotator(
+    runs: Sequence[Run],
+    people: Sequence[str],
+    environment: Mapping[str, str],
+    population: IntervalsOf,
+) -> Annotator:
+    from mmie_tasks.quality.annotator import open_annotator
+
+    return open_annotator(runs, people, environment, population)
 
 
 def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    from mmie_tasks.preflight.doctor import mute_logs, run
-    from mmie_tasks.runner.pair_check import check_pair
+    from mmie_tasks.preflight.arguments import doctor_parser
+
+    options = doctor_parser().parse_args(arguments)
+    from mmie_tasks.preflight.doctor import examine, mute_logs
 
     mute_logs()
-    report = run(arguments, environment, check_pair)
+    report = examine(options, environment, _check_pair)
     print(report.text)
     return report.status
 
 
+def _check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
+    from mmie_tasks.runner.pair_check import check_pair
+
+    return check_pair(model_args, tasks)
+
+
 def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    from mmie_tasks.preflight.prefetch import plain_logs, run
+    from mmie_tasks.preflight.arguments import prefetch_parser
+
+    options = prefetch_parser().parse_intermixed_args(arguments)
+    from mmie_tasks.preflight.prefetch import fetch, plain_logs
 
     plain_logs()
-    return run(arguments, environment)
+    return fetch(options, environment)
 
 
 def _run_lmms_eval(arguments: Sequence[str]) -> None:
     """Run lmms-eval in this process, with the judges of ``--judge``."""
-    from mmie_tasks.benchmarks.registry import is_setting, require_judged
-    from mmie_tasks.judges.choice import judge_parser, split_eval_arguments
     from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
 
     name = arguments[0]
@@ -192,14 +216,17 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
         if (commands := runner_commands()) and name not in commands:
             _stop_at_unknown_command(name, commands)
         raise SystemExit(run_lmms_eval())
+    from mmie_tasks.benchmarks.registry import is_setting, require_judged
+    from mmie_tasks.judges.arguments import judge_parser
+    from mmie_tasks.judges.choice import split_eval_arguments
+
     try:
         split = split_eval_arguments(arguments, is_setting)
         require_judged(split.choices, "`--judge`")
+        sys.argv[1:] = split.for_runner
+        status = run_lmms_eval(split.choices)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
-    sys.argv[1:] = split.for_runner
-    try:
-        status = run_lmms_eval(split.choices)
     finally:
         if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
             print(f"\n{judge_parser().format_help()}", end="")

@@ -1,4 +1,6 @@
-"""What a start of the runner pays for us; `tests/bench/import_cost.py` measures it in ms."""
+"""What a start of the runner, and the help of a command, import; `tests/bench/import_cost.py`
+measures both in ms.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,24 @@ import sys
 
 import pytest
 
+from mmie_tasks.cli import COMMANDS
+
+HELP = """
+import mmie_tasks.cli as cli
+sys.argv[1:] = ["{}", "--help"]
+try:
+    cli.main()
+except SystemExit as stop:
+    assert stop.code == 0, stop.code
+"""
+TYPO = """
+import mmie_tasks.cli as cli
+sys.argv[1:] = ["table", "--colums", "all", "out"]
+try:
+    cli.main()
+except SystemExit as stop:
+    assert stop.code == 2, stop.code
+"""
 LOADED = """
 import json, sys
 {start}
@@ -25,6 +45,8 @@ print(json.dumps([*{{name.partition(".")[0] for name in sys.modules}}]))
         pytest.param(
             "sys.argv[1:] = ['path']; import mmie_tasks.cli as cli; cli.main()", id="path"
         ),
+        *(pytest.param(HELP.format(name), id=f"{name}-help") for name in COMMANDS),
+        pytest.param(TYPO, id="usage-error"),
     ],
 )
 def test_nothing_heavy_is_imported(start: str) -> None:
@@ -38,5 +60,5 @@ def test_nothing_heavy_is_imported(start: str) -> None:
     assert "mmie_tasks" in loaded
     assert not loaded & {
         *("torch", "transformers", "accelerate", "datasets", "numpy", "PIL", "pandas", "openai"),
-        *("huggingface_hub", "yaml", "lmms_eval"),
+        *("huggingface_hub", "yaml", "lmms_eval", "pydantic", "scipy", "plotly"),
     }

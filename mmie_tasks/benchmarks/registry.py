@@ -163,6 +163,11 @@ def entry_of_task(task: str) -> BenchmarkEntry | None:
     return max(matches, key=lambda entry: len(entry.name), default=None)
 
 
+def dataset_names() -> frozenset[str]:
+    """The names of all datasets of registered benchmarks, which identify folders of answers."""
+    return frozenset(name for entry in entries() for name in entry.load().datasets)
+
+
 def entry_of_module(module: str) -> BenchmarkEntry | None:
     """The benchmark whose package contains a module; None if there is none.
 

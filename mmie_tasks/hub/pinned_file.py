@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataMissing
+from mmie_tasks.hub.asset import DownloadPlan
 from mmie_tasks.hub.failures import connection_problem
 
 _OFFLINE = {"1", "ON", "YES", "TRUE"}  # as huggingface_hub reads it
@@ -35,6 +36,21 @@ class Pin:
             return file.read(2 * self.size_bytes)
 
 
+def downloads_are_off(environment: Mapping[str, str]) -> bool:
+    """Whether ``HF_HUB_OFFLINE`` forbids downloads."""
+    return environment.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE
+
+
+def pinned_plan(
+    source: str, missing: Iterable[Pin], environment: Mapping[str, str]
+) -> DownloadPlan:
+    """The download of missing files; raises `DataMissing` if ``HF_HUB_OFFLINE`` forbids it."""
+    pins = tuple(missing)
+    if pins and downloads_are_off(environment):
+        raise _switched_off(pins[0])
+    return DownloadPlan(source=source, file_bytes=tuple(pin.size_bytes for pin in pins))
+
+
 def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str]) -> bytes:
     """The bytes of a pinned file, which is downloaded to `path` if it is not there.
 
@@ -43,8 +59,8 @@ def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str]) -> bytes:
     """
     if (content := cached_bytes(pin, path)) is not None:
         return content
-    if environment.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE:
-        raise _missing(pin, "downloads are switched off (`HF_HUB_OFFLINE`)")
+    if downloads_are_off(environment):
+        raise _switched_off(pin)
     import pooch  # type: ignore[import-untyped]
 
     files = pooch.create(
@@ -71,6 +87,10 @@ def cached_bytes(pin: Pin, path: Path) -> bytes | None:
     except OSError:
         return None
     return content if pin.holds(content) else None
+
+
+def _switched_off(pin: Pin) -> DataMissing:
+    return _missing(pin, "downloads are switched off (`HF_HUB_OFFLINE`)")
 
 
 def _missing(pin: Pin, problem: str) -> DataMissing:

@@ -12,8 +12,7 @@ from typing import IO
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.wording import counted
-from mmie_tasks.judges.cache_export import export_line
-from mmie_tasks.judges.cache_store import CacheFile, default_path, named_errors
+from mmie_tasks.judges.cache_path import default_path
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -60,6 +59,9 @@ def _parser(default_cache: Path) -> argparse.ArgumentParser:
 def _export(path: Path, target: str) -> None:
     if not path.exists():
         raise SettingWrong(f"There is no cache at {path}.", hint="name one with `--cache PATH`")
+    from mmie_tasks.judges.cache_export import export_line
+    from mmie_tasks.judges.cache_store import CacheFile, named_errors
+
     count = 0
     with CacheFile(path).open() as replies, named_errors(path), _output(target) as file:
         for cached in replies.read_all():
@@ -92,6 +94,8 @@ def _clear(path: Path) -> None:
     if not path.exists():
         _print(f"There is no cache at {path}.")
         return
+    from mmie_tasks.judges.cache_store import CacheFile, named_errors
+
     with CacheFile(path).open() as replies, named_errors(path):
         _print(f"Removed {counted(replies.clear(), 'reply')} from {path}.")
 

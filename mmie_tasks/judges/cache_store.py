@@ -15,7 +15,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,6 @@ from typing import TypeAlias
 from filelock import FileLock
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.core.files import cache_dir
 from mmie_tasks.record.reply import JudgeReply, Usage, read_digits
 
 VERSION = 2
@@ -178,15 +177,6 @@ def _from_row(row: _CacheRow) -> CachedReply:
         digits=digits,
     )
     return CachedReply(signature, request_key, reply, time_s)
-
-
-def default_path(environment: Mapping[str, str]) -> Path:
-    """Path of the cache file, unless a judge's ``cache=`` names another.
-
-    >>> default_path({"MMIE_TASKS_CACHE": "/c"}).as_posix()
-    '/c/judge/replies.sqlite3'
-    """
-    return cache_dir(environment) / "judge" / "replies.sqlite3"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ default. Within each, a judge of the benchmark wins over one of all benchmarks.
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -26,9 +26,11 @@ from mmie_tasks.core.choice import (
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.judges import registry
+from mmie_tasks.judges.arguments import judge_parser
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.cache_path import default_path
+from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import Signature
 
@@ -41,6 +43,7 @@ _ON = ("on", "true", "yes", "1")
 _OFF = ("off", "false", "no", "0")
 _NEXT_CHOICE = re.compile(r"(?<![\s,])\s+(?=[^\s=:,]+=)")
 _DATE = re.compile(r"-\d{4}-\d\d-\d\d$")  # as in `gpt-4o-2024-11-20`
+_SIMILAR = 0.8  # of 1: typos are more similar, options of lmms-eval less (`--model_args`: 0.67)
 _ARGS_HINT = (
     "`--judge NAME[:MODEL] --judge_args k=v,...`, or the options of each after it: `--judge "
     "NAME:k=v,...`"
@@ -224,42 +227,6 @@ def with_judge_args(judge: str, judge_args: str) -> str:
     return f"{judge}{',' if ':' in judge else ':'}{judge_args}" if judge_args else judge
 
 
-def add_judge_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--judge`` and ``--judge_args``; `parse_flags` reads their values."""
-    group = parser.add_argument_group("judges")
-    group.add_argument(
-        "--judge",
-        action="append",
-        default=[],
-        metavar="[BENCHMARK=]JUDGE[:MODEL]",
-        help=f"the judge ({', '.join(registry.names())}) and its model, for all benchmarks or for "
-        "the one that is named: `--judge mmie=mmie_score --judge mia_bench=openai:MODEL`; several "
-        "for the same benchmarks judge together; default: that of the benchmark",
-    )
-    group.add_argument(
-        "--judge_args",
-        action="append",
-        default=[],
-        metavar="k=v,...",
-        help="options of a single `--judge`, or of several judges together (rule); settings of "
-        "the benchmarks; default: none. Options of one of several judges follow it: `--judge "
-        "openai:MODEL,k=v`",
-    )
-    hidden = argparse.SUPPRESS
-    group.add_argument(
-        "--judge-args", action="append", dest="judge_args", default=hidden, help=hidden
-    )
-
-
-def judge_parser() -> argparse.ArgumentParser:
-    """The judge options of ``mmie-tasks eval``, which lmms-eval does not know."""
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks eval", usage=argparse.SUPPRESS, add_help=False, allow_abbrev=False
-    )
-    add_judge_options(parser)
-    return parser
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalArguments:
     """The arguments of ``mmie-tasks eval``: the judges of ``--judge``, and lmms-eval's."""
@@ -273,7 +240,7 @@ def split_eval_arguments(
 ) -> EvalArguments:
     """Separate ``--judge`` and ``--judge_args`` from the options of lmms-eval.
 
-    Ends the process with status 2, like argparse, if an option has no value.
+    Ends the process with status 2, like argparse, if an option has no value or is misspelt.
 
     Raises:
         SettingWrong: A judge is not valid, or ``--launcher_args`` is given too.
@@ -282,7 +249,11 @@ def split_eval_arguments(
     >>> split.for_runner, split.choices[""].judges[0].options
     (['eval', '--tasks', 'mmie'], {'model': 'gpt-4o'})
     """
-    parsed, remaining = judge_parser().parse_known_args(arguments)
+    parser = judge_parser()
+    parsed, remaining = parser.parse_known_args(arguments)
+    for name in (word.partition("=")[0] for word in remaining if word.startswith("--")):
+        if similar := get_close_matches(name, ("--judge", "--judge_args"), 1, _SIMILAR):
+            parser.error(f"there is no option `{name}`; did you mean `{similar[0]}`?")
     choices = parse_flags(parsed.judge, parsed.judge_args, is_setting)
     has_launcher = any(argument.partition("=")[0] == "--launcher_args" for argument in remaining)
     if choices and has_launcher:

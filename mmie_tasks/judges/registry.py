@@ -1,10 +1,4 @@
-"""Judges by name, built in or from other packages.
-
-A built-in judge needs a module here and an entry in `BUILT_IN`. One of another package needs:
-
-    [project.entry-points."mmie_tasks.judges"]
-    my_judge = "my_package:MyJudge"
-"""
+"""Judges by name, built in or from other packages."""
 
 from __future__ import annotations
 
@@ -12,27 +6,13 @@ import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 
 from mmie_tasks.core.choice import Choice, read_options
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
 from mmie_tasks.core.log import warn
 from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeOptions
-
-ENTRY_POINTS = "mmie_tasks.judges"
-
-BUILT_IN: Mapping[str, str] = {
-    "mmie_score": "mmie_tasks.judges.mmie_score.judge:MmieScoreJudge",
-    "openai": "mmie_tasks.judges.openai.judge:OpenAIJudge",
-    "replay": "mmie_tasks.judges.replay:ReplayJudge",
-}
-"""Name to class, as ``module:class``."""
-
-
-def names() -> tuple[str, ...]:
-    """The names of all judges, built-in ones first."""
-    return (*BUILT_IN, *sorted(_installed().keys() - BUILT_IN.keys()))
+from mmie_tasks.judges.names import BUILT_IN, ENTRY_POINTS, installed_judges, judge_names
 
 
 def judge_class(name: str) -> type[Judge]:
@@ -46,9 +26,9 @@ def judge_class(name: str) -> type[Judge]:
         module, _, class_name = built_in.partition(":")
         found: type[Judge] = getattr(import_module(module), class_name)
         return found
-    entry = _installed().get(name)
+    entry = installed_judges().get(name)
     if entry is None:
-        hint = f"one of {valid_names_text(names(), name)}"
+        hint = f"one of {valid_names_text(judge_names(), name)}"
         raise SettingWrong(f"There is no judge `{name}`.", hint=hint)
     try:
         loaded: object = entry.load()
@@ -64,10 +44,6 @@ def judge_class(name: str) -> type[Judge]:
             hint=f"name a class in `{ENTRY_POINTS}` that inherits `mmie_tasks.extend.Judge`",
         )
     return loaded
-
-
-def _installed() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
 
 
 def options_of(choice: Choice) -> JudgeOptions:
@@ -107,10 +83,10 @@ def plugin_errors(name: str) -> Iterator[None]:
 
 def warn_about_name_conflicts() -> None:
     """Warn of each judge of another package that has the name of a built-in one."""
-    installed = _installed()
-    for name in BUILT_IN.keys() & installed.keys():
+    others = installed_judges()
+    for name in BUILT_IN.keys() & others.keys():
         warn(
-            f"mmie-tasks: the judge `{name}` of `{installed[name].value}` is not used: a built-in "
+            f"mmie-tasks: the judge `{name}` of `{others[name].value}` is not used: a built-in "
             "judge has that name.",
             hint=f"rename it in `{ENTRY_POINTS}`",
         )

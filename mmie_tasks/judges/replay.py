@@ -24,7 +24,8 @@ from mmie_tasks.judges.base import (
     RequestBroken,
 )
 from mmie_tasks.judges.cache_export import read_recording
-from mmie_tasks.judges.cache_store import CachedReply, default_path
+from mmie_tasks.judges.cache_path import default_path
+from mmie_tasks.judges.cache_store import CachedReply
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import Signature, signature_text

@@ -15,39 +15,38 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, is_setting, 
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.hub.asset import Check
 from mmie_tasks.judges.base import Judge
-from mmie_tasks.judges.choice import VARIABLE, add_judge_options, environment_choices, parse_flags
+from mmie_tasks.judges.choice import VARIABLE, environment_choices, parse_flags
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
 from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.preflight.arguments import PAIR
 from mmie_tasks.preflight.assets import check_assets
 from mmie_tasks.preflight.findings import Finding, Report, or_problem, problem_from, run_check
 from mmie_tasks.preflight.machine import check_folder, check_gpus, check_machine
 from mmie_tasks.preflight.selection import select_tasks, split_names
 
-_PAIR = "interleaved"
-"""The model whose arguments are checked."""
-
 _CheckPair: TypeAlias = Callable[[str, Sequence[str]], Iterable[Finding]]
 """Checks writer and drawer. Takes the arguments of `interleaved` and the tasks of the run."""
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str], check_pair: _CheckPair) -> Report:
+def examine(
+    options: argparse.Namespace, environment: Mapping[str, str], check_pair: _CheckPair
+) -> Report:
     """Check this machine, a writer and a drawer, and the requested benchmarks with their judges.
 
     Raises:
         SettingWrong: An option has an invalid value.
     """
-    options = _parser().parse_args(arguments)
     tasks = split_names(options.tasks)
     selection = select_tasks(tasks) or dict.fromkeys(entries(), ())
     choices = parse_flags(options.judge, options.judge_args, is_setting)
     require_judged(choices, "`--judge`")
-    if options.model_args and options.model != _PAIR:
+    if options.model_args and options.model != PAIR:
         raise SettingWrong(
-            f"`--model_args` is for `--model {_PAIR}`.", hint="leave it out for other models"
+            f"`--model_args` is for `--model {PAIR}`.", hint="leave it out for other models"
         )
     served = served_model(options.model, {}, environment)
-    if options.model not in ("", _PAIR) and served is None:
+    if options.model not in ("", PAIR) and served is None:
         raise SettingWrong(
             f"`doctor` does not check the model `{options.model}`.",
             hint="leave `--model` out: lmms-eval itself says at once what a model lacks",
@@ -75,22 +74,6 @@ def mute_logs() -> None:
     logger.remove()
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     disable_progress_bars()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks doctor",
-        description="Check whether a run can start: packages, disk space, data, prompts, judges. "
-        "Nothing large is downloaded. The exit status is 1 if there is a problem.",
-    )
-    model_help = f"{_PAIR}, or a client whose server the judge may share; default: none"
-    parser.add_argument("--model", default="", metavar="NAME", help=model_help)
-    pair_help = f"of --model {_PAIR}: check writer and drawer; default: data and judge only"
-    parser.add_argument("--model_args", default="", metavar="k=v,...", help=pair_help)
-    tasks_help = "tasks of ours; default: all"
-    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=tasks_help)
-    add_judge_options(parser)
-    return parser
 
 
 def _check_variable(environment: Mapping[str, str]) -> tuple[Finding, ...]:

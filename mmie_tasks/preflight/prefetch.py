@@ -17,16 +17,16 @@ from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset
+from mmie_tasks.hub.pinned_file import downloads_are_off
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import VARIABLE, JudgeChoices, choose_judges, parse_flags
+from mmie_tasks.preflight.arguments import OWN_JUDGE
 from mmie_tasks.preflight.assets import PlannedAsset, check_disk_space, plan_asset
 from mmie_tasks.preflight.findings import problem_from
 from mmie_tasks.preflight.selection import select_tasks, split_names
 
-_OWN_JUDGE = "default"  # `--judge` without a name
 
-
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+def fetch(options: argparse.Namespace, environment: Mapping[str, str]) -> str:
     """Log the sizes of all assets, and fetch the missing ones.
 
     Returns:
@@ -37,20 +37,21 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         SettingWrong: There is no such benchmark, task or judge.
         DataMissing: A disk is full, or some assets could not be fetched; the others were.
     """
-    options = _parser().parse_intermixed_args(arguments)
     names = [*options.benchmarks, *split_names(options.tasks)]
     if not names:
         raise SettingWrong(
             "`mmie-tasks prefetch` needs the name of a benchmark or task.",
             hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
         )
-    judges = [judge for judge in options.judge if judge != _OWN_JUDGE]
+    judges = [judge for judge in options.judge if judge != OWN_JUDGE]
     choices = parse_flags(judges, ()) if options.judge else None
     require_judged(choices or (), "`--judge`")
     selection = select_tasks(names)
     listed = [benchmark_assets(selection, environment)]
     listed.append(judge_assets(choices, selection, environment))
-    planned = [plan_asset(asset) for part in listed for asset in part.assets]
+    assets = [asset for part in listed for asset in part.assets]
+    require_here(assets, environment)
+    planned = [plan_asset(asset) for asset in assets]
     missing = [entry for entry in planned if not entry.is_here]
     overview = overview_text(planned, [note for part in listed for note in part.notes])
     overview = f"{overview}\n{check_disk_space(missing)}".strip()
@@ -63,45 +64,24 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     doctor = ["mmie-tasks", "doctor", "--tasks", ",".join(names)]
     doctor += [word for judge in judges for word in ("--judge", judge)]
     summary = f"Fetched: {len(missing)}. Here before: {len(planned) - len(missing)}."
-    assets = [entry.asset for entry in planned]
     return f"{summary}\n\n{copy_text(assets, shlex.join(doctor), environment)}"
+
+
+def require_here(assets: Sequence[Asset], environment: Mapping[str, str]) -> None:
+    """Raise `DataMissing` for all assets to be downloaded if downloads are switched off."""
+    missing = [one.name for one in assets if one.origin == "hub" and not one.is_here()]
+    if missing and downloads_are_off(environment):
+        raise DataMissing(
+            "Downloads are switched off (`HF_HUB_OFFLINE`), and "
+            f"{len(missing)} of {len(assets)} are not here: {', '.join(missing)}.",
+            hint="unset it, or copy the folders from a machine where `prefetch` has run",
+        )
 
 
 def plain_logs() -> None:
     """Log to stderr without times and lines of code: the log is for the user."""
     logger.remove()
     logger.add(sys.stderr, level="INFO", format="{message}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks prefetch",
-        description="Download what a run needs, for machines without network access: datasets, "
-        "official prompts and, with --judge, the judge's checkpoint. Sizes are printed first; "
-        "existing files are not downloaded again.",
-    )
-    parser.add_argument(
-        "benchmarks", nargs="*", metavar="BENCHMARK", help="a benchmark, or a task or tag of one"
-    )
-    parser.add_argument(
-        "--tasks", "--task", default="", metavar="A,B", help="more of them; default: none"
-    )
-    parser.add_argument(
-        "--judge",
-        nargs="?",
-        const=_OWN_JUDGE,
-        action="append",
-        default=[],
-        metavar="[BENCHMARK=]JUDGE[:MODEL]",
-        help="the judges too, as in `mmie-tasks eval`; without a name, the default judge of each "
-        "benchmark; without this option, none",
-    )
-    parser.add_argument("--dry_run", action="store_true", help="only print the sizes")
-    hidden = argparse.SUPPRESS  # a usual spelling
-    parser.add_argument(
-        "--dry-run", action="store_true", dest="dry_run", default=hidden, help=hidden
-    )
-    return parser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.quality.calibrate.estimate import Population
 from mmie_tasks.quality.judge_exam.graded_judges import StoredGrades
-from mmie_tasks.results.annotation import Annotation, IntervalsOf
+from mmie_tasks.results.annotation import Annotation
+from mmie_tasks.results.arguments import IntervalsOf
 from mmie_tasks.results.labels import Label, id_in_csv, read_label_files
 from mmie_tasks.results.render import Cell
 from mmie_tasks.runs.run import Run, TaskRun

@@ -6,18 +6,14 @@ this folder does not depend on judges.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Protocol, TypeAlias
 
+from mmie_tasks.results.arguments import IntervalsOf
 from mmie_tasks.results.render import Cell
 from mmie_tasks.runs.run import Run, TaskRun
-
-IntervalsOf: TypeAlias = Literal["larger", "run"]
-"""What the interval of a corrected score is for: the benchmark, from which the run's samples are
-drawn, like every other interval; or only the run's samples."""
 
 
 class JudgeNote(Protocol):
@@ -74,21 +70,6 @@ cache folder that the environment names.
 Raises `AnswersUnusable` if a file of people's scores cannot be read or is not for these runs, and
 `SettingWrong` if intervals of corrected scores are requested without people's scores.
 """
-
-
-def add_people_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--people`` and ``--population``, for `OpenAnnotator`."""
-    help_text = (
-        "CSV files of people's scores, see `calibrate`: add the corrected scores; default: none"
-    )
-    parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
-    help_text = (
-        "what the intervals of corrected scores are for: the benchmark, as all other intervals; or "
-        "the run's samples alone, which shows corrected scores only; default: %(default)s"
-    )
-    parser.add_argument(
-        "--population", choices=get_args(IntervalsOf), default="larger", help=help_text
-    )
 
 
 def judge_lines(judges: Iterable[JudgeNote]) -> tuple[str, ...]:

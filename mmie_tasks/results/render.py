@@ -23,10 +23,9 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.intervals import Interval
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.arguments import Format
 from mmie_tasks.results.page import shared_macro
 from mmie_tasks.runs.run import Run, TaskRun
-
-Format: TypeAlias = Literal["md", "csv", "latex"]
 
 _EMPTY = "-"  # the cell of None
 _MARK_BEGIN, _MARK_END = "\ue000", "\ue001"  # around LaTeX superscripts: tabulate escapes commands

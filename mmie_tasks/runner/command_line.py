@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
+import io
+import os
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -32,12 +36,19 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
 
     Returns the exit status: 1 if an evaluation failed, for which the runner would return 0. The
     runner may also end the process itself. The arguments are those of `CommandOptions`.
+
+    Raises:
+        MmieTasksError: Answers or data that the command line names cannot be used.
     """
+    from mmie_tasks.runner.command_inputs import check_command_line
+
+    check_command_line(sys.argv[1:], os.environ, judges or {})
     failed: list[Namespace] = []
 
     def watch_evaluations(runner: ModuleType) -> None:
         from mmie_tasks.runner import hooks
 
+        hooks.wrap_once(runner, "parse_eval_args", with_short_errors)
         hooks.wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
         hooks.wrap_once(runner.TaskManager, "match_tasks", refuse_unknown_tasks)
         hooks.wrap_once(runner.eval_logger, "add", _colour_by_default)
@@ -60,6 +71,34 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
             "above.\n"
         )
     return int(bool(failed))
+
+
+def with_short_errors(parse: Callable[[], object]) -> Callable[[], object]:
+    """Wrap the runner's parsing of its arguments so that an error has the nearest option in place
+    of the usage, which lists all options in forty lines.
+    """
+    from mmie_tasks.core.suggestions import nearest
+
+    @functools.wraps(parse)
+    def parse_arguments() -> object:
+        printed = io.StringIO()
+        try:
+            with redirect_stderr(printed):
+                return parse()
+        except SystemExit:
+            usage, error, problem = printed.getvalue().rpartition(": error: ")
+            unknown = re.match(r"unrecognized arguments:.*?(?<!\S)(--[^\s=]+)", problem)
+            names = {*re.findall(r"(?<![\w-])--\w[\w-]*", usage), "--judge", "--judge_args"}
+            similar = nearest(unknown[1], names, 1) if unknown else []
+            hint = f"did you mean `{similar[0]}`? All options" if similar else "all options"
+            if error:
+                text = f"{problem.strip()}.\n\nhint: {hint}: `mmie-tasks eval --help`\n"
+                printed = io.StringIO(f"mmie-tasks eval: {text}")
+            raise
+        finally:
+            sys.stderr.write(printed.getvalue())
+
+    return parse_arguments
 
 
 def _list_failures(

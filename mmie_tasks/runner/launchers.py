@@ -15,6 +15,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.suggestions import did_you_mean
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices, join_judges
+from mmie_tasks.judges.names import judge_names
 
 _SOURCE = "`--launcher_args`"
 _HINT = (
@@ -36,7 +37,7 @@ def add_launchers(launcher: ModuleType) -> None:
     """Add our launchers to ``lmms_eval.llm_judge.launcher``, whose own names take precedence."""
     available: dict[str, str] = getattr(launcher, "AVAILABLE_LAUNCHERS", {})
     registry.warn_about_name_conflicts()
-    ours = {name: f"{__name__}.{name}" for name in registry.names()}
+    ours = {name: f"{__name__}.{name}" for name in judge_names()}
     launcher.AVAILABLE_LAUNCHERS = Launchers({**ours, **available})  # type: ignore[attr-defined]
 
 
@@ -85,7 +86,7 @@ def parse_launcher_args(launcher_args: object) -> JudgeChoices:
         return {}
     options: dict[str, object] = simple_parse_args_string(launcher_args)
     name = str(options.pop("name", ""))
-    if name not in registry.names():
+    if name not in judge_names():
         _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run if there is none
         return {}
     return chosen_judges(_launcher_class(name)(**options))
@@ -97,7 +98,7 @@ def chosen_judges(launcher: object) -> JudgeChoices:
 
 
 def __getattr__(name: str) -> type[JudgeLauncher]:
-    if name not in registry.names():
+    if name not in judge_names():
         raise AttributeError(f"there is no judge `{name}`")
     return _launcher_class(name)
 

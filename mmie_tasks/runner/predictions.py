@@ -20,7 +20,7 @@ from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.files import read_answers
 from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample
 from mmie_tasks.answers.saved import Answer
-from mmie_tasks.benchmarks.registry import entries
+from mmie_tasks.benchmarks.registry import dataset_names, entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
 _ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME][,images=FOLDER]"
@@ -80,8 +80,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
                 message = f"The model `predictions` has no argument {names}."
                 raise SettingWrong(message, hint=_ARGUMENTS)
             benchmarks = [entry.load() for entry in entries()]
-            datasets = frozenset(name for benchmark in benchmarks for name in benchmark.datasets)
-            reading = read_answers(str(path), datasets)  # folders of these names identify answers
+            reading = read_answers(str(path), dataset_names())
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self._matcher = AnswerMatcher(reading.answers)

@@ -5,7 +5,8 @@ from support.recordings import cached_reply
 
 from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_export import read_export
-from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.cache_path import default_path
+from mmie_tasks.judges.cache_store import CacheFile
 
 OTHER = "judge:openai|model:m"
 

@@ -18,7 +18,8 @@ from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_export import export_line, read_export
-from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.cache_path import default_path
+from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.content import content_key
 
 KEY_OF_VERSION_1 = "b4cf53b461772a34f94de7677947e1e6fde313e55b7dfc40ebf650e269c8d60b"

@@ -7,7 +7,7 @@ import pytest
 
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.judges import registry
+from mmie_tasks.judges import names, registry
 from mmie_tasks.judges.base import JudgeRequest
 
 ANY = JudgeRequest(parts=("x",), max_tokens=9)
@@ -26,8 +26,8 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "number": "support.judges:__name__",
         "openai": "support.judges:WordJudge",
     }
-    entries = [EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in values.items()]
-    monkeypatch.setattr(registry, "entry_points", lambda **_group: entries)
+    entries = [EntryPoint(name, value, names.ENTRY_POINTS) for name, value in values.items()]
+    monkeypatch.setattr(names, "entry_points", lambda **_group: entries)
 
 
 def text_from(**options: str) -> str:
@@ -37,7 +37,7 @@ def text_from(**options: str) -> str:
 
 
 def test_built_in_judges_come_first_and_keep_their_names() -> None:
-    assert registry.names() == (
+    assert names.judge_names() == (
         "mmie_score",
         "openai",
         "replay",

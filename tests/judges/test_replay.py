@@ -15,7 +15,8 @@ from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_command import run
-from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.cache_path import default_path
+from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.replay import ReplayJudge, ReplayOptions
 

@@ -19,7 +19,8 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.cache_path import default_path
+from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge

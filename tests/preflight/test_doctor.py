@@ -16,10 +16,11 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.cli import main
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.judges import registry
+from mmie_tasks.judges import names
 from mmie_tasks.judges.base import Judge, JudgeOptions
-from mmie_tasks.preflight.doctor import run
-from mmie_tasks.preflight.findings import Finding
+from mmie_tasks.preflight.arguments import doctor_parser
+from mmie_tasks.preflight.doctor import examine
+from mmie_tasks.preflight.findings import Finding, Report
 from mmie_tasks.runner.pair_check import check_pair
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -42,9 +43,13 @@ def _examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("MMIE_TASKS_JUDGE", raising=False)
 
 
+def run(*arguments: str) -> Report:
+    return examine(doctor_parser().parse_args(arguments), os.environ, check_pair)
+
+
 def report(*arguments: str) -> tuple[int, dict[str, list[Finding]]]:
     """The status, and the findings by subject."""
-    result = run(arguments, os.environ, check_pair)
+    result = run(*arguments)
     by_subject: dict[str, list[Finding]] = {}
     for finding in result.findings:
         by_subject.setdefault(finding.subject, []).append(finding)
@@ -121,13 +126,23 @@ def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert findings["mmie: data"][0].hint
 
 
+def test_a_pinned_file_that_is_missing_offline_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENING_DATA", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    status, findings = report("--tasks", "opening", "--judge", "replay")
+    (data,) = findings["opening: data"]
+    assert (status, data.status) == (1, "problem")
+    assert "HF_HUB_OFFLINE" in data.message
+    assert "OPENING_DATA" in data.hint
+
+
 def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
     with JudgeServer(key="another") as server:
         args = f"base_url={server.url},cache=off"
-        result = run(
-            ["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ, check_pair
-        )
+        result = run("--tasks", "mmie", "--judge", "openai:m", "--judge_args", args)
     assert result.status == 1
     assert "HTTP 401" in result.text
     assert KEY not in result.text
@@ -181,10 +196,9 @@ def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
     for name in ("JUDGE_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     _, findings = report("--tasks", "mmie", "--judge", "openai:m")
-    assert problems(findings) == ["mmie: judge", "mmie: judge"]
-    prompts, key = (finding.message for finding in findings["mmie: judge"])
-    assert "judge prompts could not be downloaded: downloads are switched off" in prompts
-    assert "needs a key" in key
+    assert problems(findings) == ["mmie: judge prompts", "mmie: judge"]
+    assert "HF_HUB_OFFLINE" in findings["mmie: judge prompts"][0].message
+    assert "needs a key" in findings["mmie: judge"][0].message
 
 
 @pytest.mark.parametrize(
@@ -205,7 +219,7 @@ def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
 )
 def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], text: str) -> None:
     with pytest.raises(SettingWrong, match=text):
-        run(arguments, os.environ, check_pair)
+        run(*arguments)
 
 
 class BrokenJudge(Judge):
@@ -237,8 +251,8 @@ class BrokenJudge(Judge):
 def test_whatever_a_judge_of_another_package_raises_is_a_finding_like_others(
     monkeypatch: pytest.MonkeyPatch, where: str, text: str
 ) -> None:
-    entry = EntryPoint("broken", f"{__name__}:BrokenJudge", registry.ENTRY_POINTS)
-    monkeypatch.setattr(registry, "entry_points", lambda **_group: [entry])
+    entry = EntryPoint("broken", f"{__name__}:BrokenJudge", names.ENTRY_POINTS)
+    monkeypatch.setattr(names, "entry_points", lambda **_group: [entry])
     status, findings = report(
         "--tasks", "mmie,mia_bench", "--judge", f"broken:where={where},{PROMPTS}"
     )

@@ -25,12 +25,14 @@ OTHER_PROMPTS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / 
 PREFETCH = """
 import io, os, sys
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.preflight.prefetch import plain_logs, run
+from mmie_tasks.preflight.arguments import prefetch_parser
+from mmie_tasks.preflight.prefetch import fetch, plain_logs
 sys.stderr = log = io.StringIO()
 plain_logs()
 {before}
 try:
-    answer = {{"output": run({arguments}, os.environ), "error": ""}}
+    options = prefetch_parser().parse_intermixed_args({arguments})
+    answer = {{"output": fetch(options, os.environ), "error": ""}}
 except MmieTasksError as error:
     answer = {{"output": "", "error": f"{{type(error).__name__}}: {{error}}"}}
 answer["log"] = log.getvalue()
@@ -63,9 +65,10 @@ def prefetch(
 DOCTOR = """
 import os
 from dataclasses import asdict
-from mmie_tasks.preflight.doctor import run
-arguments = ["--tasks", "mmie,milebench_DocVQA,mia_bench"]
-report = run(arguments, os.environ, lambda *_: [])
+from mmie_tasks.preflight.arguments import doctor_parser
+from mmie_tasks.preflight.doctor import examine
+options = doctor_parser().parse_args(["--tasks", "mmie,milebench_DocVQA,mia_bench"])
+report = examine(options, os.environ, lambda *_: [])
 answer = [asdict(finding) for finding in report.findings]
 """
 
@@ -225,7 +228,20 @@ def test_data_named_by_a_variable_needs_no_request(
     assert hub.requests == []
 
 
-def test_offline_every_missing_asset_is_reported(hub: HubServer, tmp_path: Path) -> None:
-    done = prefetch(hub, tmp_path, *EVERYTHING, HF_HUB_OFFLINE="1")
-    assert "5 of 5 could not be fetched" in done.error
-    assert done.error.count("HF_HUB_OFFLINE") >= 3
+@pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
+def test_offline_one_error_names_every_missing_asset(
+    hub: HubServer, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    done = prefetch(hub, tmp_path, *EVERYTHING, *arguments, HF_HUB_OFFLINE="1")
+    assert done.error.startswith("DataMissing: ")
+    assert done.error.count("HF_HUB_OFFLINE") == done.error.count("hint: ") == 1
+    names = (
+        "mmie: data",
+        "milebench: data, part",
+        "mia_bench: data",
+        "mmie_score: checkpoint",
+        "mmie: judge prompts",
+    )
+    assert all(done.error.count(name) == 1 for name in names)
+    assert "5 of 5" in done.error
+    assert (done.log, hub.requests) == ("", [])

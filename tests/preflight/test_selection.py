@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,17 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.choice import parse_flags
-from mmie_tasks.preflight.prefetch import judge_assets, run
+from mmie_tasks.preflight.arguments import prefetch_parser
+from mmie_tasks.preflight.prefetch import fetch, judge_assets
 from mmie_tasks.preflight.selection import select_tasks
 
 TINY = GOLDEN / "internvl" / "checkpoint"
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    return fetch(prefetch_parser().parse_intermixed_args(arguments), environment)
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from support.mmie_data import conversations_folder
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.interleaved.protocols import STEP
-from mmie_tasks.preflight.doctor import run
+from mmie_tasks.preflight.arguments import doctor_parser
+from mmie_tasks.preflight.doctor import examine
 from mmie_tasks.runner.pair_check import check_pair, workload
 
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -93,4 +94,4 @@ def test_prices_that_nobody_named_are_not_known():
 @pytest.mark.parametrize("words", [["openai", "--model_args", "model=m"], ["qwen2_5_vl"]])
 def test_doctor_checks_no_other_model(words):
     with pytest.raises(SettingWrong):
-        run(["--model", *words], {}, lambda *_: [])
+        examine(doctor_parser().parse_args(["--model", *words]), {}, lambda *_: [])

@@ -4,10 +4,13 @@ failed.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support.runner import CommandResult, Workplace, write
 from support.sketch import sketched
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 BROKEN = "2 of 4 images of `sketch` are not there.\n\nhint: draw them"
 LOOKED = "sketch: looked at {} samples before requests"
 
@@ -70,6 +73,23 @@ def test_invalid_data_ends_a_command_with_status_1_before_generation(workplace: 
     assert "stub: generating" not in result.output
 
 
+@pytest.mark.parametrize("command", [("lmms-eval",), ("python", "-m", "lmms_eval", "eval")])
+def test_missing_answers_end_the_runner_before_it_reads_its_options(
+    workplace: Workplace, command: tuple[str, ...]
+) -> None:
+    words = ("--model", "predictions", "--model_args", "path=nowhere", "--tasks", "sketch")
+    result = workplace.run(*command, *words)
+    assert (result.status, "`nowhere`" in result.output) == (1, True), result.output
+    assert "Verbosity set to" not in result.output  # the runner's first line
+
+
+def test_a_misspelt_option_of_the_runner_is_answered_with_the_nearest(workplace: Workplace) -> None:
+    result = workplace.run("mmie-tasks", "eval", "--model", "stub", "--limt", "1")
+    assert result.status == 2, result.output
+    assert "did you mean `--limit`?" in result.output
+    assert "usage:" not in result.output
+
+
 def test_invalid_data_is_an_exception_in_python(from_python: CommandResult) -> None:
     assert f"caught: {BROKEN}" in from_python.output
 
@@ -116,7 +136,8 @@ def test_a_judge_whose_check_raises_ends_a_run_without_a_traceback(workplace: Wo
     write(workplace.plugins / "coin.py", COIN)
     workplace.install_entry_point("mmie_tasks.judges", "coin", "coin:Coin")
     arguments = ("--model", "stub", "--tasks", "mia_bench", "--judge", "coin")
-    result = workplace.run("mmie-tasks", "eval", *arguments)
+    data = str(EXAMPLES / "mia_bench" / "data")
+    result = workplace.run("mmie-tasks", "eval", *arguments, MIA_BENCH_DATA=data)
     assert result.status == 1
     assert "The judge `coin` cannot be used: ZeroDivisionError: no side.\n\nhint: " in result.output
     assert "Traceback" not in result.output

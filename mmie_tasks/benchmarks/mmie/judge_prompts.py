@@ -20,8 +20,8 @@ from pydantic import ValidationInfo, field_validator
 from mmie_tasks.benchmarks.other_prompts import StrictModel, other_name, read_other_prompts
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset
-from mmie_tasks.hub.pinned_file import Pin, cached_bytes, pinned_bytes
+from mmie_tasks.hub.asset import Asset, data_asset
+from mmie_tasks.hub.pinned_file import Pin, cached_bytes, pinned_bytes, pinned_plan
 
 COMMIT = "eb0fd6ecf14576760b5c3deb95c47579cf0cc36e"
 
@@ -175,7 +175,7 @@ def prompts_asset(
         path=prompts,
         source=source,
         is_here=lambda: cached_file(environment) is not None,
-        plan=lambda: DownloadPlan(source=source, file_bytes=(OFFICIAL.size_bytes,)),
+        plan=lambda: pinned_plan(source, [OFFICIAL], environment),
         fetch=lambda: f"{judge_templates(None).name} is here",
         environment=environment,
         describe=describe,

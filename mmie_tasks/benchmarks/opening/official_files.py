@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset
-from mmie_tasks.hub.pinned_file import Pin, cached_bytes, pinned_bytes
+from mmie_tasks.hub.asset import Asset, data_asset
+from mmie_tasks.hub.pinned_file import Pin, cached_bytes, pinned_bytes, pinned_plan
 
 DATA = "OPENING_DATA"
 
@@ -105,11 +105,8 @@ def files_asset(
         path=path,
         source=source,
         is_here=lambda: are_here(paths, environment),
-        plan=lambda: DownloadPlan(
-            source=source,
-            file_bytes=tuple(
-                0 if are_here([file], environment) else PINS[file].size_bytes for file in paths
-            ),
+        plan=lambda: pinned_plan(
+            source, (PINS[file] for file in paths if not are_here([file], environment)), environment
         ),
         fetch=fetch,
         environment=environment,

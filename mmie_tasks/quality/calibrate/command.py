@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.quality.calibrate.correct import correct
-from mmie_tasks.quality.calibrate.correction import correction_text
-from mmie_tasks.quality.calibrate.estimate import Population
-from mmie_tasks.quality.calibrate.judged_runs import judged_runs, notes_on
-from mmie_tasks.quality.calibrate.plan import write_plan
-from mmie_tasks.results.commands import listed_names, require_range, result_parser
-from mmie_tasks.results.labels import read_label_files
-from mmie_tasks.results.render import json_text
+from mmie_tasks.results.arguments import IntervalsOf, listed_names, require_range, result_parser
 
 _NO_LABELS_HINT = (
     "name a file that `calibrate --plan` wrote for this run, or its page exported, with scores"
@@ -32,16 +25,14 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         SettingWrong: An option is invalid, no judge scored the task, or a file is in the way.
     """
     options = _parser().parse_args(arguments)
-    count = len(options.runs)
-    if count > 2:
-        message = f"`calibrate` takes one run or two, and got {count}."
-        raise SettingWrong(message, hint="name one or two")
-    if count == 2 and options.population == "run":
-        hint = "omit it: the interval of a difference is for a larger population"
-        raise SettingWrong("`--population run` is for one run, and there are two.", hint=hint)
-    if options.plan is None and not options.people:
-        hint = "`--plan 100` draws answers to score, `--people people.csv` reads their scores"
-        raise SettingWrong("`calibrate` needs `--plan` or `--people`.", hint=hint)
+    _check_options(options)
+    from mmie_tasks.quality.calibrate.correct import correct
+    from mmie_tasks.quality.calibrate.correction import correction_text
+    from mmie_tasks.quality.calibrate.judged_runs import judged_runs, notes_on
+    from mmie_tasks.quality.calibrate.plan import write_plan
+    from mmie_tasks.results.labels import read_label_files
+    from mmie_tasks.results.render import json_text
+
     runs = judged_runs(options.runs, listed_names(options.tasks), options.score_kind)
     labels = read_label_files(options.people, runs[0].task_run.benchmark.scale)
     if options.plan is not None:
@@ -56,7 +47,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
             seed=options.seed,
             guide_path=Path(options.guide).expanduser() if options.guide else None,
         )
-    baseline = runs[0].task_run if count == 2 else None
+    baseline = runs[0].task_run if len(runs) == 2 else None
     correction = correct(
         runs[-1].task_run, labels, options.score_kind, options.population, baseline=baseline
     )
@@ -68,6 +59,19 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         names = [run_.name for run_ in runs]
         return json_text({"runs": names, "notes": notes_on(runs), **asdict(correction)})
     return correction_text(runs, correction)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    count = len(options.runs)
+    if count > 2:
+        message = f"`calibrate` takes one run or two, and got {count}."
+        raise SettingWrong(message, hint="name one or two")
+    if count == 2 and options.population == "run":
+        hint = "omit it: the interval of a difference is for a larger population"
+        raise SettingWrong("`--population run` is for one run, and there are two.", hint=hint)
+    if options.plan is None and not options.people:
+        hint = "`--plan 100` draws answers to score, `--people people.csv` reads their scores"
+        raise SettingWrong("`calibrate` needs `--plan` or `--people`.", hint=hint)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,6 +94,6 @@ def _parser() -> argparse.ArgumentParser:
         "what the intervals are for: the run's samples, or a larger population that they are a "
         "sample of; default: larger for a part of a benchmark and for two runs, else run"
     )
-    add("--population", choices=get_args(Population), help=help_text)
+    add("--population", choices=get_args(IntervalsOf), help=help_text)
     add("--guide", metavar="FILE", help="a text that the page shows raters; default: none")
     return parser

@@ -26,7 +26,8 @@ from mmie_tasks.quality.calibrate.judged_samples import (
 from mmie_tasks.quality.calibrate.labelling_page import labelling_page
 from mmie_tasks.record.intervals import allocation
 from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.results.commands import read_text, require_range, write_text
+from mmie_tasks.results.arguments import require_range
+from mmie_tasks.results.commands import read_text, write_text
 from mmie_tasks.results.labels import Label, answer_digest, csv_text, id_in_csv
 
 _MIN_PER_STRATUM = 2  # a plan takes at least so many samples of every stratum: one has no spread

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.results.agreement.analysis import analyse
-from mmie_tasks.results.agreement.tables import tables
-from mmie_tasks.results.agreement.verdicts import read_raters, reference_of
-from mmie_tasks.results.commands import listed_names, result_parser
-from mmie_tasks.results.render import json_text, markdown_page
+from mmie_tasks.results.arguments import listed_names, result_parser
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
@@ -32,6 +28,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
             f"`agreement` compares one task, and `--tasks` names {len(tasks)}.",
             hint="name one of them",
         )
+    from mmie_tasks.results.agreement.analysis import analyse
+    from mmie_tasks.results.agreement.tables import tables
+    from mmie_tasks.results.agreement.verdicts import read_raters, reference_of
+    from mmie_tasks.results.render import json_text, markdown_page
+
     panel = read_raters(options.runs, tasks[0] if tasks else None, options.score_kind)
     reference = reference_of(panel, options.reference)
     agreement = analyse(panel, reference, options.score_kind, options.top)

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.results.commands import listed_names, open_run, write_with_folder
+from mmie_tasks.results.arguments import listed_names
+from mmie_tasks.results.commands import open_run, write_with_folder
 from mmie_tasks.results.export.database_export import database_parser, official_headlines
 from mmie_tasks.results.export.every_eval_ever import (
     RELATIONSHIPS,

@@ -13,7 +13,8 @@ import yaml
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.hub.dataset import RepoCommit
-from mmie_tasks.results.commands import listed_names, open_run, write_with_folder
+from mmie_tasks.results.arguments import listed_names
+from mmie_tasks.results.commands import open_run, write_with_folder
 from mmie_tasks.results.export.database_export import database_parser, official_headlines
 from mmie_tasks.runs.headline import Headline
 from mmie_tasks.runs.run import Run, TaskRun

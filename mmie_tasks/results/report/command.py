@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.core.wording import counted
-from mmie_tasks.results.annotation import OpenAnnotator, add_people_options
-from mmie_tasks.results.commands import listed_names, notes_of, open_runs, result_parser
-from mmie_tasks.results.report.page import report_page
+from mmie_tasks.results.arguments import add_people_options, listed_names, result_parser
+
+if TYPE_CHECKING:
+    from mmie_tasks.results.annotation import OpenAnnotator
 
 _MAX_NOTES = 3  # printed by the command; the report has all
 
@@ -22,6 +23,10 @@ def run(
 ) -> str:
     """Write a report; returns the file, its size and content, and notes on the runs."""
     options = _parser().parse_args(arguments)
+    from mmie_tasks.core.files import atomic_write, readable_size
+    from mmie_tasks.results.commands import notes_of, open_runs
+    from mmie_tasks.results.report.page import report_page
+
     target = _target(options.output)
     runs = open_runs(options.runs, listed_names(options.tasks))
     page = report_page(

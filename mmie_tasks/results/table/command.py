@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from mmie_tasks.core.wording import counted
-from mmie_tasks.results.annotation import OpenAnnotator, add_people_options
-from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
-from mmie_tasks.results.render import Format, json_text, rendered_table
-from mmie_tasks.results.table.score_table import ScoreTable, score_table
+from mmie_tasks.results.arguments import Format, add_people_options, listed_names, result_parser
+
+if TYPE_CHECKING:
+    from mmie_tasks.results.annotation import OpenAnnotator
+    from mmie_tasks.results.table.score_table import ScoreTable
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 
@@ -22,6 +23,10 @@ def run(
 ) -> str:
     """Print or write the table of runs, with judges' grades from the environment's cache folder."""
     options = _parser().parse_args(arguments)
+    from mmie_tasks.results.commands import open_runs, write_text
+    from mmie_tasks.results.render import json_text, rendered_table
+    from mmie_tasks.results.table.score_table import score_table
+
     runs = open_runs(options.runs, listed_names(options.tasks))
     scores = score_table(
         runs,

@@ -14,8 +14,9 @@ from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.signature import AnswerForm
 from mmie_tasks.results import render
 from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
+from mmie_tasks.results.arguments import Format
 from mmie_tasks.results.commands import notes_of
-from mmie_tasks.results.render import Cell, Format, Table
+from mmie_tasks.results.render import Cell, Table
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import metrics_of, value_of

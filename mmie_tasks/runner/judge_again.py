@@ -1,0 +1,180 @@
+"""Judges the saved answers of a run again, by the run's tasks and options."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
+from mmie_tasks.benchmarks.registry import is_setting, require_judged
+from mmie_tasks.core.choice import parse_choice
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.judges.choice import (
+    ALL_OTHERS,
+    ChosenJudges,
+    JudgeChoices,
+    join_judges,
+    parse_flags,
+)
+from mmie_tasks.record.log_files import split_name
+from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.arguments import listed_names
+from mmie_tasks.results.commands import open_run
+from mmie_tasks.runner.command_line import run_lmms_eval
+from mmie_tasks.runner.evaluation import served_model_of
+from mmie_tasks.runner.kept_replies import keep_replies
+from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.runs.saved_results import read_saved_results
+
+_SAME_AS_IN_THE_RUN = ("limit", "offset", "include_path", "reasoning_tags", "timezone")
+"""Options of lmms-eval that select the samples and how their answers are read."""
+
+
+def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """The command on its parsed arguments; see `rejudge.run`."""
+    choices = parse_flags(options.judge, options.judge_args, is_setting)
+    if not choices and not options.failed:
+        hint = "`--judge JUDGE` judges every answer, `--failed` those without a reply"
+        raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
+    require_judged(choices, "`--judge`")
+    logged_run = open_run(options.run, listed_names(options.tasks))
+    tasks = _judged_tasks(logged_run, choices)
+    config = _config(tasks)
+    if options.failed:
+        choices = choices or _own_judges(tasks)
+        for task_run in tasks:
+            keep_replies(task_run, choices, environment)
+    choices = _with_settings(choices, tasks)
+    source = split_name(options.run).path
+    output = options.output_path or _output_folder(source, choices, failed=options.failed)
+    sys.argv[1:] = _eval_arguments(logged_run, tasks, config, str(output))
+
+    with answer_folders_of_run():
+        _search_pictures(tasks, config, source)
+        return run_lmms_eval(choices, tested=served_model_of(config))
+
+
+def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
+    """The tasks with a judge, limited to the benchmarks that the choices name."""
+    judged = [task for task in logged_run.tasks.values() if task.benchmark.judge is not None]
+    tasks = [
+        task
+        for task in judged
+        if not choices or ALL_OTHERS in choices or task.benchmark.name in choices
+    ]
+    if not tasks:
+        names = ", ".join(sorted({task.benchmark.name for task in judged})) or "none"
+        raise SettingWrong(
+            f"`{logged_run.folder}` has no task of a benchmark that these judges are for.",
+            hint=f"its benchmarks with a judge: {names}",
+        )
+    return tasks
+
+
+def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
+    """The lmms-eval options by name; raises `SettingWrong` if unknown or not equal in all tasks."""
+    options = [read_saved_results(task_run.log).options for task_run in tasks]
+    if not all(options):
+        raise SettingWrong(
+            "A log of this run has no results file beside it, `<date>_results.json`, so the "
+            "options of its run are not known.",
+            hint="name tasks and options yourself: `mmie-tasks eval --model predictions "
+            "--model_args path=FOLDER`",
+        )
+    first, *rest = options
+    for name in _SAME_AS_IN_THE_RUN:
+        if any(other.get(name) != first.get(name) for other in rest):
+            raise SettingWrong(
+                f"The tasks of this run were evaluated with different values of `--{name}`.",
+                hint="one evaluation at a time: name its results file, or use `--tasks`",
+            )
+    return first
+
+
+def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
+    """The judges of the run by benchmark; raises `SettingWrong` if unknown or ambiguous."""
+    choices: JudgeChoices = {}
+    for task_run in tasks:
+        name = task_run.benchmark.name
+        texts = read_saved_results(task_run.log).judges.get(task_run.task)
+        if not texts:
+            raise SettingWrong(
+                f"The results file of `{task_run.task}` does not name its judge; none does whose "
+                "address holds a password or a query.",
+                hint=f"`--judge {name}=JUDGE` with the judge of the run",
+            )
+        chosen = join_judges([parse_choice(text, "the run") for text in texts])
+        if panel := next(iter(task_run.signatures), Signature()).panel:
+            chosen = replace(chosen, panel=panel)
+        if choices.get(name, chosen) != chosen:
+            raise SettingWrong(
+                f"The tasks of `{name}` were judged by different judges.",
+                hint="one of them at a time: `--tasks`",
+            )
+        choices = {**choices, name: chosen}
+    return choices
+
+
+def _with_settings(choices: JudgeChoices, tasks: Sequence[TaskRun]) -> JudgeChoices:
+    """The choices with the settings of the run, which those that are given now replace."""
+    for task_run in tasks:
+        benchmark = task_run.benchmark
+        metadata = read_saved_results(task_run.log).metadata.get(task_run.task, {})
+        names = metadata.keys() & benchmark.settings_type.model_fields.keys()
+        chosen = choices.get(benchmark.name, ChosenJudges())
+        settings = {name: str(metadata[name]) for name in names} | {**chosen.settings}
+        choices = {**choices, benchmark.name: replace(chosen, settings=settings)}
+    return choices
+
+
+def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:
+    """The folder of the new run, next to the old one.
+
+    >>> judge = parse_choice("openai:Qwen/Qwen3-VL-32B", "here")
+    >>> _output_folder(Path("/runs"), {"": join_judges([judge])}, failed=False).name
+    'runs-by-Qwen3-VL-32B'
+    """
+    folder = (source if source.is_dir() or not source.exists() else source.parent).resolve()
+    models = [
+        Path(judge.options.get("model", judge.name)).name
+        for chosen in choices.values()
+        for judge in chosen.judges
+    ]
+    names = "+".join(re.sub(r"[^\w.-]+", "_", model) for model in dict.fromkeys(models))
+    return folder.with_name(f"{folder.name}-{'filled' if failed else f'by-{names}'}")
+
+
+def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], source: Path) -> None:
+    """Search for pictures of answers where the run did, near its saved answers and output."""
+    folders = [Path(str(config.get("output_path") or "")), source]
+    if config.get("model") == "predictions":
+        named = re.findall(r"(?:^|,)(?:path|images)=([^,]*)", str(config.get("model_args")))
+        paths = [Path(name).expanduser() for name in named]
+        folders[:0] = [path if path.is_dir() else path.parent for path in paths]
+    for benchmark in {task.benchmark.name: task.benchmark for task in tasks}.values():
+        for folder in filter(Path.is_dir, folders):
+            benchmark.add_answer_folder(folder)
+
+
+def _eval_arguments(
+    logged_run: Run, tasks: Sequence[TaskRun], config: Mapping[str, object], output: str
+) -> list[str]:
+    """The command line; raises `SettingWrong` if a path has a separator of model arguments."""
+    logs = [str(task_run.log) for task_run in tasks]
+    if mark := next((mark for mark in ",;" if mark in "".join(logs)), ""):
+        raise SettingWrong(
+            f"`{logged_run.folder}` has `{mark}` in its path, which separates arguments of models.",
+            hint="rename the folder",
+        )
+    name = re.sub(r"[,=]", "_", logged_run.folder.resolve().name)
+    words = ["eval", "--model", "predictions", "--log_samples", "--output_path", output]
+    words += ["--model_args", f"model={name},path={';'.join(logs)}"]
+    words += ["--tasks", ",".join(task_run.task for task_run in tasks)]
+    for option in _SAME_AS_IN_THE_RUN:
+        if (value := config.get(option)) not in (None, ""):
+            words += [f"--{option}", str(value)]
+    return words
