@@ -25,7 +25,9 @@ from loguru import logger
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.benchmark_judge import judging_in
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.record import RECORD_KEY
+from mmie_tasks.record.rows import logged_value
 from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges
 from mmie_tasks.runner.evaluation import (
     RunningEvaluation,
@@ -130,19 +132,33 @@ def _summarise(aggregate: Method) -> Method:
 
     @functools.wraps(aggregate)
     def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
+        benchmark, evaluation = loaded_benchmark(output.task), running_evaluation()
+        records = [] if benchmark is None else _take_records(output, benchmark.scale)
         aggregate(output, *args, **kwargs)
-        if (evaluation := running_evaluation()) is None:
-            return
-        if (benchmark := loaded_benchmark(output.task)) is None:
+        if benchmark is None or evaluation is None or not records:
             return
         arguments = getattr(output.task, "args", None)
         options = {name: getattr(arguments, name, None) or 0 for name in ("limit", "offset")}
         part = {name: value for name, value in options.items() if value > 0}
-        for (metric, _), records in list(output.sample_metrics.items()):
-            if metric == RECORD_KEY:
-                evaluation.summary.add(output.task_name, benchmark, records, part)
+        lines = output.logged_samples
+        evaluation.summary.add(output.task_name, benchmark, records, part, lines)
 
     return aggregate_and_summarise
+
+
+def _take_records(output: Any, scale: Scale) -> list[dict[str, Any]]:  # noqa: ANN401 - the runner's
+    """Take the records out of a task's metrics; its lines in the log get numbers in place of rows.
+
+    The runner takes whatever ``process_results`` returns for rows of a metric, and would give the
+    metric ``record`` the value ``[]`` (`consolidate_results` in ``evaluator_utils.py``).
+    """
+    rows = output.sample_metrics
+    keys = [key for key in rows if key[0] == RECORD_KEY]
+    records = [record for key in keys for record in rows.pop(key)]
+    for line in output.logged_samples if records else ():
+        line |= {metric: logged_value(line[metric], scale) for metric, _ in rows}
+        line["input"] = line["arguments"][0]  # as the runner saves it later
+    return records
 
 
 def _prepare_model(evaluate: Method) -> Method:

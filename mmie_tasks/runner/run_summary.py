@@ -23,6 +23,7 @@ from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.record.record import RECORD_KEY
+from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.details import details_of
 from mmie_tasks.runs.headline import Headline, headline_of
@@ -54,11 +55,12 @@ class RunSummary:
         benchmark: Benchmark,
         logged: Sequence[Mapping[str, Any]],
         part: Mapping[str, float],
+        lines: list[dict[str, Any]] | None = None,
     ) -> None:
-        """Summarise the records of a task, and log its notes.
+        """Summarise the records of a task, log its notes, and add columns to its lines.
 
         `part` is the run's ``limit`` and ``offset``, if it has them. If the code of another
-        package's benchmark fails, only the summary is lost.
+        package's benchmark fails, only summary and columns are lost.
         """
         try:
             records = [benchmark.read_record({RECORD_KEY: record}) for record in logged]
@@ -76,6 +78,10 @@ class RunSummary:
             )
             headline, details = headline_of(run), details_of(run, records)
             notes = list(notes_of(run, records))
+            if lines:
+                scale = benchmark.scale
+                pairs = zip(lines, records, strict=True)
+                lines[:] = [sample_line(line, record, scale) for line, record in pairs]
         except Exception as error:  # noqa: BLE001 - a plugin: its summary is lost, not the run
             reason = f"{type(error).__name__}: {error}"
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")

@@ -88,20 +88,17 @@ def sample(*parts: str | Path) -> PendingSample:
 
 
 @pytest.mark.parametrize("where", ["benchmark", "session"])
-def test_synchronous_rows_are_plain_and_have_plain_numbers(where: str) -> None:
+def test_synchronous_rows_are_filled_in_at_once(where: str) -> None:
     judge = BenchmarkJudge("", "counting")
     judge.session = JudgingSession(sync=where == "session")
-    rows = judge.submit(
-        sample(), plain=lambda rows: {"score": rows["a"]["score"]}, at_once=where == "benchmark"
-    )
-    assert rows == {"score": 1.0, "a": {"score": 1.0}}
-    assert json.loads(json.dumps(dict(rows))) == rows
+    rows = judge.submit(sample(), at_once=where == "benchmark")
+    assert json.loads(json.dumps(rows)) == {"a": {"score": 1.0}}
 
 
 def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:
     judge, outcomes = BenchmarkJudge("", "counting"), list[Outcome]()
     judge.session = JudgingSession(on_outcome=outcomes.append)
-    rows = judge.submit(sample(), plain=lambda _: {})
+    rows = judge.submit(sample())
     assert outcomes == []
     assert dict(rows.items()) == {"a": {"score": 1.0}}
     assert len(outcomes) == 1

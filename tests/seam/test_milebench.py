@@ -71,7 +71,7 @@ def test_the_log_shows_both_readings_coverage_and_signature(whole: CommandResult
 def test_every_logged_sample_can_be_rescored(workplace: Workplace, whole: CommandResult) -> None:
     (log,) = (workplace.folder / "out").rglob("*_samples_milebench.jsonl")
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    records = [line["coverage"] for line in lines]
+    records = [line["record"] for line in lines]
     assert {record["dataset"] for record in records} == set(DATASETS)
     fields = {"id", "gold", "choices", "rule", "official", "robust", "signature"}
     assert all(fields <= record.keys() for record in records)

@@ -49,8 +49,8 @@ def test_a_judge_server_gets_the_official_request_and_its_replies_give_the_table
     (total,) = [body for body in judge.asked if "How much is 2 and 2" in text_of(body)]
     assert "### Correct Answer\nIt is 4\n" in text_of(total)
     logged = samples(workplace)
-    assert all("### Score" in json.dumps(line["coverage"]["judgements"]) for line in logged)
-    assert [line["coverage"]["facts"]["truncated"] for line in logged] == [True, True, False] * 2
+    assert all("### Score" in json.dumps(line["record"]["judgements"]) for line in logged)
+    assert [line["record"]["facts"]["truncated"] for line in logged] == [True, True, False] * 2
     message = results(workplace)
     signature = message["configs"]["mmie"]["metadata"]["signature"]
     for part in ("judge:openai|model:judge-model|t:0", "|paper_judge:no|", "|prompt:other:"):
@@ -85,7 +85,7 @@ def test_an_exported_run_can_be_scored_again_with_the_same_table(judged_run: Jud
     assert TABLE.items() <= printed(result).items(), result.output
     assert len(judged_run.judge) == N
     rows = json.loads((workplace.folder / "official" / "data.json").read_text())
-    (row,) = (row for row in rows if row["id"] == samples(workplace)[0]["coverage"]["id"])
+    (row,) = (row for row in rows if row["id"] == samples(workplace)[0]["record"]["id"])
     assert row.keys() >= {"id", "model", "question", "answer", "gt_answer"}
     assert [part["text"] for part in row["answer"]] == ["Then a.", "Then b.", "Then c."]
 

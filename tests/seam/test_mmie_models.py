@@ -52,6 +52,6 @@ def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(
     assert printed(result)["missing_images"] == 0.0
     assert printed(result)["dropped"] == 1.0
     recorded = (mmie / "replies.jsonl").read_text(encoding="utf-8").splitlines()
-    judged = [line for line in samples(workplace) if line["coverage"]["judgements"]]
+    judged = [line for line in samples(workplace) if line["record"]["judgements"]]
     assert len(judged) == len(recorded)
     assert all(json.loads(line)["signature"].startswith("judge:made_up") for line in recorded)

@@ -177,7 +177,7 @@ def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -
 
 @pytest.mark.usefixtures("odd_one_out")
 def test_a_line_of_another_benchmark_is_a_bad_record() -> None:
-    for line in ({}, {"coverage": 1.0}, {"coverage": {"id": "00", "category": "size"}}):
+    for line in ({}, {"record": 1.0}, {"record": {"id": "00", "category": "size"}}):
         with pytest.raises(BadRecord):
             benchmark().read_line(line)
 

@@ -97,7 +97,7 @@ def test_every_answer_is_judged_beside_its_picture(
 def test_the_log_holds_replies_and_signature(workplace: Workplace, result: CommandResult) -> None:
     assert result.status == 0, result.output
     records = [
-        json.loads(line)["coverage"]
+        json.loads(line)["record"]
         for line in log_of(workplace, "out").read_text("utf-8").splitlines()
     ]
     assert {record["id"]: record["official"]["points"] for record in records} == POINTS

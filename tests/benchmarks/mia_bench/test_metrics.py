@@ -92,13 +92,13 @@ def test_what_only_the_robust_reader_reads_differs():
 
 def test_an_answer_that_is_not_judged_has_every_row_and_no_score():
     table = rows(sample(), NOT_JUDGED)
-    assert set(table) == {*TABLE.names}
+    assert set(table) == {"record", *TABLE.names}
     assert not any("score" in row for row in table.values())
 
 
 def test_a_reply_that_was_cut_off_gives_no_category_either():
     table = rows(sample(), result_of(SENTENCE, finish="length"))
-    assert table["coverage"]["parts"] == {}
+    assert table["record"]["parts"] == {}
     assert "score" not in table["official_describe"]
 
 

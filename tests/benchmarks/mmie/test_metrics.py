@@ -37,7 +37,7 @@ def records(n=1, verdicts=None, judge_tokens=0, **facts):
 def test_a_sample_counts_for_its_own_category_and_field_only():
     table = rows(verdicts_of(3, 4.5))
     assert {name for name, row in table.items() if row} == {
-        *("coverage", "official", "robust", "official_PBL", "official_education")
+        *("record", "coverage", "official", "robust", "official_PBL", "official_education")
     }
     assert table["official"] == {"id": "PBL-1", "points": 3, "score": 50.0}
     assert table["official_PBL"] == table["official_education"] == table["official"]
