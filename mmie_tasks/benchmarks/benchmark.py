@@ -314,7 +314,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return Signature.of_run(fields, judges, self.settings.min_coverage)
 
     def counts(self, records: Sequence[RecordT]) -> Mapping[str, float]:  # noqa: ARG002
-        """The benchmark's own counts for the results file."""
+        """The benchmark's own numbers for the results file; a whole number of zero is left out."""
         return {}
 
     def notes(self, records: Sequence[RecordT]) -> Iterable[str]:  # noqa: ARG002

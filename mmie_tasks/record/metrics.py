@@ -59,7 +59,8 @@ class Metric:
         by: The kind of group whose means are averaged.
         weights: Group to weight; weights add up to 1. The metric has no value if a group has no
             samples.
-        in_table: Whether the runner's table has the line ``official_<name>``: the paper's columns.
+        in_table: Whether the paper's table has such a column: the report shows it, with an
+            interval.
         part: Component whose share of full marks is averaged; empty for the sample's points.
     """
 

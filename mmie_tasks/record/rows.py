@@ -1,7 +1,6 @@
 """The runner's table: each sample's rows, and the scores in percent computed from them.
 
-A sample has a row for every metric of its task, empty if it does not count for the metric, so a
-task's table has the same lines in every run.
+A sample has a row for every metric of its task, empty if it does not count for the metric.
 """
 
 from __future__ import annotations
@@ -100,16 +99,11 @@ def aggregation(scale: Scale, weights: Mapping[str, float] | None = None) -> Agg
         floor = COVERAGE_FLOOR
         for row in filter(None, rows):
             floor = float(str(row.get("min_coverage", floor)))
-            groups[ALL if weights is None else group_of(row)].append(_verdict(row))
+            groups[ALL if weights is None else str(row["group"])].append(_verdict(row))
         mean = weighted_mean(groups, weights or {ALL: 1}, floor)
         return math.nan if mean.value is None else scale.percent(mean.value)
 
     return score
-
-
-def group_of(row: Mapping[str, object]) -> str:
-    """The group in the row of a mean of means."""
-    return str(row["group"])
 
 
 def _verdict(row: Mapping[str, object]) -> Verdict:

@@ -102,7 +102,7 @@ class LoadedRun:
     def scores(self) -> pd.DataFrame:
         """One row per task, metric and kind of score, the headline first; in percent.
 
-        Columns: `SCORE_COLUMNS`. ``metric`` is the row's name in the runner's table, such as
+        Columns: `SCORE_COLUMNS`. ``metric`` is the score's name in the results file, such as
         ``official_SA``; ``low`` and ``high`` are the ends of the 95 % interval; ``scored`` of
         ``total`` samples have points. Without a score ``percent`` is NaN, and ``why_not`` says why.
         """

@@ -2,18 +2,16 @@
 
 `mmie_tasks.runner.registration` installs two hooks. `wrap_task_loader` wraps the methods that load
 tasks when the runner imports ``lmms_eval.tasks``: it prepares each loaded task of a benchmark.
-`wrap_evaluator` is called when the runner builds its index of tasks, and wraps four functions:
+`wrap_evaluator` is called when the runner builds its index of tasks, and wraps three functions:
 ``simple_evaluate`` begins an evaluation, and checks its judges before a model is loaded;
 ``evaluate`` notes the tested model and our tasks, keeps tasks apart in the model's batches, holds
-the session of the judges, and signs the results; the other two summarise the metrics of a task, and
-correct their standard errors.
+the session of the judges, and signs the results; the third summarises the metrics of a task.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -100,31 +98,9 @@ def wrap_evaluator() -> None:
         (evaluator, "simple_evaluate", _check_first),
         (evaluator, "evaluate", _prepare_model),
         (output, "calculate_aggregate_metric", _summarise),
-        (output, "calculate_clt_aggregate_metric", without_errors_of_nan),
     ):
         if callable(getattr(owner, name, None)):
             wrap_once(owner, name, wrap)
-
-
-def without_errors_of_nan(calculate: Method) -> Method:
-    """Wrap the calculation of standard errors so that our means without a value have none.
-
-    The runner computes them from all rows with a ``score``, whatever the mean is
-    (``evaluator_utils.py``).
-    """
-
-    @functools.wraps(calculate)
-    def calculate_standard_errors(output: Any) -> None:  # noqa: ANN401 - the runner's
-        calculate(output)
-        if loaded_benchmark(output.task) is not None:
-            values = output.agg_metrics
-            for metric, key in output.sample_metrics:
-                value = values.get(f"{metric},{key}")
-                if isinstance(value, float) and math.isnan(value):
-                    for kind in ("stderr", "stderr_clt", "stderr_clustered"):
-                        values[f"{metric}_{kind},{key}"] = "N/A"
-
-    return calculate_standard_errors
 
 
 def _summarise(aggregate: Method) -> Method:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -46,7 +45,7 @@ class RunSummary:
 
     pair: str = ""
     _headlines: dict[str, Headline] = field(default_factory=dict)
-    _details: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    _details: dict[str, dict[str, float]] = field(default_factory=dict)
     _in_table: set[str] = field(default_factory=set)
 
     def add(
@@ -93,14 +92,15 @@ class RunSummary:
 
     def add_details(self, results: dict[str, Any]) -> None:
         """Add the details to the runner's results, under `KEY` and, with ``rows=all``, in its
-        table.
+        table, from which what has no value is removed.
         """
         if self._details:
             results[KEY] = self._details.copy()
-        for task in self._in_table:
+        for task, values in self._details.items():
             rows = results["results"][task]
-            for name, value in self._details[task].items():
-                rows.setdefault(f"{name},none", math.nan if value is None else value)
+            for name, value in values.items() if task in self._in_table else ():
+                rows.setdefault(f"{name},none", value)
+            _remove_empty(rows)
 
     def block(self, model: object, model_args: object, report: str) -> str:
         """One line per task, and a report (see `report_command`); empty without a task of ours.
@@ -117,6 +117,24 @@ class RunSummary:
         table = tabulate(rows, "firstrow", tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
         return f"\n{title}\n\n{table}\n\n{report}"
+
+
+def _remove_empty(rows: dict[str, Any]) -> None:
+    """Remove means without a value, with their standard errors, and standard errors of ``N/A``.
+
+    The runner computes a standard error whatever the mean is (``evaluator_utils.py``).
+
+    >>> rows = {"a,none": None, "a_stderr_clt,none": 1.0, "b,none": 2.0, "b_stderr,none": "N/A"}
+    >>> _remove_empty(rows)
+    >>> rows
+    {'b,none': 2.0}
+    """
+    empty = {name for name, value in rows.items() if value is None or value != value}  # NaN
+    for name, value in list(rows.items()):
+        metric, _, filter_key = name.partition(",")
+        mean = f"{metric.partition('_stderr')[0]},{filter_key}"
+        if value == "N/A" or mean in empty:
+            del rows[name]
 
 
 def short_model_name(model: object, model_args: object) -> str:

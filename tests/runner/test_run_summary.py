@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from support.unloaded_benchmark import UnloadedBenchmark, varied
 
@@ -72,3 +74,26 @@ def test_a_benchmark_that_cannot_read_its_records_costs_no_run(
     assert len(logs) == 1
     assert logs[0].startswith("Sketch: no summary of `sketch`: ")
     assert reason in logs[0]
+
+
+def test_the_table_has_no_mean_without_a_value_and_no_empty_standard_error() -> None:
+    summary = RunSummary()
+    summary.add("sketch", BENCHMARK, [logged(4, 5)], {})
+    rows = {
+        "alias": "Sketch",
+        "official,none": math.nan,
+        "official_stderr,none": "N/A",
+        "official_stderr_clt,none": 1.5,
+        "robust,none": 100.0,
+        "robust_stderr_clt,none": 0.5,
+        "robust_stderr,none": "N/A",
+    }
+    others = {"official,none": math.nan}
+    results = {"results": {"sketch": rows, "others": others}}
+    summary.add_details(results)
+    assert rows == {"alias": "Sketch", "robust,none": 100.0, "robust_stderr_clt,none": 0.5}
+    assert [*others] == ["official,none"]
+    summary.add("sketch", with_all_rows(), [logged(4, 5)], {})
+    summary.add_details(results)
+    assert (rows["scored,none"], rows["official,none"]) == (1, 80)
+    assert "ci95_low,none" not in rows

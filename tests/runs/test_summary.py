@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -21,6 +21,7 @@ from mmie_tasks.runs.details import details_of
 from mmie_tasks.runs.headline import headline_of, scored_of
 from mmie_tasks.runs.log_notes import notes_of
 from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.values import value_of
 
 REPLY = JudgeReply(
     text="4", model="grader-1", usage=Usage(input_tokens=1_000, output_tokens=2, cost_usd=0.5)
@@ -144,34 +145,33 @@ def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count(
     )
 
 
-def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
-    few = details_of(run_of(Unscored("unavailable")), [])
+def test_details_have_scores_and_counts_and_nothing_empty() -> None:
+    assert details_of(run_of(Unscored("unavailable")), []) == {
+        "samples": 1,
+        "samples_SA": 1,
+        "unscored_unavailable": 1,
+        "robust_unscored_unavailable": 1,
+    }
     many = details_of(run_of(*map(Scored, map(float, [*range(7)] * 2))), [])
-    assert few.keys() == many.keys()
-    assert (few["unscored_unavailable"], few["scored"], few["samples"], few["official"]) == (
-        1,
-        0,
-        1,
-        None,
-    )
-    assert (many["points_6"], many["scored_SA"], many["samples_PBL"], many["official_SA"]) == (
-        2,
-        14,
-        0,
-        50.0,
-    )
-    low, high = many["ci95_low_SA"], many["ci95_high_SA"]
-    assert low is not None
-    assert high is not None
-    assert low < 50 < high
+    assert (many["points_6"], many["scored_SA"], many["official_SA"]) == (2, 14, 50.0)
+    assert many["ci95_low_SA"] < 50 < many["ci95_high_SA"]
+    assert all(name.partition("_")[0] in ("official", "robust") for name in zeros(many))
+
+
+def test_a_score_of_zero_is_a_detail() -> None:
+    details = details_of(run_of(Scored(0.0)), [])
+    assert zeros(details) == {"official", "robust", "official_SA", "robust_SA"}
+
+
+def zeros(details: Mapping[str, float]) -> set[str]:
+    return {name for name, value in details.items() if value == 0}
 
 
 def test_details_of_the_expected_score_are_there_where_the_benchmark_computes_it() -> None:
     details = details_of(run_of(*[Scored(3.0)] * 20, expected=[Scored(1.5)] * 19), [])
     names = ("expected", "expected_samples", "expected_entropy_bits")
     assert [details[name] for name in names] == [25.0, 19.0, 1.0]
-    without = details_of(run_of(Scored(3.0)), [])
-    assert [without[name] for name in names] == [None, 0.0, None]
+    assert not set(names) & details_of(run_of(Scored(3.0)), []).keys()
     assert not set(names) & details_of(run_of(Scored(3.0), task="milebench"), []).keys()
     assert "unscored_no_probabilities" not in details
 
@@ -185,10 +185,11 @@ def test_every_benchmark_has_details_for_each_of_its_metrics(task: str) -> None:
     samples = tuple(record.sample({}) for record in records)
     run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
     details = details_of(run, records)
-    names = {f"_{metric.name}" if metric.name else "" for metric in benchmark.metrics}
-    assert {
-        f"{kind}{name}" for name in names for kind in ("official", "robust", "scored", "samples")
-    } <= details.keys()
+    values = {metric.name: value_of(run, metric, "official") for metric in benchmark.metrics}
+    names = {f"_{name}" if name else "": value for name, value in values.items()}
+    for name, value in names.items():
+        logged = [details.get(f"{kind}{name}") for kind in ("official", "scored", "samples")]
+        assert logged == ([value.percent, value.scored, value.total] if value else [None] * 3)
 
 
 def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -150,7 +149,7 @@ def test_a_sample_without_a_verdict_is_counted_and_not_scored_zero(
     values = printed(result)
     assert values["coverage"] == 75.0, result.output
     assert values["unscored_refused"] == 2.0
-    assert math.isnan(values["official"])
+    assert "official" not in values
     assert values["official_complex"] == 100.0
     unscored = [line["unscored"] for line in samples(workplace) if line["score"] is None]
     assert unscored == ["refused"] * 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -102,12 +101,11 @@ def test_missing_answers_and_judge_failures_are_counted_and_not_scored_zero(
     result = evaluate(workplace, url=judge.url)
     values = printed(result)
     assert values["coverage"] == 50.0, result.output
-    assert math.isnan(values["official"])
+    assert "official" not in values
     assert (values["unscored_no_answer"], values["unscored_unparsed"]) == (2.0, 1.0)
     assert values["missing_images"] == 1.0
     assert values["parse_rate"] == 75.0
-    unscored = [line for line in samples(workplace) if "score" not in line["official"]]
-    assert len(unscored) == 3
+    assert [line["score"] for line in samples(workplace)].count(None) == 3
 
 
 def test_missing_official_words_stop_the_run_before_the_model_generates(

@@ -22,7 +22,6 @@ TABLE = {  # of the answers of `answers`, judged `by_category`
     "coverage": 100.0,
     "parse_rate": 100.0,
     "points_6": 2.0,
-    "differ": 0.0,
 }
 
 

@@ -5,7 +5,7 @@ from support.golden import vectors
 from support.mia_official import score_dict
 from support.mia_replies import SENTENCE
 
-from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, counts, notes
+from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, counts, notes
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.request import grade
@@ -13,7 +13,10 @@ from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
+
+TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
 
 REPLY = {
     "text": "",

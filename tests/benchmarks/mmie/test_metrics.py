@@ -4,12 +4,15 @@ import json
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS, TABLE, counts, notes
+from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE, SIGN_COUNTS, counts, notes
 from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
+
+TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
 
 
 def verdicts_of(points, robust=None):
