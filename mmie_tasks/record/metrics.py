@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -156,15 +157,16 @@ def weighted_mean(
         )
     total, reasons = 0.0, []
     for name, weight in weights.items():
-        counted_verdicts = [
-            v for v in groups[name] if isinstance(v, Scored) or v.reason != "left_out"
-        ]
-        mean = mean_of(counted_verdicts, floor)
+        mean = mean_of(itertools.filterfalse(_is_left_out, groups[name]), floor)
         total += weight * (mean.value or 0.0)
         if mean.why_not:
             reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)
     more = f"; {len(reasons) - 2} more reasons" if len(reasons) > 2 else ""
     return Mean(None, "; ".join(reasons[:2]) + more) if reasons else Mean(total)
+
+
+def _is_left_out(verdict: Verdict) -> bool:
+    return isinstance(verdict, Unscored) and verdict.reason == "left_out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,8 @@ class MetricValue:
             score, for fewer than ten samples or two in a group, and for a run whose proportions are
             not the benchmark's.
         scored: Number of samples with points.
-        total: Number of samples that count for the metric.
+        total: Number of samples that count, which are all but those left out.
+        left_out: Number of samples that the official script leaves out.
         why_not: Why there is no score.
     """
 
@@ -185,7 +188,18 @@ class MetricValue:
     interval: Interval | None
     scored: int
     total: int
+    left_out: int = 0
     why_not: str = ""
+
+    @property
+    def left_out_text(self) -> str:
+        """``1 left out``; empty if none is."""
+        return f"{self.left_out:,} left out" if self.left_out else ""
+
+    @property
+    def counts_text(self) -> str:
+        """``9 of 10, 1 left out``."""
+        return ", ".join(filter(None, (f"{self.scored:,} of {self.total:,}", self.left_out_text)))
 
 
 def samples_by_stratum(
@@ -240,13 +254,15 @@ def metric_value(
         metric.by == strata or in_proportion(samples, strata, stratum_sizes or {})
     ):
         estimate = estimated(samples, points, metric, scale, strata)
+    left_out = sum(_is_left_out(verdict) for group in verdicts.values() for verdict in group)
     percent = 100 / scale.full_marks
     low, high = estimate.interval(0, scale.full_marks) if estimate else (math.nan, math.nan)
     return MetricValue(
         percent=None if mean.value is None else scale.percent(mean.value),
         interval=Interval(low * percent, high * percent) if estimate else None,
         scored=len(points),
-        total=sum(map(len, verdicts.values())),
+        total=sum(map(len, verdicts.values())) - left_out,
+        left_out=left_out,
         why_not=mean.why_not,
     )
 

@@ -21,8 +21,9 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float]
       the paper's columns the 95 % interval of the official score, from ``ci95_low_<metric>`` to
       ``ci95_high_<metric>``.
     * Counts of samples, absent if zero: ``scored_<metric>``, ``samples_<metric>``,
-      ``unscored_<reason>``, ``differ``, the benchmark's own, and ``points_<n>`` if points are whole
-      numbers (a panel's may not be).
+      ``left_out``, ``unscored_<reason>``, ``differ``, the benchmark's own, and ``points_<n>`` if
+      points are whole numbers (a panel's may not be). Samples that the official script leaves out
+      are in ``left_out`` only.
     * For a benchmark with expected scores: ``expected`` in percent, the samples that have one, and
       their mean entropy in bits.
     """
@@ -34,6 +35,7 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float]
     prefixes: dict[ScoreKind, str] = {"official": "", "robust": "robust_"}
     for kind, prefix in prefixes.items():
         reasons = reasons_of(task_run, kind)
+        details[f"{prefix}left_out"] = reasons.pop("left_out", 0)
         details |= {f"{prefix}unscored_{reason}": count for reason, count in reasons.items()}
     is_panel = any(signature.panel for signature in task_run.signatures)
     if benchmark.scale.whole and not is_panel:

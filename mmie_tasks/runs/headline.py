@@ -11,7 +11,7 @@ from mmie_tasks.record.metrics import Metric, MetricValue, samples_by_stratum
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
+from mmie_tasks.runs.values import metrics_of, value_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,6 @@ class Headline:
     official: MetricValue | None
     robust: MetricValue | None
     expected: MetricValue | None
-    scored: str  # see `scored_of`
     judge: str  # its model, or the panel; empty for a benchmark that is scored by rule
     marks: tuple[str, ...]  # see `paper_marks`
     missing: tuple[str, ...] = ()  # why a score does not exist, for each that does not
@@ -36,7 +35,8 @@ class Headline:
         others = (value and percent_cell(value.percent) for value in (self.robust, self.expected))
         scores = (cell or NO_VALUE for cell in (official, *others))
         why = "; ".join((*self.missing, *self.marks))
-        return (self.task, *scores, self.scored, self.judge or "by rule", why)
+        scored = self.official.counts_text if self.official else NO_VALUE
+        return (self.task, *scores, scored, self.judge or "by rule", why)
 
 
 def headline_of(task_run: TaskRun) -> Headline:
@@ -48,19 +48,10 @@ def headline_of(task_run: TaskRun) -> Headline:
         official=values["official"],
         robust=values["robust"],
         expected=values.get("expected"),
-        scored=scored_of(task_run),
         judge=task_run.judge_name,
         marks=paper_marks(task_run),
         missing=tuple(_missing_scores(task_run, metric, values)),
     )
-
-
-def scored_of(task_run: TaskRun) -> str:
-    """How many samples have an official score: ``9 of 10 (1 left out by the official script)``."""
-    reasons, total = reasons_of(task_run, "official"), len(task_run.samples)
-    left_out = reasons["left_out"]
-    remark = f" ({left_out:,} left out by the official script)" if left_out else ""
-    return f"{total - reasons.total():,} of {total - left_out:,}{remark}"
 
 
 def _missing_scores(

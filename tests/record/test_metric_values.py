@@ -95,7 +95,8 @@ def test_a_metric_without_samples_has_no_value():
 
 def test_left_out_samples_do_not_lower_the_coverage():
     value = value_of(samples(5, *["left_out"] * 9))
-    assert (value.percent, value.scored, value.total) == (50.0, 1, 10)
+    assert (value.percent, value.scored, value.total, value.left_out) == (50.0, 1, 1, 9)
+    assert value.counts_text == "1 of 1, 9 left out"
 
 
 def test_a_part_is_its_share_of_full_marks():

@@ -18,7 +18,7 @@ from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.details import details_of
-from mmie_tasks.runs.headline import headline_of, scored_of
+from mmie_tasks.runs.headline import headline_of
 from mmie_tasks.runs.log_notes import notes_of
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import value_of
@@ -69,7 +69,7 @@ def test_the_headline_has_what_people_quote() -> None:
         "50.00 [11.53, 88.47]",
         "50.00",
         "n/a",
-        "10 of 11 (1 left out by the official script)",
+        "10 of 11, 1 left out",
         "gpt-4o",
         "12 of 20,103 samples; judge: gpt-4o, not the paper's; 1 unscored",
     )
@@ -138,11 +138,13 @@ def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
 
 
 def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:
-    assert scored_of(run_of(*[Scored(1.0)] * 1200, Unscored("refused"))) == "1,200 of 1,201"
-    assert (
-        scored_of(run_of(Scored(1.0), Unscored("left_out")))
-        == "1 of 1 (1 left out by the official script)"
-    )
+    many = headline_of(run_of(*[Scored(1.0)] * 1200, Unscored("refused")))
+    assert many.cells[4] == "1,200 of 1,201"
+    run = run_of(Scored(1.0), Unscored("left_out"))
+    assert headline_of(run).cells[4] == "1 of 1, 1 left out"
+    details = details_of(run, [])
+    assert (details["scored"], details["samples"], details["left_out"]) == (1, 1, 1)
+    assert "unscored_left_out" not in details
 
 
 def test_details_have_scores_and_counts_and_nothing_empty() -> None:
