@@ -108,10 +108,14 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean in points, or None and the reason."""
+    """A mean in points, or None and the reason.
+
+    If groups are absent, `of_present` is the mean of the others, unless it has no value either.
+    """
 
     value: float | None
     why_not: str = ""
+    of_present: float | None = None
 
 
 def mean_of(verdicts: Iterable[Verdict], floor: float = COVERAGE_FLOOR) -> Mean:
@@ -152,9 +156,10 @@ def weighted_mean(
         if len(weights) == 1:
             return Mean(None, "no samples in this run")
         more = ", ..." if len(absent) > 1 else ""
-        return Mean(
-            None, f"{len(absent)} of {counted(len(weights), by)} not in this run: {absent[0]}{more}"
-        )
+        why_not = f"{len(absent)} of {counted(len(weights), by)} not in this run: {absent[0]}{more}"
+        present = {name: weight for name, weight in weights.items() if groups.get(name)}
+        shares = {name: weight / sum(present.values()) for name, weight in present.items()}
+        return Mean(None, why_not, weighted_mean(groups, shares, floor, by).value)
     total, reasons = 0.0, []
     for name, weight in weights.items():
         mean = mean_of(itertools.filterfalse(_is_left_out, groups[name]), floor)
@@ -182,6 +187,7 @@ class MetricValue:
         total: Number of samples that count, which are all but those left out.
         left_out: Number of samples that the official script leaves out.
         why_not: Why there is no score.
+        of_present: If there is no score because groups are not in the run, that of the others.
     """
 
     percent: float | None
@@ -190,11 +196,18 @@ class MetricValue:
     total: int
     left_out: int = 0
     why_not: str = ""
+    of_present: float | None = None
 
     @property
     def left_out_text(self) -> str:
         """``1 left out``; empty if none is."""
         return f"{self.left_out:,} left out" if self.left_out else ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why there is no score, and what there is."""
+        mean = "" if self.of_present is None else f"mean of the others: {self.of_present:.2f}"
+        return tuple(filter(None, (self.why_not, mean)))
 
     @property
     def counts_text(self) -> str:
@@ -264,6 +277,7 @@ def metric_value(
         total=sum(map(len, verdicts.values())) - left_out,
         left_out=left_out,
         why_not=mean.why_not,
+        of_present=None if mean.of_present is None else scale.percent(mean.of_present),
     )
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mmie_tasks.core.tables import NO_VALUE, percent_cell
-from mmie_tasks.core.wording import counted
-from mmie_tasks.record.metrics import Metric, MetricValue, samples_by_stratum
+from mmie_tasks.record.metrics import MetricValue
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
@@ -50,21 +49,14 @@ def headline_of(task_run: TaskRun) -> Headline:
         expected=values.get("expected"),
         judge=task_run.judge_name,
         marks=paper_marks(task_run),
-        missing=tuple(_missing_scores(task_run, metric, values)),
+        missing=tuple(_missing_scores(values)),
     )
 
 
-def _missing_scores(
-    task_run: TaskRun, metric: Metric, values: Mapping[ScoreKind, MetricValue | None]
-) -> Iterator[str]:
-    """Why a score is missing, each reason once; for a small ``--limit``, which one is enough."""
-    limit = task_run.benchmark.two_of_each.get(task_run.task, 0)
-    absent = metric.weights.keys() - samples_by_stratum(task_run.samples, metric).keys()
-    groups = f"{len(absent)} of {counted(len(metric.weights), metric.by)} not in this run"
+def _missing_scores(values: Mapping[ScoreKind, MetricValue | None]) -> Iterator[str]:
+    """Why a score is missing, each reason once."""
     reasons: dict[str, ScoreKind] = {}
     for kind, value in values.items():
-        if absent and task_run.limit and task_run.limit < limit:
-            reasons.setdefault(f"{groups}; `--limit {limit}` has two of each", kind)
-        elif value is None or value.percent is None:
+        if value is None or value.percent is None:
             reasons.setdefault(value.why_not if value else "no sample counts for it", kind)
     yield from (f"no {kind} score: {reason}" for reason, kind in reasons.items())

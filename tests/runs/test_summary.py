@@ -117,9 +117,9 @@ def test_a_headline_without_a_score_has_the_reason(
 @pytest.mark.parametrize(
     ("task", "n_datasets", "limit", "reason"),
     [
-        pytest.param("milebench", 8, 8, "18 of 26 datasets {}; `--limit 58` {}", id="limit"),
-        pytest.param("milebench_adv", 8, 8, "18 of 26 datasets {}; `--limit 52` {}", id="adv"),
-        pytest.param("milebench", 8, None, "18 of 26 datasets {}: MovingDirection", id="no-limit"),
+        pytest.param("milebench", 8, 8, "`--limit 58` {}; 18 of 26 {}", id="limit"),
+        pytest.param("milebench_adv", 8, 8, "`--limit 52` {}; 18 of 26 {}", id="adv"),
+        pytest.param("milebench", 8, None, "18 of 26 {1}: MovingDirection", id="no-limit"),
     ],
 )
 def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
@@ -133,8 +133,12 @@ def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
         for name in names
     )
     run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
-    reason = reason.format("not in this run", "has two of each")
-    assert f"no official score: {reason}" in headline_of(run).cells[-1]
+    reason = reason.format("has two of each", "datasets not in this run")
+    headline = headline_of(run)
+    assert headline.cells[-1].count("no ") == 1
+    assert f"no official score: {reason}" in headline.cells[-1]
+    assert headline.official is not None
+    assert headline.official.notes[1:] == ("mean of the others: 100.00",)
 
 
 def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:

@@ -55,7 +55,7 @@ class RunScores:
         if value is None:
             return None
         stored = self.stored.get(kind)
-        notes = (value.why_not, "" if stored is None else f"results file: {stored:.2f}")
+        notes = (*value.notes, "" if stored is None else f"results file: {stored:.2f}")
         return Cell(
             percent=value.percent,
             interval=value.interval,
