@@ -34,7 +34,8 @@ def sample_line(line: Line, record: Record, scale: Scale) -> dict[str, object]:
         "answer": _text(record.shown_answer, line),
         "reply": _joined(reply.text for reply in record.replies),
     }
-    return {**columns, **line, RECORD_KEY: record.model_dump()}
+    others = {name: value for name, value in line.items() if name != RECORD_KEY}
+    return {**columns, **others, RECORD_KEY: record.model_dump()}
 
 
 def _share(verdict: Verdict, scale: Scale) -> float | None:

@@ -236,6 +236,7 @@ def _check_first(evaluate: Method) -> Method:
                 answers=evaluation.output.kept,
             )
             summary = evaluation.summary
+            summary.add_to_wandb()
             print_at_exit(summary.block(command_line.model, command_line.model_args, report))
         return results
 

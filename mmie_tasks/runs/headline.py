@@ -26,6 +26,21 @@ class Headline:
     missing: tuple[str, ...] = ()  # why a score does not exist, for each that does not
 
     @property
+    def numbers(self) -> dict[str, float | str]:
+        """What makes the runner's numbers comparable: interval, counts and judge."""
+        low, high = (self.official and self.official.interval) or (None, None)
+        numbers = {
+            "ci95_low": low,
+            "ci95_high": high,
+            "scored": self.official and self.official.scored,
+            "samples": self.official and self.official.total,
+            "left_out": self.official and self.official.left_out,
+            "judge": self.judge or "by rule",
+            "unlike_the_paper": "; ".join(self.marks),
+        }
+        return {name: value for name, value in numbers.items() if value is not None}
+
+    @property
     def cells(self) -> tuple[str, ...]:
         """Task, official score with interval, robust score, expected score, scored samples, judge,
         and marks after what is missing.
