@@ -388,7 +388,7 @@ class Benchmark(ABC, Generic[RecordT]):
         request = self.graded_request(prepared)
         metrics = (RECORD_KEY, *table.names)
         pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics)
-        return self.judge.submit(pending, at_once=self.settings.sync)
+        return self.judge.submit(pending)
 
     def graded_request(self, prepared: Prepared[RecordT]) -> GradedRequest:
         """The request with the readers of its reply; raises `NoJudgeRequest` if there is none."""

@@ -89,26 +89,23 @@ class BenchmarkJudge:
         """
         self._session.check(self.judge(), self.max_images)
 
-    def submit(self, sample: PendingSample, *, at_once: bool = False) -> MetricRows:
-        """Rows of a sample that are filled in when read; now if `at_once` or in a `sync` session."""
+    def submit(self, sample: PendingSample) -> MetricRows:
+        """Rows of a sample that are filled in when they are read."""
         session = self._session
         judge_pending = functools.partial(self._judge_pending, session)
         rows = {metric: DeferredRow(judge_pending) for metric in sample.metrics}
-        if at_once or session.sync:  # here, threads may judge in parallel
-            self._judge_batch(session, [(sample, rows)], title="")
-        else:
-            session.add(self.benchmark, sample, rows)
+        session.add(self.benchmark, sample, rows)
         return rows
 
     def _judge_pending(self, session: JudgingSession) -> None:
         """Judges all waiting samples of a session; never raises, or the run would be lost."""
         with session.judging:
             if waiting := session.take(self.benchmark):
-                self._judge_batch(session, waiting, self._title)
+                self._judge_batch(session, waiting)
 
-    def _judge_batch(self, session: JudgingSession, waiting: WaitingSamples, title: str) -> None:
+    def _judge_batch(self, session: JudgingSession, waiting: WaitingSamples) -> None:
         # Judging has its own thread: Ctrl-C does not reach a thread that waits for a server.
-        batch = JudgedBatch(waiting, title, session.add_outcome)
+        batch = JudgedBatch(waiting, self._title, session.add_outcome)
         thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
         job = thread.submit(batch.judge, functools.partial(self.judge, session))
         session.batches.append(batch)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import ClassVar
 
@@ -87,14 +86,6 @@ def sample(*parts: str | Path) -> PendingSample:
     )
 
 
-@pytest.mark.parametrize("where", ["benchmark", "session"])
-def test_synchronous_rows_are_filled_in_at_once(where: str) -> None:
-    judge = BenchmarkJudge("", "counting")
-    judge.session = JudgingSession(sync=where == "session")
-    rows = judge.submit(sample(), at_once=where == "benchmark")
-    assert json.loads(json.dumps(rows)) == {"a": {"score": 1.0}}
-
-
 def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:
     judge, outcomes = BenchmarkJudge("", "counting"), list[Outcome]()
     judge.session = JudgingSession(on_outcome=outcomes.append)
@@ -121,8 +112,8 @@ def test_another_model_that_answers_is_warned_of_at_its_first_reply(
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "counting:gpt-4o,cache=off")
     judge = BenchmarkJudge("", "counting")
-    judge.session = JudgingSession(sync=True)  # a batch for each sample
-    for _ in range(3):
-        judge.submit(sample())
+    judge.session = JudgingSession()
+    for _ in range(3):  # a batch for each sample
+        assert judge.submit(sample())["a"] == {"score": 1.0}
     (warning,) = [line for line in logs if "another model" in line]
     assert "`gpt-4o` is answered by another model, `m`" in warning

@@ -3,7 +3,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -141,19 +140,3 @@ def test_threads_that_submit_and_read_lose_no_sample() -> None:
         rows = list(threads.map(lambda n: submit(benchmark, str(n)), range(200)))
         points = list(threads.map(dict, rows))
     assert points == [{"score": float(n)} for n in range(200)]
-
-
-def test_synchronous_judging_gives_plain_rows_and_runs_in_parallel() -> None:
-    barrier = threading.Barrier(4, timeout=60)  # breaks unless four are judged at the same time
-
-    def reply_together(request: JudgeRequest) -> Outcome:
-        barrier.wait()
-        return reply(text_of(request))
-
-    benchmark = WithJudge(FunctionJudge(reply_together))
-    benchmark.session = JudgingSession(sync=True)
-    with ThreadPoolExecutor(4) as threads:
-        rows = list(threads.map(lambda n: benchmark.submit(sample(str(n))), range(4)))
-    assert [json.dumps(row) for row in rows] == [
-        json.dumps({"points": {"score": float(n)}}) for n in range(4)
-    ]
