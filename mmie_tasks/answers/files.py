@@ -187,7 +187,7 @@ def _read(file: Source, notes: list[str], *, is_named: bool) -> list[SavedAnswer
         return []
     answers = [_answer_at(replace(file, position=one), readers[one]) for one in readers]
     if without_id := answers.count(None):
-        problem = "no `id` of the sample in any metric"
+        problem = "no `id` of the sample"
         notes.append(f"{file.path}: {without_id} answers were left out: {problem}")
     return [answer for answer in answers if answer]
 

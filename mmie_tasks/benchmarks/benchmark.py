@@ -27,9 +27,17 @@ from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import NO_REPLY, BadRecord, Line, NoJudgeRequest, Record, read_record
+from mmie_tasks.record.record import (
+    NO_REPLY,
+    RECORD_KEY,
+    BadRecord,
+    Line,
+    NoJudgeRequest,
+    Record,
+    read_record,
+)
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.rows import Row, RunnerTable, plain_score
+from mmie_tasks.record.rows import Row, RunnerTable
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment, Segments, text_segments
 from mmie_tasks.record.signature import Signature
@@ -306,7 +314,7 @@ class Benchmark(ABC, Generic[RecordT]):
         return Signature.of_run(fields, judges, self.settings.min_coverage)
 
     def counts(self, records: Sequence[RecordT]) -> Mapping[str, float]:  # noqa: ARG002
-        """The benchmark's own counts for the results file."""
+        """The benchmark's own numbers for the results file; a whole number of zero is left out."""
         return {}
 
     def notes(self, records: Sequence[RecordT]) -> Iterable[str]:  # noqa: ARG002
@@ -378,8 +386,9 @@ class Benchmark(ABC, Generic[RecordT]):
             return make_rows(Judged(verdicts=record.verdicts))
         assert self.judge is not None  # noqa: S101 - there is a request to it
         request = self.graded_request(prepared)
-        pending = PendingSample(request=request, make_rows=make_rows, metrics=table.names)
-        return self.judge.submit(pending, plain=plain_score, at_once=self.settings.sync)
+        metrics = (RECORD_KEY, *table.names)
+        pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics)
+        return self.judge.submit(pending)
 
     def graded_request(self, prepared: Prepared[RecordT]) -> GradedRequest:
         """The request with the readers of its reply; raises `NoJudgeRequest` if there is none."""

@@ -21,12 +21,10 @@ class TaskSettings(ChoiceOptions):
     Attributes:
         min_coverage: The share of scored samples below which no mean is reported, 0 to 1.
         rows: ``all`` adds counts, intervals and parts to lmms-eval's table.
-        sync: Judges each sample before the next, which lmms-eval's ``--baseline`` needs.
     """
 
     min_coverage: float = Field(default=COVERAGE_FLOOR, ge=0, le=1)
     rows: Literal["main", "all"] = "main"
-    sync: bool = False
 
 
 def read_settings(

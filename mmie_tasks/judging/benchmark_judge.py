@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +11,7 @@ from dataclasses import replace
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.choice import ChosenJudges, is_paper_judge
 from mmie_tasks.judging.batch import JudgedBatch, PendingSample, WaitingSamples
-from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainScore
+from mmie_tasks.judging.deferred import DeferredRow, MetricRows
 from mmie_tasks.judging.served_model import judges_itself
 from mmie_tasks.judging.session import JudgingSession, session_without_run
 from mmie_tasks.record.signature import Signature
@@ -89,27 +89,11 @@ class BenchmarkJudge:
         """
         self._session.check(self.judge(), self.max_images)
 
-    def submit(
-        self,
-        sample: PendingSample,
-        plain: Callable[[MetricRows], Mapping[str, object]] = lambda _: {},
-        *,
-        at_once: bool = False,
-    ) -> Mapping[str, object]:
-        """Rows of a sample that are filled in when they are read, or now.
-
-        Args:
-            sample: The sample.
-            plain: Makes the plain score in the sample's log for ``--baseline``, if it is judged
-                now; by default none.
-            at_once: Whether to judge now, as in a `sync` session.
-        """
+    def submit(self, sample: PendingSample) -> MetricRows:
+        """Rows of a sample that are filled in when they are read."""
         session = self._session
         judge_pending = functools.partial(self._judge_pending, session)
         rows = {metric: DeferredRow(judge_pending) for metric in sample.metrics}
-        if at_once or session.sync:  # here, threads may judge in parallel
-            self._judge_batch(session, [(sample, rows)], title="")
-            return RowsWithPlainScore(rows, plain(rows))
         session.add(self.benchmark, sample, rows)
         return rows
 
@@ -117,11 +101,11 @@ class BenchmarkJudge:
         """Judges all waiting samples of a session; never raises, or the run would be lost."""
         with session.judging:
             if waiting := session.take(self.benchmark):
-                self._judge_batch(session, waiting, self._title)
+                self._judge_batch(session, waiting)
 
-    def _judge_batch(self, session: JudgingSession, waiting: WaitingSamples, title: str) -> None:
+    def _judge_batch(self, session: JudgingSession, waiting: WaitingSamples) -> None:
         # Judging has its own thread: Ctrl-C does not reach a thread that waits for a server.
-        batch = JudgedBatch(waiting, title, session.add_outcome)
+        batch = JudgedBatch(waiting, self._title, session.add_outcome)
         thread = ThreadPoolExecutor(1, thread_name_prefix="judging")
         job = thread.submit(batch.judge, functools.partial(self.judge, session))
         session.batches.append(batch)

@@ -67,27 +67,3 @@ class DeferredRow(dict[str, object]):
 
     def __reduce__(self) -> tuple[type[MetricRow], tuple[MetricRow]]:
         return dict, (dict(self),)
-
-
-class RowsWithPlainScore(dict[str, object]):
-    """Judged rows, and a plain score that only the sample's log shows.
-
-    The log copies this dict with ``dict.update``, which bypasses `items` because ``__iter__`` is
-    not overridden. `items` leaves the plain score out, because the runner reads its table's rows
-    there, and would give it the value ``[]`` (`consolidate_results` of
-    lmms_eval/evaluator_utils.py).
-
-    Args:
-        rows: Metric to row.
-        plain: The additional fields of the log; empty for an unscored sample.
-    """
-
-    __slots__ = ("_rows",)
-
-    def __init__(self, rows: MetricRows, plain: Mapping[str, object]) -> None:
-        super().__init__({**plain, **rows})
-        self._rows: dict[str, object] = dict(rows)
-
-    def items(self) -> Any:  # noqa: ANN401 - as `dict.items`
-        """The rows, without the plain score."""
-        return self._rows.items()

@@ -40,7 +40,6 @@ class JudgingSession:
             the process's, so that a judge and its budget stay the same during the evaluation.
         on_outcome: Called with every outcome, for the runner's count of tokens.
         before_loading: Called before a judge loads a model into this process, to free memory.
-        sync: Whether each sample is judged before ``process_results`` returns.
         tested: The tested model if it is on a server; None otherwise.
 
     Attributes:
@@ -55,13 +54,11 @@ class JudgingSession:
         *,
         on_outcome: Callable[[Outcome], None] = lambda _: None,
         before_loading: Callable[[], object] = lambda: None,
-        sync: bool = False,
         tested: ServedModel | None = None,
     ) -> None:
         self.choices = choices or {}
         self.environment = dict(os.environ) if environment is None else environment
         self.on_outcome = on_outcome
-        self.sync = sync
         self.tested = tested
         self.batches: list[JudgedBatch] = []
         self.judging = threading.Lock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -59,7 +60,8 @@ class Metric:
         by: The kind of group whose means are averaged.
         weights: Group to weight; weights add up to 1. The metric has no value if a group has no
             samples.
-        in_table: Whether the runner's table has the line ``official_<name>``: the paper's columns.
+        in_table: Whether the paper's table has such a column: the report shows it, with an
+            interval.
         part: Component whose share of full marks is averaged; empty for the sample's points.
     """
 
@@ -106,10 +108,14 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean in points, or None and the reason."""
+    """A mean in points, or None and the reason.
+
+    If groups are absent, `of_present` is the mean of the others, unless it has no value either.
+    """
 
     value: float | None
     why_not: str = ""
+    of_present: float | None = None
 
 
 def mean_of(verdicts: Iterable[Verdict], floor: float = COVERAGE_FLOOR) -> Mean:
@@ -150,20 +156,22 @@ def weighted_mean(
         if len(weights) == 1:
             return Mean(None, "no samples in this run")
         more = ", ..." if len(absent) > 1 else ""
-        return Mean(
-            None, f"{len(absent)} of {counted(len(weights), by)} not in this run: {absent[0]}{more}"
-        )
+        why_not = f"{len(absent)} of {counted(len(weights), by)} not in this run: {absent[0]}{more}"
+        present = {name: weight for name, weight in weights.items() if groups.get(name)}
+        shares = {name: weight / sum(present.values()) for name, weight in present.items()}
+        return Mean(None, why_not, weighted_mean(groups, shares, floor, by).value)
     total, reasons = 0.0, []
     for name, weight in weights.items():
-        counted_verdicts = [
-            v for v in groups[name] if isinstance(v, Scored) or v.reason != "left_out"
-        ]
-        mean = mean_of(counted_verdicts, floor)
+        mean = mean_of(itertools.filterfalse(_is_left_out, groups[name]), floor)
         total += weight * (mean.value or 0.0)
         if mean.why_not:
             reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)
     more = f"; {len(reasons) - 2} more reasons" if len(reasons) > 2 else ""
     return Mean(None, "; ".join(reasons[:2]) + more) if reasons else Mean(total)
+
+
+def _is_left_out(verdict: Verdict) -> bool:
+    return isinstance(verdict, Unscored) and verdict.reason == "left_out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,15 +184,35 @@ class MetricValue:
             score, for fewer than ten samples or two in a group, and for a run whose proportions are
             not the benchmark's.
         scored: Number of samples with points.
-        total: Number of samples that count for the metric.
+        total: Number of samples that count, which are all but those left out.
+        left_out: Number of samples that the official script leaves out.
         why_not: Why there is no score.
+        of_present: If there is no score because groups are not in the run, that of the others.
     """
 
     percent: float | None
     interval: Interval | None
     scored: int
     total: int
+    left_out: int = 0
     why_not: str = ""
+    of_present: float | None = None
+
+    @property
+    def left_out_text(self) -> str:
+        """``1 left out``; empty if none is."""
+        return f"{self.left_out:,} left out" if self.left_out else ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why there is no score, and what there is."""
+        mean = "" if self.of_present is None else f"mean of the others: {self.of_present:.2f}"
+        return tuple(filter(None, (self.why_not, mean)))
+
+    @property
+    def counts_text(self) -> str:
+        """``9 of 10, 1 left out``."""
+        return ", ".join(filter(None, (f"{self.scored:,} of {self.total:,}", self.left_out_text)))
 
 
 def samples_by_stratum(
@@ -239,14 +267,17 @@ def metric_value(
         metric.by == strata or in_proportion(samples, strata, stratum_sizes or {})
     ):
         estimate = estimated(samples, points, metric, scale, strata)
+    left_out = sum(_is_left_out(verdict) for group in verdicts.values() for verdict in group)
     percent = 100 / scale.full_marks
     low, high = estimate.interval(0, scale.full_marks) if estimate else (math.nan, math.nan)
     return MetricValue(
         percent=None if mean.value is None else scale.percent(mean.value),
         interval=Interval(low * percent, high * percent) if estimate else None,
         scored=len(points),
-        total=sum(map(len, verdicts.values())),
+        total=sum(map(len, verdicts.values())) - left_out,
+        left_out=left_out,
         why_not=mean.why_not,
+        of_present=None if mean.of_present is None else scale.percent(mean.of_present),
     )
 
 

@@ -10,6 +10,8 @@ from mmie_tasks.record.signature import Signature
 
 _OldRecord: TypeAlias = Mapping[str, object]
 
+OLD_RECORD_KEY = "coverage"
+
 
 def migrated(record: _OldRecord) -> _OldRecord:
     """A record in today's form, recognised by a signature that is an object."""

@@ -17,7 +17,7 @@ from typing_extensions import override
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.answer_facts import AnswerFacts
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.migration import migrated
+from mmie_tasks.record.migration import OLD_RECORD_KEY, migrated
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment, Segments, text_segments
@@ -27,8 +27,8 @@ from mmie_tasks.record.text_facts import TextFacts
 Line: TypeAlias = Mapping[str, object]
 """One line of a sample log, as lmms-eval wrote it."""
 
-RECORD_KEY = "coverage"
-"""The metric whose rows are the samples' records."""
+RECORD_KEY = "record"
+"""The key of the record in a sample's line."""
 
 IMAGE_PLACEHOLDER = "<image>"
 """Placeholder for an image in a logged question, unless the model's wrapper sets another."""
@@ -237,7 +237,7 @@ def read_record(kind: type[RecordT], line: Line) -> RecordT:
     Raises:
         BadRecord: The line has no record, or a field is missing or malformed; names the field.
     """
-    record = line.get(RECORD_KEY)
+    record = line.get(RECORD_KEY, line.get(OLD_RECORD_KEY))
     if not isinstance(record, Mapping):
         raise BadRecord(f"no record under `{RECORD_KEY}`: not a scored sample of a task of ours")
     try:
@@ -251,14 +251,9 @@ def read_record(kind: type[RecordT], line: Line) -> RecordT:
         raise BadRecord(f"`{name}` is {value}: {detail['msg']}") from error
 
 
-def with_record(line: Line, record: Record) -> dict[str, object]:
-    """The line with another record."""
-    return {**line, RECORD_KEY: record.model_dump()}
-
-
 def is_scored(line: Line) -> bool:
     """Whether the line has a record; lines of ``--predict_only`` runs have none."""
-    return "bypass" not in line or RECORD_KEY in line
+    return "bypass" not in line or RECORD_KEY in line or OLD_RECORD_KEY in line
 
 
 def answer_text(line: Line) -> str:

@@ -1,7 +1,6 @@
 """The runner's table: each sample's rows, and the scores in percent computed from them.
 
-A sample has a row for every metric of its task, empty if it does not count for the metric, so a
-task's table has the same lines in every run.
+A sample has a row for every metric of its task, empty if it does not count for the metric.
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ from mmie_tasks.record.signature import COVERAGE_FLOOR
 Row: TypeAlias = dict[str, object]
 Aggregation: TypeAlias = Callable[[Sequence[Mapping[str, object]]], float]
 
+COVERAGE = "coverage"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerTable:
@@ -38,7 +39,7 @@ class RunnerTable:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the lines, as a task file lists them."""
-        return (RECORD_KEY, *self._metric_of)
+        return (COVERAGE, *self._metric_of)
 
     @property
     def _metric_of(self) -> dict[str, tuple[Metric, ScoreKind]]:
@@ -54,11 +55,14 @@ class RunnerTable:
         }
 
     def rows(self, record: Record, **fields: object) -> dict[str, Row]:
-        """The row of one sample in each line; `fields` are added to all but the record's row."""
+        """The row of one sample in each line, and its record; `fields` are added to the rows."""
         sample = record.sample({})
         if (floor := record.signature.min_coverage) != COVERAGE_FLOOR:
             fields["min_coverage"] = floor
-        rows: dict[str, Row] = {RECORD_KEY: record.model_dump()}
+        rows: dict[str, Row] = {
+            RECORD_KEY: record.model_dump(),
+            COVERAGE: _coverage_row(record.official),
+        }
         for name, (metric, kind) in self._metric_of.items():
             group = metric.stratum(sample)
             rows[name] = (
@@ -95,16 +99,11 @@ def aggregation(scale: Scale, weights: Mapping[str, float] | None = None) -> Agg
         floor = COVERAGE_FLOOR
         for row in filter(None, rows):
             floor = float(str(row.get("min_coverage", floor)))
-            groups[ALL if weights is None else group_of(row)].append(_verdict(row))
+            groups[ALL if weights is None else str(row["group"])].append(_verdict(row))
         mean = weighted_mean(groups, weights or {ALL: 1}, floor)
         return math.nan if mean.value is None else scale.percent(mean.value)
 
     return score
-
-
-def group_of(row: Mapping[str, object]) -> str:
-    """The group in the row of a mean of means."""
-    return str(row["group"])
 
 
 def _verdict(row: Mapping[str, object]) -> Verdict:
@@ -112,17 +111,24 @@ def _verdict(row: Mapping[str, object]) -> Verdict:
     return Scored(float(points)) if isinstance(points, (int, float)) else Unscored(row["unscored"])  # type: ignore[arg-type]  # ours
 
 
-def coverage(records: Sequence[Mapping[str, object]]) -> float:
+def coverage(rows: Sequence[Mapping[str, object]]) -> float:
     """Percent of samples with an official score, without those that the official script leaves out;
     NaN without samples.
     """
-    official = [record["official"] for record in records]
-    reasons = [verdict.get("reason") for verdict in official if isinstance(verdict, Mapping)]
-    counted = [reason for reason in reasons if reason != "left_out"]
-    return 100 * counted.count(None) / len(counted) if counted else math.nan
+    scored = [row["scored"] for row in rows if row]
+    return 100 * scored.count(True) / len(scored) if scored else math.nan
 
 
-def plain_score(rows: Mapping[str, Row]) -> Mapping[str, object]:
-    """The official score, 0 to 1, for the runner's ``--baseline``; empty if unscored."""
-    score = rows["official"].get("score")
-    return {"score": score / 100} if isinstance(score, (int, float)) else {}
+def _coverage_row(official: Verdict) -> Row:
+    is_left_out = isinstance(official, Unscored) and official.reason == "left_out"
+    return {} if is_left_out else {"scored": isinstance(official, Scored)}
+
+
+def logged_value(row: Row, scale: Scale) -> float | None:
+    """A row as a number in the log: the share of full marks, 0 to 1; for ``coverage``, 0 or 1."""
+    match row:
+        case {"points": float(points) | int(points)}:
+            return points / scale.full_marks
+        case {"scored": bool(scored)}:
+            return float(scored)
+    return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SCORE_COLUMNS = (
     *("task", "metric", "title", "group", "kind"),
-    *("percent", "low", "high", "scored", "total", "why_not"),
+    *("percent", "low", "high", "scored", "total", "left_out", "why_not"),
 )
 """The columns of `LoadedRun.scores`."""
 
@@ -102,9 +102,10 @@ class LoadedRun:
     def scores(self) -> pd.DataFrame:
         """One row per task, metric and kind of score, the headline first; in percent.
 
-        Columns: `SCORE_COLUMNS`. ``metric`` is the row's name in the runner's table, such as
+        Columns: `SCORE_COLUMNS`. ``metric`` is the score's name in the results file, such as
         ``official_SA``; ``low`` and ``high`` are the ends of the 95 % interval; ``scored`` of
-        ``total`` samples have points. Without a score ``percent`` is NaN, and ``why_not`` says why.
+        ``total`` samples have points, and the official script leaves out ``left_out`` more. Without
+        a score ``percent`` is NaN, and ``why_not`` says why.
         """
         return self._scores(lambda _: True)
 
@@ -119,7 +120,7 @@ class LoadedRun:
                 if value is not None:
                     names = (task, f"{kind}_{metric.name}".removesuffix("_"), metric.title)
                     numbers = (value.percent, *(value.interval or (None, None)))
-                    counts = (value.scored, value.total)
+                    counts = (value.scored, value.total, value.left_out)
                     rows.append((*names, metric.kind, kind, *numbers, *counts, value.why_not))
         return pd.DataFrame(rows, columns=list(SCORE_COLUMNS)).astype(
             dict.fromkeys(("percent", "low", "high"), float)

@@ -125,7 +125,6 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
         choices or command.judges,
         on_outcome=_log_judge_usage,
         before_loading=functools.partial(free_tested_models, models),
-        sync=bool(getattr(options.get("cli_args"), "baseline", None)),
         tested=command.tested or served_model_of(options),
     )
     return RunningEvaluation(session=session, models=models, output=RunOutput.of_run(options))

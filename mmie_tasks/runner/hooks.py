@@ -2,18 +2,16 @@
 
 `mmie_tasks.runner.registration` installs two hooks. `wrap_task_loader` wraps the methods that load
 tasks when the runner imports ``lmms_eval.tasks``: it prepares each loaded task of a benchmark.
-`wrap_evaluator` is called when the runner builds its index of tasks, and wraps four functions:
+`wrap_evaluator` is called when the runner builds its index of tasks, and wraps three functions:
 ``simple_evaluate`` begins an evaluation, and checks its judges before a model is loaded;
 ``evaluate`` notes the tested model and our tasks, keeps tasks apart in the model's batches, holds
-the session of the judges, and signs the results; the other two summarise the metrics of a task, and
-correct their standard errors.
+the session of the judges, and signs the results; the third summarises the metrics of a task.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +23,9 @@ from loguru import logger
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.benchmark_judge import judging_in
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.record import RECORD_KEY
+from mmie_tasks.record.rows import logged_value
 from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges
 from mmie_tasks.runner.evaluation import (
     RunningEvaluation,
@@ -98,31 +98,9 @@ def wrap_evaluator() -> None:
         (evaluator, "simple_evaluate", _check_first),
         (evaluator, "evaluate", _prepare_model),
         (output, "calculate_aggregate_metric", _summarise),
-        (output, "calculate_clt_aggregate_metric", without_errors_of_nan),
     ):
         if callable(getattr(owner, name, None)):
             wrap_once(owner, name, wrap)
-
-
-def without_errors_of_nan(calculate: Method) -> Method:
-    """Wrap the calculation of standard errors so that our means without a value have none.
-
-    The runner computes them from all rows with a ``score``, whatever the mean is
-    (``evaluator_utils.py``).
-    """
-
-    @functools.wraps(calculate)
-    def calculate_standard_errors(output: Any) -> None:  # noqa: ANN401 - the runner's
-        calculate(output)
-        if loaded_benchmark(output.task) is not None:
-            values = output.agg_metrics
-            for metric, key in output.sample_metrics:
-                value = values.get(f"{metric},{key}")
-                if isinstance(value, float) and math.isnan(value):
-                    for kind in ("stderr", "stderr_clt", "stderr_clustered"):
-                        values[f"{metric}_{kind},{key}"] = "N/A"
-
-    return calculate_standard_errors
 
 
 def _summarise(aggregate: Method) -> Method:
@@ -130,19 +108,33 @@ def _summarise(aggregate: Method) -> Method:
 
     @functools.wraps(aggregate)
     def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
+        benchmark, evaluation = loaded_benchmark(output.task), running_evaluation()
+        records = [] if benchmark is None else _take_records(output, benchmark.scale)
         aggregate(output, *args, **kwargs)
-        if (evaluation := running_evaluation()) is None:
-            return
-        if (benchmark := loaded_benchmark(output.task)) is None:
+        if benchmark is None or evaluation is None or not records:
             return
         arguments = getattr(output.task, "args", None)
         options = {name: getattr(arguments, name, None) or 0 for name in ("limit", "offset")}
         part = {name: value for name, value in options.items() if value > 0}
-        for (metric, _), records in list(output.sample_metrics.items()):
-            if metric == RECORD_KEY:
-                evaluation.summary.add(output.task_name, benchmark, records, part)
+        lines = output.logged_samples
+        evaluation.summary.add(output.task_name, benchmark, records, part, lines)
 
     return aggregate_and_summarise
+
+
+def _take_records(output: Any, scale: Scale) -> list[dict[str, Any]]:  # noqa: ANN401 - the runner's
+    """Take the records out of a task's metrics; its lines in the log get numbers in place of rows.
+
+    The runner takes whatever ``process_results`` returns for rows of a metric, and would give the
+    metric ``record`` the value ``[]`` (`consolidate_results` in ``evaluator_utils.py``).
+    """
+    rows = output.sample_metrics
+    keys = [key for key in rows if key[0] == RECORD_KEY]
+    records = [record for key in keys for record in rows.pop(key)]
+    for line in output.logged_samples if records else ():
+        line |= {metric: logged_value(line[metric], scale) for metric, _ in rows}
+        line["input"] = line["arguments"][0]  # as the runner saves it later
+    return records
 
 
 def _prepare_model(evaluate: Method) -> Method:
@@ -244,6 +236,7 @@ def _check_first(evaluate: Method) -> Method:
                 answers=evaluation.output.kept,
             )
             summary = evaluation.summary
+            summary.add_to_wandb()
             print_at_exit(summary.block(command_line.model, command_line.model_args, report))
         return results
 

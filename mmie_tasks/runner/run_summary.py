@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import atexit
 import functools
-import math
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
@@ -23,6 +23,7 @@ from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.record.record import RECORD_KEY
+from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.details import details_of
 from mmie_tasks.runs.headline import Headline, headline_of
@@ -45,7 +46,7 @@ class RunSummary:
 
     pair: str = ""
     _headlines: dict[str, Headline] = field(default_factory=dict)
-    _details: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    _details: dict[str, dict[str, float]] = field(default_factory=dict)
     _in_table: set[str] = field(default_factory=set)
 
     def add(
@@ -54,11 +55,12 @@ class RunSummary:
         benchmark: Benchmark,
         logged: Sequence[Mapping[str, Any]],
         part: Mapping[str, float],
+        lines: list[dict[str, Any]] | None = None,
     ) -> None:
-        """Summarise the records of a task, and log its notes.
+        """Summarise the records of a task, log its notes, and add columns to its lines.
 
         `part` is the run's ``limit`` and ``offset``, if it has them. If the code of another
-        package's benchmark fails, only the summary is lost.
+        package's benchmark fails, only summary and columns are lost.
         """
         try:
             records = [benchmark.read_record({RECORD_KEY: record}) for record in logged]
@@ -76,6 +78,10 @@ class RunSummary:
             )
             headline, details = headline_of(run), details_of(run, records)
             notes = list(notes_of(run, records))
+            if lines:
+                scale = benchmark.scale
+                pairs = zip(lines, records, strict=True)
+                lines[:] = [sample_line(line, record, scale) for line, record in pairs]
         except Exception as error:  # noqa: BLE001 - a plugin: its summary is lost, not the run
             reason = f"{type(error).__name__}: {error}"
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
@@ -87,14 +93,29 @@ class RunSummary:
 
     def add_details(self, results: dict[str, Any]) -> None:
         """Add the details to the runner's results, under `KEY` and, with ``rows=all``, in its
-        table.
+        table, from which what has no value is removed.
         """
         if self._details:
             results[KEY] = self._details.copy()
-        for task in self._in_table:
+        for task, values in self._details.items():
             rows = results["results"][task]
-            for name, value in self._details[task].items():
-                rows.setdefault(f"{name},none", math.nan if value is None else value)
+            for name, value in values.items() if task in self._in_table else ():
+                rows.setdefault(f"{name},none", value)
+            _remove_empty(rows)
+
+    def add_to_wandb(self) -> None:
+        """Add interval, counts and judge of each task to the summary of a run of Weights & Biases.
+
+        lmms-eval logs the rows of its table there, and begins the run before the evaluation.
+        """
+        if (run := getattr(sys.modules.get("wandb"), "run", None)) is not None:
+            run.summary.update(
+                {
+                    f"{task}/{name}": value
+                    for task, headline in self._headlines.items()
+                    for name, value in headline.numbers.items()
+                }
+            )
 
     def block(self, model: object, model_args: object, report: str) -> str:
         """One line per task, and a report (see `report_command`); empty without a task of ours.
@@ -111,6 +132,24 @@ class RunSummary:
         table = tabulate(rows, "firstrow", tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
         return f"\n{title}\n\n{table}\n\n{report}"
+
+
+def _remove_empty(rows: dict[str, Any]) -> None:
+    """Remove means without a value, with their standard errors, and standard errors of ``N/A``.
+
+    The runner computes a standard error whatever the mean is (``evaluator_utils.py``).
+
+    >>> rows = {"a,none": None, "a_stderr_clt,none": 1.0, "b,none": 2.0, "b_stderr,none": "N/A"}
+    >>> _remove_empty(rows)
+    >>> rows
+    {'b,none': 2.0}
+    """
+    empty = {name for name, value in rows.items() if value is None or value != value}  # NaN
+    for name, value in list(rows.items()):
+        metric, _, filter_key = name.partition(",")
+        mean = f"{metric.partition('_stderr')[0]},{filter_key}"
+        if value == "N/A" or mean in empty:
+            del rows[name]
 
 
 def short_model_name(model: object, model_args: object) -> str:

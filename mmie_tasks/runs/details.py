@@ -5,60 +5,61 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import get_args
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, UnscoredReason
+from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.sample import READER_KINDS, ScoreKind
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
-REASONS: tuple[UnscoredReason, ...] = tuple(
-    reason for reason in get_args(UnscoredReason) if reason != NO_PROBABILITIES.reason
-)
-"""Why a sample can have no official or robust score."""
 
+def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float]:
+    """Every number of a task, for the results file.
 
-def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float | None]:
-    """Every number of a task, for the results file; the names do not depend on the samples.
-
-    * Scores in percent, None without a mean: ``official_<metric>``, ``robust_<metric>``, and for
-      the metrics in the runner's table the 95 % interval of the official score, from
-      ``ci95_low_<metric>`` to ``ci95_high_<metric>``.
-    * Counts of samples: ``scored_<metric>``, ``samples_<metric>``, ``unscored_<reason>``,
-      ``differ``, the benchmark's own, and ``points_<n>`` if points are whole numbers (a panel's
-      may not be).
+    * Scores in percent, absent without a mean: ``official_<metric>``, ``robust_<metric>``, and for
+      the paper's columns the 95 % interval of the official score, from ``ci95_low_<metric>`` to
+      ``ci95_high_<metric>``.
+    * Counts of samples, absent if zero: ``scored_<metric>``, ``samples_<metric>``,
+      ``left_out``, ``unscored_<reason>``, ``differ``, the benchmark's own, and ``points_<n>`` if
+      points are whole numbers (a panel's may not be). Samples that the official script leaves out
+      are in ``left_out`` only.
     * For a benchmark with expected scores: ``expected`` in percent, the samples that have one, and
       their mean entropy in bits.
     """
     benchmark, samples = task_run.benchmark, task_run.samples
-    details: dict[str, float | None] = {}
+    details: dict[str, float | int | None] = {}
     for metric in metrics_of([task_run]):
         details |= _metric_details(task_run, metric)
-    details["differ"] = float(sum(sample.differs for sample in samples))
+    details["differ"] = sum(sample.differs for sample in samples)
     prefixes: dict[ScoreKind, str] = {"official": "", "robust": "robust_"}
     for kind, prefix in prefixes.items():
-        unscored = reasons_of(task_run, kind)
-        details |= {f"{prefix}unscored_{reason}": float(unscored[reason]) for reason in REASONS}
+        reasons = reasons_of(task_run, kind)
+        details[f"{prefix}left_out"] = reasons.pop("left_out", 0)
+        details |= {f"{prefix}unscored_{reason}": count for reason, count in reasons.items()}
     is_panel = any(signature.panel for signature in task_run.signatures)
     if benchmark.scale.whole and not is_panel:
         points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
-        full_marks = int(benchmark.scale.full_marks)
-        details |= {f"points_{n}": float(points[n]) for n in range(full_marks + 1)}
+        details |= {f"points_{n:g}": points[n] for n in sorted(points)}
     if benchmark.has_expected_score:
         details |= _expected_details(task_run)
-    return details | dict(benchmark.counts(records))
+    details |= benchmark.counts(records)
+    return {name: value for name, value in details.items() if not _is_empty(value)}
 
 
-def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None]:
+def _is_empty(value: float | None) -> bool:
+    """Whether there is no score, or a count of zero; counts are whole numbers."""
+    return value is None or (isinstance(value, int) and value == 0)
+
+
+def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | int | None]:
     name = f"_{metric.name}" if metric.name else ""
     has_interval = metric.in_table or metric.kind == "headline"
     official, robust = (value_of(task_run, metric, kind) for kind in READER_KINDS)
     details = {
         f"official{name}": official.percent if official else None,
-        f"scored{name}": float(official.scored if official else 0),
-        f"samples{name}": float(official.total if official else 0),
+        f"scored{name}": official.scored if official else 0,
+        f"samples{name}": official.total if official else 0,
     }
     if has_interval:
         low, high = (official and official.interval) or (None, None)
@@ -66,12 +67,12 @@ def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | None
     return details | {f"robust{name}": robust.percent if robust else None}
 
 
-def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
+def _expected_details(task_run: TaskRun) -> dict[str, float | int | None]:
     with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
     entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
     value = value_of(task_run, metrics_of([task_run])[0], "expected")
     return {
         "expected": value.percent if value else None,
-        "expected_samples": float(len(with_score)),
+        "expected_samples": len(with_score),
         "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
     }

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mmie_tasks.core.tables import NO_VALUE, percent_cell
-from mmie_tasks.core.wording import counted
-from mmie_tasks.record.metrics import Metric, MetricValue, samples_by_stratum
+from mmie_tasks.record.metrics import MetricValue
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
+from mmie_tasks.runs.values import metrics_of, value_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +21,24 @@ class Headline:
     official: MetricValue | None
     robust: MetricValue | None
     expected: MetricValue | None
-    scored: str  # see `scored_of`
     judge: str  # its model, or the panel; empty for a benchmark that is scored by rule
     marks: tuple[str, ...]  # see `paper_marks`
     missing: tuple[str, ...] = ()  # why a score does not exist, for each that does not
+
+    @property
+    def numbers(self) -> dict[str, float | str]:
+        """What makes the runner's numbers comparable: interval, counts and judge."""
+        low, high = (self.official and self.official.interval) or (None, None)
+        numbers = {
+            "ci95_low": low,
+            "ci95_high": high,
+            "scored": self.official and self.official.scored,
+            "samples": self.official and self.official.total,
+            "left_out": self.official and self.official.left_out,
+            "judge": self.judge or "by rule",
+            "unlike_the_paper": "; ".join(self.marks),
+        }
+        return {name: value for name, value in numbers.items() if value is not None}
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -36,7 +49,8 @@ class Headline:
         others = (value and percent_cell(value.percent) for value in (self.robust, self.expected))
         scores = (cell or NO_VALUE for cell in (official, *others))
         why = "; ".join((*self.missing, *self.marks))
-        return (self.task, *scores, self.scored, self.judge or "by rule", why)
+        scored = self.official.counts_text if self.official else NO_VALUE
+        return (self.task, *scores, scored, self.judge or "by rule", why)
 
 
 def headline_of(task_run: TaskRun) -> Headline:
@@ -48,32 +62,16 @@ def headline_of(task_run: TaskRun) -> Headline:
         official=values["official"],
         robust=values["robust"],
         expected=values.get("expected"),
-        scored=scored_of(task_run),
         judge=task_run.judge_name,
         marks=paper_marks(task_run),
-        missing=tuple(_missing_scores(task_run, metric, values)),
+        missing=tuple(_missing_scores(values)),
     )
 
 
-def scored_of(task_run: TaskRun) -> str:
-    """How many samples have an official score: ``9 of 10 (1 left out by the official script)``."""
-    reasons, total = reasons_of(task_run, "official"), len(task_run.samples)
-    left_out = reasons["left_out"]
-    remark = f" ({left_out:,} left out by the official script)" if left_out else ""
-    return f"{total - reasons.total():,} of {total - left_out:,}{remark}"
-
-
-def _missing_scores(
-    task_run: TaskRun, metric: Metric, values: Mapping[ScoreKind, MetricValue | None]
-) -> Iterator[str]:
-    """Why a score is missing, each reason once; for a small ``--limit``, which one is enough."""
-    limit = task_run.benchmark.two_of_each.get(task_run.task, 0)
-    absent = metric.weights.keys() - samples_by_stratum(task_run.samples, metric).keys()
-    groups = f"{len(absent)} of {counted(len(metric.weights), metric.by)} not in this run"
+def _missing_scores(values: Mapping[ScoreKind, MetricValue | None]) -> Iterator[str]:
+    """Why a score is missing, each reason once."""
     reasons: dict[str, ScoreKind] = {}
     for kind, value in values.items():
-        if absent and task_run.limit and task_run.limit < limit:
-            reasons.setdefault(f"{groups}; `--limit {limit}` has two of each", kind)
-        elif value is None or value.percent is None:
+        if value is None or value.percent is None:
             reasons.setdefault(value.why_not if value else "no sample counts for it", kind)
     yield from (f"no {kind} score: {reason}" for reason, kind in reasons.items())

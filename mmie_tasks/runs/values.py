@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.record.metrics import Metric, MetricValue, metric_value
+from mmie_tasks.record.metrics import Metric, MetricValue, metric_value, samples_by_stratum
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.runs.run import TaskRun
 
@@ -39,11 +39,20 @@ def metrics_of(runs: Sequence[TaskRun]) -> tuple[Metric, ...]:
 
 
 def value_of(task_run: TaskRun, metric: Metric, kind: ScoreKind) -> MetricValue | None:
-    """The value of a metric of a task, with its interval; None if no sample counts for it."""
+    """The value of a metric of a task, with its interval; None if no sample counts for it.
+
+    If a small ``--limit`` left out groups of the metric, the reason begins with one that is enough.
+    """
     benchmark = task_run.benchmark
-    return metric_value(
+    value = metric_value(
         task_run.samples, metric, kind, benchmark.scale, benchmark.strata, benchmark.stratum_sizes
     )
+    limit = benchmark.two_of_each.get(task_run.task, 0)
+    if value is None or value.percent is not None or not 0 < (task_run.limit or 0) < limit:
+        return value
+    if samples_by_stratum(task_run.samples, metric).keys() == metric.weights.keys():
+        return value
+    return replace(value, why_not=f"`--limit {limit}` has two of each; {value.why_not}")
 
 
 def reasons_of(task_run: TaskRun, kind: ScoreKind) -> Counter[str]:

@@ -59,7 +59,7 @@ def test_lines_of_a_sample_log_without_an_id_are_left_out_with_a_note(tmp_path: 
     path = save(tmp_path / LOG, [line(), line(official=1.0), line(official={"id": ""})])
     saved = read_answers(str(path))
     assert [answer.id for answer in saved.answers] == ["SA-0"]
-    note = f"{path}: 2 answers were left out: no `id` of the sample in any metric"
+    note = f"{path}: 2 answers were left out: no `id` of the sample"
     assert saved.notes == (note,)
 
 

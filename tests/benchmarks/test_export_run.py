@@ -22,7 +22,7 @@ def work(monkeypatch, tmp_path):
 def line(sample_id, answer=()):
     record = {"id": sample_id, "category": "SA", "official": {"points": 4}}
     record["robust"] = record["official"]
-    return {"doc_id": 0, "coverage": {**record, "answer": list(answer)}}
+    return {"doc_id": 0, "record": {**record, "answer": list(answer)}}
 
 
 def log(*lines, name=f"run/{LOG}"):
@@ -55,7 +55,7 @@ def test_a_last_line_that_was_cut_off_is_left_out():
     [
         pytest.param([], "no samples of mmie", id="empty"),
         pytest.param([{"doc_id": 0, "bypass": 999}], "line 1: no record under", id="predict-only"),
-        pytest.param([{"coverage": {"id": "1"}}], "`official` is ", id="another-benchmark"),
+        pytest.param([{"record": {"id": "1"}}], "`official` is ", id="another-benchmark"),
         pytest.param(
             [line("SA-0"), line("SA-0", [{"text": "a"}])], "different answer to SA-0", id="two"
         ),

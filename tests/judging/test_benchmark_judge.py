@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import ClassVar
 
@@ -87,21 +86,10 @@ def sample(*parts: str | Path) -> PendingSample:
     )
 
 
-@pytest.mark.parametrize("where", ["benchmark", "session"])
-def test_synchronous_rows_are_plain_and_have_plain_numbers(where: str) -> None:
-    judge = BenchmarkJudge("", "counting")
-    judge.session = JudgingSession(sync=where == "session")
-    rows = judge.submit(
-        sample(), plain=lambda rows: {"score": rows["a"]["score"]}, at_once=where == "benchmark"
-    )
-    assert rows == {"score": 1.0, "a": {"score": 1.0}}
-    assert json.loads(json.dumps(dict(rows))) == rows
-
-
 def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:
     judge, outcomes = BenchmarkJudge("", "counting"), list[Outcome]()
     judge.session = JudgingSession(on_outcome=outcomes.append)
-    rows = judge.submit(sample(), plain=lambda _: {})
+    rows = judge.submit(sample())
     assert outcomes == []
     assert dict(rows.items()) == {"a": {"score": 1.0}}
     assert len(outcomes) == 1
@@ -124,8 +112,8 @@ def test_another_model_that_answers_is_warned_of_at_its_first_reply(
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "counting:gpt-4o,cache=off")
     judge = BenchmarkJudge("", "counting")
-    judge.session = JudgingSession(sync=True)  # a batch for each sample
-    for _ in range(3):
-        judge.submit(sample())
+    judge.session = JudgingSession()
+    for _ in range(3):  # a batch for each sample
+        assert judge.submit(sample())["a"] == {"score": 1.0}
     (warning,) = [line for line in logs if "another model" in line]
     assert "`gpt-4o` is answered by another model, `m`" in warning

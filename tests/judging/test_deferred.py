@@ -3,7 +3,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +13,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.deferred import DeferredRow, MetricRows, RowsWithPlainScore
+from mmie_tasks.judging.deferred import DeferredRow, MetricRows
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.judgement import Judged
@@ -53,7 +52,7 @@ class WithJudge(BenchmarkJudge):
 
 
 def submit(benchmark: BenchmarkJudge, text: str) -> DeferredRow:
-    row = benchmark.submit(sample(text), plain=lambda _: {})["points"]
+    row = benchmark.submit(sample(text))["points"]
     assert isinstance(row, DeferredRow)
     return row
 
@@ -141,26 +140,3 @@ def test_threads_that_submit_and_read_lose_no_sample() -> None:
         rows = list(threads.map(lambda n: submit(benchmark, str(n)), range(200)))
         points = list(threads.map(dict, rows))
     assert points == [{"score": float(n)} for n in range(200)]
-
-
-def test_synchronous_judging_gives_plain_rows_and_runs_in_parallel() -> None:
-    barrier = threading.Barrier(4, timeout=60)  # breaks unless four are judged at the same time
-
-    def reply_together(request: JudgeRequest) -> Outcome:
-        barrier.wait()
-        return reply(text_of(request))
-
-    benchmark = WithJudge(FunctionJudge(reply_together))
-    benchmark.session = JudgingSession(sync=True)
-    with ThreadPoolExecutor(4) as threads:
-        rows = list(threads.map(lambda n: benchmark.submit(sample(str(n))), range(4)))
-    assert [json.dumps(row) for row in rows] == [
-        json.dumps({"points": {"score": float(n)}}) for n in range(4)
-    ]
-
-
-def test_a_plain_score_is_copied_into_the_log_and_is_not_a_row() -> None:
-    rows, logged = RowsWithPlainScore({"points": {"points": 3.0}}, {"score": 0.5}), {}
-    logged.update(rows)
-    assert logged == {"score": 0.5, "points": {"points": 3.0}}
-    assert dict(rows.items()) == {"points": {"points": 3.0}}

@@ -209,17 +209,6 @@ def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(
     assert [len(member.result.replies) for member in judged[0].judgements] == [2, 1]
 
 
-def test_synchronous_samples_are_judged_by_the_whole_panel(
-    serve: Callable[..., list[JudgeServer]],
-) -> None:
-    servers = serve("2", "4")
-    benchmark = choose(servers)
-    assert benchmark.session is not None
-    benchmark.session.sync = True
-    assert benchmark.submit(pending("0", [])) == {"points": {"score": 3.0}}
-    assert [numbers(server) for server in servers] == [[0], [0]]
-
-
 def test_ctrl_c_keeps_the_replies_that_have_arrived(
     serve: Callable[..., list[JudgeServer]],
 ) -> None:

@@ -18,7 +18,7 @@ from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.request import grade, prompt_maker
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, Sample
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.rows import aggregation
+from mmie_tasks.record.rows import RunnerTable, aggregation
 from mmie_tasks.record.signature import Signature
 from parity.comparison import Check, Comparison, Folders, compared
 from parity.generated import Generated
@@ -201,7 +201,8 @@ def _rows(categories: Sequence[str], reply: str) -> Mapping[str, Any]:
         weights=sample.weights,
     )
     every_share = Signature(benchmark={"min_coverage": "0"})
-    return metrics.TABLE.rows(record.model_copy(update={"signature": every_share}))
+    table = RunnerTable(metrics=metrics.METRICS, scale=metrics.SCALE)
+    return table.rows(record.model_copy(update={"signature": every_share}))
 
 
 NOTEBOOK = "evaluation.ipynb, apple/ml-mia-bench at 5422852"

@@ -93,9 +93,17 @@ def test_a_metric_without_samples_has_no_value():
     assert value_of(samples(1, letter="c"), BOTH) is None
 
 
+def test_a_mean_of_means_without_a_group_has_the_mean_of_the_others_beside_it():
+    value = value_of(samples(5, 10), BOTH)
+    assert (value.percent, value.of_present) == (None, 75.0)
+    assert value_of(samples(5, "unparsed"), BOTH).of_present is None
+    assert value_of(samples(5, 10)).of_present is None
+
+
 def test_left_out_samples_do_not_lower_the_coverage():
     value = value_of(samples(5, *["left_out"] * 9))
-    assert (value.percent, value.scored, value.total) == (50.0, 1, 10)
+    assert (value.percent, value.scored, value.total, value.left_out) == (50.0, 1, 1, 9)
+    assert value.counts_text == "1 of 1, 9 left out"
 
 
 def test_a_part_is_its_share_of_full_marks():

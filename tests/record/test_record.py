@@ -19,8 +19,8 @@ from mmie_tasks.record.record import (
     PictureRecord,
     Record,
     Rescored,
+    is_scored,
     read_record,
-    with_record,
 )
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
@@ -63,7 +63,7 @@ def record(**changes: Any) -> SketchRecord:
 def line_of(written: Record) -> dict[str, Any]:
     """The line of a log, as it is read from the file."""
     line: dict[str, Any] = json.loads(
-        json.dumps(with_record({"filtered_resps": "a bird"}, written))
+        json.dumps({"filtered_resps": "a bird", RECORD_KEY: written.model_dump()})
     )
     return line
 
@@ -175,7 +175,7 @@ def test_a_bad_record_names_the_field_inside_an_object(path: str, value: object)
 
 @pytest.mark.parametrize("row", [None, 1.0, "a", []])
 def test_a_line_without_a_record_is_a_bad_record(row: object) -> None:
-    with pytest.raises(BadRecord, match="no record under `coverage`"):
+    with pytest.raises(BadRecord, match="no record under `record`"):
         read_record(Record, {RECORD_KEY: row})
 
 
@@ -243,10 +243,11 @@ def older(**changes: Any) -> dict[str, Any]:
         "signature": str(SIGNATURE),
         **changes,
     }
-    return {RECORD_KEY: {name: value for name, value in fields.items() if value is not ...}}
+    return {"coverage": {name: value for name, value in fields.items() if value is not ...}}
 
 
 def test_an_older_record_is_read() -> None:
+    assert is_scored({"bypass": 999, **older()})
     read = read_record(SketchRecord, older())
     assert (read.id, read.category, read.signature) == ("a", "scene", SIGNATURE)
     assert (read.official, read.robust) == (Scored(4, "4"), Unscored("unparsed", "no score"))

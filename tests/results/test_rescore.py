@@ -47,7 +47,7 @@ def rescore_json(*words):
 def with_wrong_verdict(task, number=2, reading="official", verdict=None):
     """Lines of a log; one has a verdict that the current reader does not return."""
     lines = copy.deepcopy(LINES[task])
-    lines[number]["coverage"][reading] = verdict or WRONG[task]
+    lines[number]["record"][reading] = verdict or WRONG[task]
     return lines
 
 
@@ -65,7 +65,7 @@ def test_unchanged_readers_change_no_verdict(tmp_path, task):
 def test_a_verdict_that_differs_from_the_log_is_a_change(tmp_path, task, reading):
     write_run(tmp_path, task, with_wrong_verdict(task, reading=reading))
     (result,) = rescore_json(tmp_path)
-    sound = LINES[task][2]["coverage"]
+    sound = LINES[task][2]["record"]
     other = "robust" if reading == "official" else "official"
     assert result["changed"] == {reading: 1, other: 0}
     (change,) = result["changes"]
@@ -86,7 +86,7 @@ def test_the_headline_is_shown_before_and_after(tmp_path):
 
 def test_a_different_unscored_reason_is_a_change(tmp_path):
     lines = with_wrong_verdict("mmie", verdict={"reason": "refused", "detail": "old"})
-    lines[2]["coverage"]["judgements"][0]["result"]["reply"]["text"] = "### Score\n9"
+    lines[2]["record"]["judgements"][0]["result"]["reply"]["text"] = "### Score\n9"
     write_run(tmp_path, "mmie", lines)
     change = rescore_json(tmp_path)[0]["changes"][0]
     assert (change["before"]["unscored"], change["after"]["unscored"]) == ("refused", "off_scale")
@@ -95,7 +95,7 @@ def test_a_different_unscored_reason_is_a_change(tmp_path):
 
 def test_samples_that_cannot_be_rescored_are_named_and_written_unchanged(tmp_path):
     lines = with_wrong_verdict("mmie")
-    del lines[2]["coverage"]["judgements"]
+    del lines[2]["record"]["judgements"]
     write_run(tmp_path / "model", "mmie", lines)
     (result,) = rescore_json(tmp_path / "model")
     assert list(result["not_rescored"]) == ["MSR-2"]
@@ -109,7 +109,7 @@ def test_samples_that_cannot_be_rescored_are_named_and_written_unchanged(tmp_pat
 def test_top_limits_the_listed_changes(tmp_path):
     lines = copy.deepcopy(LINES["mmie"])
     for line in lines:
-        line["coverage"]["official"] = {"reason": "refused"}
+        line["record"]["official"] = {"reason": "refused"}
     write_run(tmp_path, "mmie", lines)
     output = rescore(tmp_path, "--top", 2)
     assert output.count("unscored, refused") == 2
@@ -148,32 +148,32 @@ def written(folder: Path):
 
 def test_the_written_log_has_the_expected_score_that_its_replies_give(tmp_path):
     lines = list(mmie_lines(12, unscored=0, with_digits=10))
-    sound = [line["coverage"]["expected"] for line in lines]
+    sound = [line["record"]["expected"] for line in lines]
     changed = copy.deepcopy(lines)
-    changed[3]["coverage"]["expected"] = {"points": 0.5}
-    changed[3]["coverage"]["entropy_bits"] = 2.0
-    del changed[4]["coverage"]["expected"]
+    changed[3]["record"]["expected"] = {"points": 0.5}
+    changed[3]["record"]["entropy_bits"] = 2.0
+    del changed[4]["record"]["expected"]
     write_run(tmp_path / "model", "mmie", changed)
     assert "Nothing changed." in rescore(tmp_path / "model", "-o", tmp_path / "new")
     again = written(tmp_path / "new")
-    assert [line["coverage"]["expected"] for line in again] == sound
-    assert again[3]["coverage"]["entropy_bits"] == lines[3]["coverage"]["entropy_bits"]
+    assert [line["record"]["expected"] for line in again] == sound
+    assert again[3]["record"]["entropy_bits"] == lines[3]["record"]["entropy_bits"]
 
 
-def test_only_the_record_and_the_runners_keys_are_written(tmp_path):
+def test_the_record_its_columns_and_the_runners_keys_are_written(tmp_path):
     lines = with_wrong_verdict("mmie")
-    lines[2]["coverage"]["signature"]["package"] = "0.0.1"
+    lines[2]["record"]["signature"]["package"] = "0.0.1"
+    lines[2]["official"] = 0.5
     write_run(tmp_path / "model", "mmie", lines)
     rescore(tmp_path / "model", "-o", tmp_path / "new")
     line = written(tmp_path / "new")[2]
-    written_keys = {"doc_id", "target", "filtered_resps", "token_counts", "doc_hash", "input"}
-    assert set(line) == {*written_keys, "coverage"}
-    record = line["coverage"]
+    assert line.keys() == LINES["mmie"][2].keys()
+    record = line["record"]
     assert record["rescored"] == {"pkg": __version__, "changed": True}
-    sound = LINES["mmie"][2]["coverage"]
+    sound = LINES["mmie"][2]["record"]
     assert record["signature"] == {**sound["signature"], "package": __version__}
     assert record["official"] == sound["official"]
-    assert written(tmp_path / "new")[0]["coverage"]["rescored"]["changed"] is False
+    assert written(tmp_path / "new")[0]["record"]["rescored"]["changed"] is False
 
 
 def test_lines_without_a_sample_are_not_written(tmp_path):
@@ -207,7 +207,7 @@ def test_a_folder_that_exists_or_cannot_be_made_is_an_error(tmp_path):
 
 
 def test_a_run_without_a_total_shows_its_other_numbers(tmp_path):
-    lines = [line for line in LINES["milebench"] if line["coverage"]["dataset"] == "DocVQA"]
+    lines = [line for line in LINES["milebench"] if line["record"]["dataset"] == "DocVQA"]
     write_run(tmp_path, "milebench_DocVQA", lines)
     (result,) = rescore_json(tmp_path)
     assert result["metrics"]
@@ -280,7 +280,7 @@ def test_a_panels_replies_are_combined_by_the_rule_of_an_older_log(tmp_path):
         mmie_line(judged(1, None, 4, rule="majority"), "SA-2"),
         mmie_line(NOT_JUDGED, "SA-3"),
     ]
-    lines[0]["coverage"]["official"] = {"points": 0}
+    lines[0]["record"]["official"] = {"points": 0}
     write_run(tmp_path / "run", "mmie", lines)
     rescore(tmp_path / "run", "-o", tmp_path / "new")
     task_run = open_run(str(tmp_path / "new")).tasks["mmie"]

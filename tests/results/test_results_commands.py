@@ -133,7 +133,7 @@ def third_line(line: str) -> Callable[[str], str]:
 
 def make_unscored(line: Line) -> None:
     for reading in ("official", "robust"):
-        line["coverage"][reading] = {"reason": "unavailable", "detail": "it was down"}
+        line["record"][reading] = {"reason": "unavailable", "detail": "it was down"}
         line.pop(reading, None)
 
 
@@ -141,7 +141,7 @@ def set_points(value: float) -> Callable[[Line], None]:
     """Sets official points that no reader returns."""
 
     def edit(line: Line) -> None:
-        line["coverage"]["official"] = {"points": value, "reading": "?"}
+        line["record"]["official"] = {"points": value, "reading": "?"}
 
     return edit
 
@@ -178,7 +178,7 @@ def test_a_path_that_is_not_there_is_an_error_and_nothing_is_written(
         pytest.param(run_with_log(third_line("[" * 99_999)), "line 3, is not a logged", id="deep"),
         pytest.param(run_with_log(third_line('{"id": 1}')), "line 3", id="a-stranger's-line"),
         pytest.param(
-            run_with_log(edit_line(3, lambda line: line["coverage"].update(id="SA-0"))),
+            run_with_log(edit_line(3, lambda line: line["record"].update(id="SA-0"))),
             "two different results of the sample SA-0",
             id="one-id-two-results",
         ),
@@ -253,7 +253,7 @@ def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
     tmp_path: Path, task: str, sound: Sequence[Line], score: float
 ) -> None:
     broken = json.loads(json.dumps(sound))
-    broken[3]["coverage"]["official"]["points"] = score
+    broken[3]["record"]["official"]["points"] = score
     write_run(tmp_path / "run", task, broken)
     assert non_numbers(run_command("table", [str(tmp_path / "run")])) == []
 
@@ -284,7 +284,7 @@ def test_missing_scores_are_never_printed_as_nan_or_none(
 @pytest.mark.parametrize("word", ["agreement", "rescore"])
 def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None:
     def long(line: Line) -> None:
-        reply = line["coverage"]["judgements"][0]["result"]["reply"]
+        reply = line["record"]["judgements"][0]["result"]["reply"]
         reply["text"] = f"{'so ' * 1_700_000}\n{reply['text']}"
 
     run_with_log(edit_line(0, long))(tmp_path / "run")

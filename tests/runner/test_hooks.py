@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from lmms_eval.evaluator_utils import TaskOutput
 from support.report_runs import SKETCH
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
-from mmie_tasks.benchmarks.mmie import task as mmie
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
@@ -160,25 +157,6 @@ def test_only_the_samples_of_the_run_are_checked(
     prepare(task, early_checks.check_before_requests)
     task.build_all_requests(**options)
     assert "".join(ids) == checked_ids
-
-
-@pytest.mark.parametrize("scored", [17, 18])
-def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(
-    monkeypatch: pytest.MonkeyPatch, scored: int
-) -> None:
-    points = [{"id": str(i), "points": float(i % 2), "score": float(i % 2)} for i in range(scored)]
-    rows = [*points, *({"id": str(i), "unscored": "refused"} for i in range(scored, 20))]
-    task = Task()
-    task.aggregation = lambda: {"official": mmie.percent}  # type: ignore[attr-defined]
-    monkeypatch.setitem(loaded_tasks.BENCHMARKS, task, benchmark())
-    output = TaskOutput(task=task, task_config={})
-    output.sample_metrics[("official", "none")] = rows
-    output.calculate_aggregate_metric()
-    hooks.without_errors_of_nan(TaskOutput.calculate_clt_aggregate_metric)(output)
-    errors = {value for key, value in output.agg_metrics.items() if "stderr" in key}
-    is_below = scored == 17
-    assert math.isnan(output.agg_metrics["official,none"]) == is_below
-    assert (errors == {"N/A"}) == is_below
 
 
 class Model:

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import math
+import sys
+from types import SimpleNamespace
+
 import pytest
 from support.unloaded_benchmark import UnloadedBenchmark, varied
 
@@ -72,3 +76,43 @@ def test_a_benchmark_that_cannot_read_its_records_costs_no_run(
     assert len(logs) == 1
     assert logs[0].startswith("Sketch: no summary of `sketch`: ")
     assert reason in logs[0]
+
+
+def test_the_table_has_no_mean_without_a_value_and_no_empty_standard_error() -> None:
+    summary = RunSummary()
+    summary.add("sketch", BENCHMARK, [logged(4, 5)], {})
+    rows = {
+        "alias": "Sketch",
+        "official,none": math.nan,
+        "official_stderr,none": "N/A",
+        "official_stderr_clt,none": 1.5,
+        "robust,none": 100.0,
+        "robust_stderr_clt,none": 0.5,
+        "robust_stderr,none": "N/A",
+    }
+    others = {"official,none": math.nan}
+    results = {"results": {"sketch": rows, "others": others}}
+    summary.add_details(results)
+    assert rows == {"alias": "Sketch", "robust,none": 100.0, "robust_stderr_clt,none": 0.5}
+    assert [*others] == ["official,none"]
+    with_all = BENCHMARK.settings.model_copy(update={"rows": "all"})
+    summary.add("sketch", varied(BENCHMARK, settings=with_all), [logged(4, 5)], {})
+    summary.add_details(results)
+    assert (rows["scored,none"], rows["official,none"]) == (1, 80)
+    assert "ci95_low,none" not in rows
+
+
+def test_a_run_of_weights_and_biases_gets_counts_interval_and_judge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    summary, sent = RunSummary(), dict[str, object]()
+    records = [logged(number % 5, 5, str(number)) for number in range(10)]
+    summary.add("sketch", BENCHMARK, records, {})
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(run=None))
+    summary.add_to_wandb()
+    run = SimpleNamespace(summary=SimpleNamespace(update=sent.update))
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(run=run))
+    summary.add_to_wandb()
+    assert (sent["sketch/scored"], sent["sketch/samples"]) == (10, 10)
+    assert sent["sketch/judge"] == "by rule"
+    assert sent["sketch/ci95_low"] < 40 < sent["sketch/ci95_high"]  # type: ignore[operator]

@@ -23,12 +23,12 @@ def opened(folder, lines=LINES, **options):
 
 def changed(number, **fields):
     lines = copy.deepcopy(LINES)
-    lines[number]["coverage"].update(fields)
+    lines[number]["record"].update(fields)
     return lines
 
 
 def with_official(verdict):
-    return {**LINES[0], "coverage": {**LINES[0]["coverage"], "official": verdict}}
+    return {**LINES[0], "record": {**LINES[0]["record"], "official": verdict}}
 
 
 def test_a_run_has_its_tasks_and_their_samples(tmp_path):
@@ -90,7 +90,7 @@ def test_points_that_are_not_on_the_scale_are_unscored_and_noted(tmp_path, point
 
 def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path):
     lines = list(mia_lines(2))
-    lines[0]["coverage"]["official"] = {"points": 130.0}
+    lines[0]["record"]["official"] = {"points": 130.0}
     write_run(tmp_path, "mia_bench", lines)
     task = open_run(str(tmp_path)).tasks["mia_bench"]
     assert task.samples[0].official.points == 130
@@ -107,8 +107,8 @@ def test_samples_that_were_never_scored_are_left_out_and_noted(tmp_path):
     ("line", "words"),
     [
         pytest.param({"doc_id": 1}, r"line 7: no record", id="no-record"),
-        pytest.param({"coverage": 1}, r"line 7: no record", id="no-object"),
-        pytest.param({"coverage": {"id": "3"}}, "line 7: `official`", id="another's"),
+        pytest.param({"record": 1}, r"line 7: no record", id="no-object"),
+        pytest.param({"record": {"id": "3"}}, "line 7: `official`", id="another's"),
         pytest.param(
             with_official({"points": 10**400}), r"line 7: `official\.points`", id="huge-points"
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -18,9 +18,10 @@ from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.details import details_of
-from mmie_tasks.runs.headline import headline_of, scored_of
+from mmie_tasks.runs.headline import headline_of
 from mmie_tasks.runs.log_notes import notes_of
 from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.values import value_of
 
 REPLY = JudgeReply(
     text="4", model="grader-1", usage=Usage(input_tokens=1_000, output_tokens=2, cost_usd=0.5)
@@ -68,7 +69,7 @@ def test_the_headline_has_what_people_quote() -> None:
         "50.00 [11.53, 88.47]",
         "50.00",
         "n/a",
-        "10 of 11 (1 left out by the official script)",
+        "10 of 11, 1 left out",
         "gpt-4o",
         "12 of 20,103 samples; judge: gpt-4o, not the paper's; 1 unscored",
     )
@@ -116,9 +117,9 @@ def test_a_headline_without_a_score_has_the_reason(
 @pytest.mark.parametrize(
     ("task", "n_datasets", "limit", "reason"),
     [
-        pytest.param("milebench", 8, 8, "18 of 26 datasets {}; `--limit 58` {}", id="limit"),
-        pytest.param("milebench_adv", 8, 8, "18 of 26 datasets {}; `--limit 52` {}", id="adv"),
-        pytest.param("milebench", 8, None, "18 of 26 datasets {}: MovingDirection", id="no-limit"),
+        pytest.param("milebench", 8, 8, "`--limit 58` {}; 18 of 26 {}", id="limit"),
+        pytest.param("milebench_adv", 8, 8, "`--limit 52` {}; 18 of 26 {}", id="adv"),
+        pytest.param("milebench", 8, None, "18 of 26 {1}: MovingDirection", id="no-limit"),
     ],
 )
 def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
@@ -132,46 +133,51 @@ def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
         for name in names
     )
     run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
-    reason = reason.format("not in this run", "has two of each")
-    assert f"no official score: {reason}" in headline_of(run).cells[-1]
+    reason = reason.format("has two of each", "datasets not in this run")
+    headline = headline_of(run)
+    assert headline.cells[-1].count("no ") == 1
+    assert f"no official score: {reason}" in headline.cells[-1]
+    assert headline.official is not None
+    assert headline.official.notes[1:] == ("mean of the others: 100.00",)
 
 
 def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:
-    assert scored_of(run_of(*[Scored(1.0)] * 1200, Unscored("refused"))) == "1,200 of 1,201"
-    assert (
-        scored_of(run_of(Scored(1.0), Unscored("left_out")))
-        == "1 of 1 (1 left out by the official script)"
-    )
+    many = headline_of(run_of(*[Scored(1.0)] * 1200, Unscored("refused")))
+    assert many.cells[4] == "1,200 of 1,201"
+    run = run_of(Scored(1.0), Unscored("left_out"))
+    assert headline_of(run).cells[4] == "1 of 1, 1 left out"
+    details = details_of(run, [])
+    assert (details["scored"], details["samples"], details["left_out"]) == (1, 1, 1)
+    assert "unscored_left_out" not in details
 
 
-def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
-    few = details_of(run_of(Unscored("unavailable")), [])
+def test_details_have_scores_and_counts_and_nothing_empty() -> None:
+    assert details_of(run_of(Unscored("unavailable")), []) == {
+        "samples": 1,
+        "samples_SA": 1,
+        "unscored_unavailable": 1,
+        "robust_unscored_unavailable": 1,
+    }
     many = details_of(run_of(*map(Scored, map(float, [*range(7)] * 2))), [])
-    assert few.keys() == many.keys()
-    assert (few["unscored_unavailable"], few["scored"], few["samples"], few["official"]) == (
-        1,
-        0,
-        1,
-        None,
-    )
-    assert (many["points_6"], many["scored_SA"], many["samples_PBL"], many["official_SA"]) == (
-        2,
-        14,
-        0,
-        50.0,
-    )
-    low, high = many["ci95_low_SA"], many["ci95_high_SA"]
-    assert low is not None
-    assert high is not None
-    assert low < 50 < high
+    assert (many["points_6"], many["scored_SA"], many["official_SA"]) == (2, 14, 50.0)
+    assert many["ci95_low_SA"] < 50 < many["ci95_high_SA"]
+    assert all(name.partition("_")[0] in ("official", "robust") for name in zeros(many))
+
+
+def test_a_score_of_zero_is_a_detail() -> None:
+    details = details_of(run_of(Scored(0.0)), [])
+    assert zeros(details) == {"official", "robust", "official_SA", "robust_SA"}
+
+
+def zeros(details: Mapping[str, float]) -> set[str]:
+    return {name for name, value in details.items() if value == 0}
 
 
 def test_details_of_the_expected_score_are_there_where_the_benchmark_computes_it() -> None:
     details = details_of(run_of(*[Scored(3.0)] * 20, expected=[Scored(1.5)] * 19), [])
     names = ("expected", "expected_samples", "expected_entropy_bits")
     assert [details[name] for name in names] == [25.0, 19.0, 1.0]
-    without = details_of(run_of(Scored(3.0)), [])
-    assert [without[name] for name in names] == [None, 0.0, None]
+    assert not set(names) & details_of(run_of(Scored(3.0)), []).keys()
     assert not set(names) & details_of(run_of(Scored(3.0), task="milebench"), []).keys()
     assert "unscored_no_probabilities" not in details
 
@@ -185,10 +191,11 @@ def test_every_benchmark_has_details_for_each_of_its_metrics(task: str) -> None:
     samples = tuple(record.sample({}) for record in records)
     run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
     details = details_of(run, records)
-    names = {f"_{metric.name}" if metric.name else "" for metric in benchmark.metrics}
-    assert {
-        f"{kind}{name}" for name in names for kind in ("official", "robust", "scored", "samples")
-    } <= details.keys()
+    values = {metric.name: value_of(run, metric, "official") for metric in benchmark.metrics}
+    names = {f"_{name}" if name else "": value for name, value in values.items()}
+    for name, value in names.items():
+        logged = [details.get(f"{kind}{name}") for kind in ("official", "scored", "samples")]
+        assert logged == ([value.percent, value.scored, value.total] if value else [None] * 3)
 
 
 def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() -> None:

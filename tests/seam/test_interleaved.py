@@ -99,7 +99,7 @@ def check_counts(workplace: Workplace) -> None:
     )
     details = results(workplace)["mmie_tasks"]["mmie"]
     assert [details[f"pictures_{name}"] for name in ("drawn", "failed", "unused")] == [N_DRAWN] * 3
-    (signature,) = {signature_of(line["coverage"]) for line in samples(workplace)}
+    (signature,) = {signature_of(line["record"]) for line in samples(workplace)}
     assert "|answers:step-2,images,model=image-model,size=512x512" in signature
 
 
@@ -265,7 +265,7 @@ def test_a_task_file_asks_a_model_for_pictures_and_its_answers_name_the_words(
     assert result.status == 0, result.output
     told = ["exactly 2 steps, each followed by one picture" in last_text(b) for b in writer.asked]
     assert sum(told) == N_DRAWN
-    (signature,) = {signature_of(line["coverage"]) for line in samples(workplace)}
+    (signature,) = {signature_of(line["record"]) for line in samples(workplace)}
     assert "|answers:instruct-1|" in signature
     assert "asked for pictures with words of ours (instruct-1)" in result.output
 

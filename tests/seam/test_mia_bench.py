@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +69,7 @@ def everything_written(workplace: Workplace) -> str:
     return "".join(path.read_bytes().decode("utf-8", "replace") for path in files)
 
 
+COLUMNS = ["id", "score", "robust", "unscored", "question", "answer", "reply"]
 FULL = {"official": 97.5, "robust": 100.0, "coverage": 100.0, "differ": 1.0}
 """What full marks for all eight samples print; one of them is worth 8 points of 10."""
 
@@ -92,8 +92,10 @@ def test_replies_of_a_judge_server_give_the_table_the_log_and_the_usage(
     assert {image_of(body) for body in server.asked} == pictures
     assert len(server) == 8
     logged = samples(workplace)
-    assert [line["official"]["score"] for line in logged] == [100.0] * 6 + [80.0, 100.0]
-    assert all("score of component 1" in json.dumps(line["coverage"]) for line in logged)
+    assert [line["score"] for line in logged] == [1.0] * 6 + [0.8, 1.0]
+    assert [*logged[0]][:7] == COLUMNS
+    assert [line["official"] for line in logged] == [line["score"] for line in logged]
+    assert all("score of component 1" in json.dumps(line["record"]) for line in logged)
     results_file = results(workplace)
     signature = results_file["configs"]["mia_bench"]["metadata"]["signature"]
     assert "judge:openai|model:judge-model|t:0" in signature
@@ -147,10 +149,10 @@ def test_a_sample_without_a_verdict_is_counted_and_not_scored_zero(
     values = printed(result)
     assert values["coverage"] == 75.0, result.output
     assert values["unscored_refused"] == 2.0
-    assert math.isnan(values["official"])
+    assert "official" not in values
     assert values["official_complex"] == 100.0
-    unscored = [line for line in samples(workplace) if "score" not in line["official"]]
-    assert [line["official"]["unscored"] for line in unscored] == ["refused"] * 2
+    unscored = [line["unscored"] for line in samples(workplace) if line["score"] is None]
+    assert unscored == ["refused"] * 2
     server.says(full_marks)
     result = evaluate(workplace, "--output_path", "again", url=server.url)
     assert FULL.items() <= printed(result).items(), result.output
@@ -192,10 +194,11 @@ def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -
     assert "judge:command|model:python grade.py" in result.output
 
 
-def test_the_runners_baseline_reads_plain_scores(workplace: Workplace, server: JudgeServer) -> None:
-    evaluate(workplace, "--baseline", "nothing.jsonl", url=server.url)
+def test_the_runners_baseline_reads_the_scores_of_any_log(
+    workplace: Workplace, server: JudgeServer
+) -> None:
+    evaluate(workplace, url=server.url)
     (path,) = (workplace.folder / "out").rglob("*_samples_mia_bench.jsonl")
-    assert [line["score"] for line in samples(workplace)] == [1.0] * 6 + [0.8, 1.0]
     result = evaluate(workplace, "--baseline", str(path), "--output_path", "again", url=server.url)
     assert "[Baseline] mia_bench: diff=0.00%" in result.output, result.output
 

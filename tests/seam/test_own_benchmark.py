@@ -28,20 +28,17 @@ TABLE = {
     "official": "45.4545",
     "official_colour": "25.0000",
     "official_shape": "50.0000",
-    "official_size": "NaN",  # 3 of 4 have a score
     "robust": "81.8182",
 }
 DETAILS = {  # in the results file only
     "differ": 4.0,
     "robust_colour": 75.0,
     "robust_shape": 75.0,
-    "robust_size": None,
     "scored": 11.0,
     "samples": 12.0,
     "samples_size": 4.0,
     "unscored_no_answer": 1.0,
     "robust_unscored_no_answer": 1.0,
-    "unscored_unavailable": 0.0,
     "points_0": 6.0,
     "points_1": 5.0,
 }
@@ -99,6 +96,7 @@ def test_what_the_table_does_not_show_is_in_the_results_file(
     details = saved["mmie_tasks"]["odd_one_out"]
     assert {name: details[name] for name in DETAILS} == DETAILS
     assert details["ci95_low"] < details["official"] < details["ci95_high"]
+    assert not {"official_size", "robust_size", "unscored_unavailable"} & details.keys()
     assert not DETAILS.keys() & {
         name.removesuffix(",none") for name in saved["results"]["odd_one_out"]
     } - {"samples"}
@@ -115,7 +113,7 @@ def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(
     )
     assert "45.45 [" in odd_one_out
     assert "  68.52  " in mmie
-    assert "9 of 10 (1 left out by the official script)" in mmie
+    assert "9 of 10, 1 left out" in mmie
     assert (
         "11 of 20,103 samples; categories not in MMIE's proportions; judge: made-up, not the "
         "paper's; other prompt words; 1 unscored" in mmie
@@ -153,12 +151,12 @@ def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
     scores = load_run(workplace.folder / "out").scores()
     ours = scores[scores["task"] == "odd_one_out"]
     percents = dict(zip(ours["metric"], ours["percent"], strict=True))
+    assert math.isnan(percents.pop("official_size"))
+    assert math.isnan(percents.pop("robust_size"))
     assert percents.keys() >= TABLE.keys() - {"coverage"}
     for name, percent in percents.items():
-        printed = "NaN" if math.isnan(percent) else f"{percent:.4f}"
-        assert TABLE.get(name, printed) == printed
-        saved = None if math.isnan(percent) else percent
-        assert DETAILS.get(name, saved) == saved
+        assert TABLE.get(name, f"{percent:.4f}") == f"{percent:.4f}"
+        assert DETAILS.get(name, percent) == percent
 
 
 @pytest.mark.usefixtures("result", "odd_one_out")
@@ -177,7 +175,7 @@ def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -
 
 @pytest.mark.usefixtures("odd_one_out")
 def test_a_line_of_another_benchmark_is_a_bad_record() -> None:
-    for line in ({}, {"coverage": 1.0}, {"coverage": {"id": "00", "category": "size"}}):
+    for line in ({}, {"record": 1.0}, {"record": {"id": "00", "category": "size"}}):
         with pytest.raises(BadRecord):
             benchmark().read_line(line)
 

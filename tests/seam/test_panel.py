@@ -78,7 +78,7 @@ def lines_of(run: PanelRun, output: str) -> list[dict[str, Any]]:
 
 def points_of(lines: list[dict[str, Any]]) -> list[float | None]:
     """The official points of each sample, 0 to 6, rounded; None without."""
-    official = [line["coverage"]["official"].get("points") for line in lines]
+    official = [line["record"]["official"].get("points") for line in lines]
     return [points if points is None else round(points, 2) for points in official]
 
 
@@ -88,12 +88,12 @@ def test_every_sample_with_enough_judges_is_scored_and_no_other(panel_run: Panel
     values = printed(panel_run.result)
     assert values["coverage"] == pytest.approx(83.3333)
     assert values["official"] == pytest.approx(62.78)
-    assert lines[1]["coverage"]["official"]["reason"] == "refused"
+    assert lines[1]["record"]["official"]["reason"] == "refused"
     assert panel_run.requests == 3 * N
 
 
 def test_the_log_holds_each_judges_replies_and_points(panel_run: PanelRun) -> None:
-    first, second = (line["coverage"] for line in lines_of(panel_run, "out")[:2])
+    first, second = (line["record"] for line in lines_of(panel_run, "out")[:2])
     signature = signature_of(first)
     assert signature.startswith("panel:mean,min_valid=2|judge:openai|model:strict|")
     assert "|paper_judge:no|" in signature
@@ -137,6 +137,6 @@ def test_replies_that_are_read_again_give_the_same_numbers(panel_run: PanelRun) 
     rescored = panel_run.workplace.run("mmie-tasks", "rescore", "out", "-o", "again")
     assert "6 samples, 6 rescored. Nothing changed." in rescored.output, rescored.output
     for before, after in zip(lines_of(panel_run, "out"), lines_of(panel_run, "again"), strict=True):
-        assert after["coverage"].pop("rescored") is not None
-        assert before["coverage"].pop("rescored") is None
-        assert after["coverage"] == before["coverage"]
+        assert after["record"].pop("rescored") is not None
+        assert before["record"].pop("rescored") is None
+        assert after["record"] == before["record"]

@@ -50,12 +50,12 @@ def rejudge(workplace: Workplace, *words: str) -> CommandResult:
 
 
 def scored(workplace: Workplace, output: str) -> int:
-    records = [line["coverage"] for line in samples(workplace, output=output)]
+    records = [line["record"] for line in samples(workplace, output=output)]
     return sum("points" in record["official"] for record in records)
 
 
 def signatures(workplace: Workplace, output: str) -> set[str]:
-    return {signature_of(line["coverage"]) for line in samples(workplace, output=output)}
+    return {signature_of(line["record"]) for line in samples(workplace, output=output)}
 
 
 def results(folder: Path) -> dict[str, Any]:

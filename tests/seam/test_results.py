@@ -65,7 +65,7 @@ def run_command(workplace: Workplace, *words: str) -> CommandResult:
 
 def logged(workplace: Workplace, name: str, task: str) -> list[dict[str, Any]]:
     (path,) = (workplace.folder / name).rglob(f"*_samples_{task}.jsonl")
-    return [json.loads(line)["coverage"] for line in path.read_text("utf-8").splitlines()]
+    return [json.loads(line)["record"] for line in path.read_text("utf-8").splitlines()]
 
 
 class Links(HTMLParser):

@@ -33,7 +33,7 @@ def test_a_judge_that_is_the_tested_model_is_marked_wherever_the_score_is(
     assert result.output.count(first) == 1
     mark = "judge and tested model are one: judge-model at 127.0.0.1"
     assert mark in result.output.partition("mmie-tasks: scores in percent")[2]
-    (signature,) = {signature_of(line["coverage"]) for line in samples(workplace)}
+    (signature,) = {signature_of(line["record"]) for line in samples(workplace)}
     assert "|judges_itself:judge-model at 127.0.0.1|" in signature
     assert mark in workplace.run("mmie-tasks", "table", "out").output
     workplace.run("mmie-tasks", "report", "out", "-o", "report.html")

@@ -22,7 +22,7 @@ for answer in ("red", "blue"):
         model="stub", model_args=f"answer={answer}", tasks=["mmie"], log_samples=True,
         launcher_args="JUDGE",
     )
-    rows = [sample["coverage"] for sample in results["samples"]["mmie"]]
+    rows = [sample["record"] for sample in results["samples"]["mmie"]]
     unscored = sorted(row["official"].get("reason", "") for row in rows)
     print("unscored:", *filter(None, unscored), "of", len(rows))
     image.write_bytes(whole)

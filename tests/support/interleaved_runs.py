@@ -42,7 +42,7 @@ def arguments(writer: str, drawer: str, **more: str) -> tuple[str, ...]:
 
 def facts(samples: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The facts of each sample, by its id."""
-    return {line["coverage"]["id"]: line["coverage"]["facts"] for line in samples}
+    return {line["record"]["id"]: line["record"]["facts"] for line in samples}
 
 
 def pictures(cache: Path) -> dict[str, bytes]:

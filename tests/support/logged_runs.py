@@ -31,6 +31,7 @@ from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 
@@ -105,8 +106,8 @@ def mmie_lines(
             facts=facts,
             signature=Signature.parse(signature),
         )
-        rows = mmie_metrics.TABLE.rows(record)
-        yield _line(index, rows, answer, f"{question[0].text}\n<image>", gold[0].text or "")
+        line = _line(index, answer, f"{question[0].text}\n<image>", gold[0].text or "")
+        yield sample_line(line, record, mmie_metrics.SCALE)
 
 
 def _judged(reply: JudgeReply, verdicts: Verdicts, judge: str) -> Judged:
@@ -153,11 +154,11 @@ def milebench_lines(
                 images=sample.images,
                 signature=Signature.parse(signature),
             )
-            rows = mile_metrics.TABLE.rows(record)
             hidden = f"The number is {gold}. " if needle else ""
             filler = _words(number, 30) * (1 + number % 4)
             prompt = f"{'<image>' * many} {filler} {hidden}{_words(number, 20)} What is it?"
-            yield _line(number * 29 + position, rows, f"{answer}", prompt, gold)
+            line = _line(number * 29 + position, f"{answer}", prompt, gold)
+            yield sample_line(line, record, mile_metrics.SCALE)
 
 
 def mia_lines(
@@ -194,8 +195,8 @@ def mia_lines(
             instruction=sample.instruction,
             signature=Signature.parse(signature),
         )
-        rows = mia_metrics.TABLE.rows(record)
-        yield _line(index, rows, f"{answers}: {_words(index + 2, 30)}", sample.instruction, "")
+        line = _line(index, f"{answers}: {_words(index + 2, 30)}", sample.instruction, "")
+        yield sample_line(line, record, mia_metrics.SCALE)
 
 
 def write_run(
@@ -230,14 +231,13 @@ def last_digit(text: str, probabilities: Mapping[int, float]) -> tuple[float | N
     return (*others, *(logprobs if text[-1:].isdigit() else ()))
 
 
-def _line(number: int, rows: Mapping[str, object], answer: str, prompt: str, target: str) -> Line:
+def _line(number: int, answer: str, prompt: str, target: str) -> Line:
     return {
         "doc_id": number,
         "target": target,
         "filtered_resps": answer,
         "token_counts": [None],
         "doc_hash": "0",
-        **rows,
         "input": prompt,
     }
 

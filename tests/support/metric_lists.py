@@ -13,8 +13,7 @@ from pathlib import Path
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_bench
 from mmie_tasks.benchmarks.mmie import metrics as mmie
 from mmie_tasks.benchmarks.opening import metrics as opening
-from mmie_tasks.record.record import RECORD_KEY
-from mmie_tasks.record.rows import RunnerTable
+from mmie_tasks.record.rows import COVERAGE, RunnerTable
 
 HEAD = "metric_list:\n"
 ROWS = "mmie_tasks.record.rows"
@@ -36,11 +35,11 @@ def metric_list(
     of_metric = {
         name: f"{task_py}.{(functions or {}).get(name, 'percent')}" for name in table.names
     }
-    of_metric[RECORD_KEY] = f"{ROWS}.{RECORD_KEY}"
+    of_metric[COVERAGE] = f"{ROWS}.{COVERAGE}"
     return HEAD + "".join(
         f"  - metric: {name}\n"
         f"    aggregation: !function {function}\n"
-        f"    higher_is_better: {'null' if name == RECORD_KEY else 'true'}\n"
+        f"    higher_is_better: {'null' if name == COVERAGE else 'true'}\n"
         for name, function in of_metric.items()
     )
 

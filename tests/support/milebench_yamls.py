@@ -11,10 +11,8 @@ from pathlib import Path
 
 from mmie_tasks.benchmarks.milebench.metrics import DATASET_TABLE, TABLE
 from mmie_tasks.benchmarks.milebench.sample import (
-    DATASETS_OF,
     REALISTIC,
     TASK_OF,
-    TASKS,
     VARIANTS,
     Variant,
     selections,
@@ -38,9 +36,8 @@ def all_template() -> str:
         "official_real": "real",
         "official_diag": "diag",
     }
-    several = {f"official_{name}": "task_percent" for name in TASKS if len(DATASETS_OF[name]) > 1}
     head = f"include: _milebench_shared\nprocess_results: !function {TASK_PY}.process_results_all\n"
-    return head + metric_list(TASK_PY, TABLE, {**functions, **several})
+    return head + metric_list(TASK_PY, TABLE, functions)
 
 
 def task(name: str, variant: Variant) -> tuple[str, str]:

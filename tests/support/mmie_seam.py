@@ -22,7 +22,6 @@ TABLE = {  # of the answers of `answers`, judged `by_category`
     "coverage": 100.0,
     "parse_rate": 100.0,
     "points_6": 2.0,
-    "differ": 0.0,
 }
 
 
@@ -78,7 +77,7 @@ def samples(workplace: Workplace, task: str = "mmie", output: str = "out") -> li
     """The lines of a sample log, in the order of the data file."""
     (path,) = (workplace.folder / output).rglob(f"*_samples_{task}.jsonl")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return sorted(lines, key=lambda line: line["coverage"]["index"])
+    return sorted(lines, key=lambda line: line["record"]["index"])
 
 
 def results(workplace: Workplace) -> dict[str, Any]:

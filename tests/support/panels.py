@@ -58,7 +58,7 @@ def mmie_line(judgement: Judged, sample_id: str = "SA-1") -> dict[str, Any]:
         signature=Signature.parse(signature(rule)),
     )
     logged = record.model_dump()
-    return {"input": "Draw.", "target": "", "filtered_resps": "A kite.", "coverage": logged}
+    return {"input": "Draw.", "target": "", "filtered_resps": "A kite.", "record": logged}
 
 
 NOT_JUDGED = Judged(verdicts=Verdicts.unscored("no_answer", "the request failed"))

@@ -38,9 +38,7 @@ METRICS = (
         for name in names
     ),
 )
-TABLE = RunnerTable(
-    metrics=(METRICS[0], *(metric for metric in METRICS if metric.in_table)), scale=SCALE
-)
+TABLE = RunnerTable(metrics=METRICS[:1], scale=SCALE)
 
 
 def official_shares(sample: Sample, reply: str) -> dict[str, float]:
@@ -68,11 +66,11 @@ def in_percent(verdict: Verdict) -> Verdict:
 def counts(records: Sequence[MiaRecord]) -> dict[str, float]:
     """Sample counts for the results file: ``unsound_totals`` and ``requested_twice``."""
     return {
-        "unsound_totals": float(
-            sum(not all(marks.agrees for marks in record.marks) for record in records)
+        "unsound_totals": sum(
+            not all(marks.agrees for marks in record.marks) for record in records
         ),
-        "requested_twice": float(
-            sum(any(judge.result.second_reply for judge in record.judgements) for record in records)
+        "requested_twice": sum(
+            any(judge.result.second_reply for judge in record.judgements) for record in records
         ),
     }
 

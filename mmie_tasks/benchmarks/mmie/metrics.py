@@ -41,8 +41,8 @@ _CATEGORIES = _columns(
 _FIELDS = _columns("field", {name: name.capitalize() for name in FIELDS} | {"eecs": "EECS"})
 METRICS = (_HEADLINE, *_CATEGORIES, *_FIELDS)
 
-TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
-CATEGORY_TABLE = RunnerTable(metrics=(_HEADLINE, *_FIELDS), scale=SCALE)
+TABLE = RunnerTable(metrics=(_HEADLINE, *_CATEGORIES), scale=SCALE)
+CATEGORY_TABLE = RunnerTable(metrics=(_HEADLINE,), scale=SCALE)
 """lmms-eval's table of a task with a single category."""
 
 PARSE_RATE_FLOOR = 95.0
@@ -87,7 +87,7 @@ def counts(records: Sequence[MmieRecord]) -> dict[str, float]:
     unread = sum(isinstance(v, Unscored) and v.reason in _UNREAD for v in verdicts)
     if scored or unread:
         totals["parse_rate"] = 100 * scored / (scored + unread)
-    return {name: float(total) for name, total in totals.items()}
+    return totals
 
 
 def notes(records: Sequence[MmieRecord]) -> Iterator[str]:

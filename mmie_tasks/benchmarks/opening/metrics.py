@@ -33,7 +33,7 @@ _TOPICS = tuple(
     Metric.of_group("topic", slug(title), title, in_table=False) for title in TOPICS.values()
 )
 ALL_METRICS = (_HEADLINE, *_PARTS, *_TOPICS)
-TABLE = RunnerTable(metrics=(_HEADLINE, *_PARTS), scale=SCALE)
+TABLE = RunnerTable(metrics=(_HEADLINE,), scale=SCALE)
 
 
 def shares(reply: str) -> dict[ScoreKind, dict[str, float]]:
@@ -85,7 +85,7 @@ def counts(records: Sequence[OpeningRecord]) -> dict[str, float]:
         "asked_twice": sum(len(record.replies) > 1 for record in records),
     }
     row = {f"table_{slug(name)}": score for name, score in official_row(records).items()}
-    return {name: float(total) for name, total in totals.items()} | row
+    return {**totals, **row}
 
 
 def notes(records: Sequence[OpeningRecord]) -> Iterator[str]:

@@ -177,7 +177,7 @@ def _why_left_over(in_a: Verdict | None, in_b: Verdict | None) -> str:
         return "only in B" if in_a is None else "only in A"
     unscored = {label: v for label, v in (("A", in_a), ("B", in_b)) if isinstance(v, Unscored)}
     if any(verdict.reason == "left_out" for verdict in unscored.values()):
-        return "left out by the official script"
+        return "left out"
     return "unscored in both" if len(unscored) == 2 else f"unscored in {min(unscored)} only"
 
 

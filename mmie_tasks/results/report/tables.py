@@ -55,7 +55,7 @@ class RunScores:
         if value is None:
             return None
         stored = self.stored.get(kind)
-        notes = (value.why_not, "" if stored is None else f"results file: {stored:.2f}")
+        notes = (*value.notes, "" if stored is None else f"results file: {stored:.2f}")
         return Cell(
             percent=value.percent,
             interval=value.interval,
@@ -171,7 +171,7 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
             values: list[Value] = [row.metric.title]
             for of_run in row.scores:
                 values += [of_run.cell(k) if of_run else None for k in kinds]
-                values += [of_run.differ, _scored(of_run, "/")] if of_run else [None, None]
+                values += [of_run.differ, _scored(of_run)] if of_run else [None, None]
             if compared:
                 pairs = row.difference.pairs if row.difference else None
                 values += [_difference(row), pairs]
@@ -180,9 +180,12 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
         yield Table(title=title, columns=header, rows=content)
 
 
-def _scored(scores: RunScores, between: str) -> str | None:
+def _scored(scores: RunScores) -> RichText | None:
     value = scores.values.get("official")
-    return f"{value.scored:,} {between} {value.total:,}" if value else None
+    if value is None:
+        return None
+    lines = (value.left_out_text,) if value.left_out else ()
+    return RichText(text=f"{value.scored:,} of {value.total:,}", lines=lines)
 
 
 def _difference(row: ComparedMetric, *, with_pairs: bool = False) -> RichText | None:
@@ -266,7 +269,7 @@ def _score_rows(
             name,
             *(shown.cell(kind) if shown else None for kind in kinds),
             RichText(text="", badges=marks) if marks else None,
-            _scored(shown, "of") if shown else None,
+            _scored(shown) if shown else None,
             task_run.benchmark.published.get(task_run.task),
             RichText(text=cut(task_run.judge_name, _MAX_MODEL) or "by rule", lines=grades),
         ]

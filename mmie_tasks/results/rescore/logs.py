@@ -11,7 +11,8 @@ from pathlib import Path
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.record.record import Rescored, with_record
+from mmie_tasks.record.record import Rescored
+from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.results.rescore.attempt import attempt
 from mmie_tasks.results.rescore.rescoring import RescoredTask
 from mmie_tasks.runs.run import Run, record_lines
@@ -26,9 +27,8 @@ _RUNNER_KEYS = (
 def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]]) -> bool:
     """Write every log with its new verdicts into a folder of the run's name, as one step.
 
-    Only the record under ``coverage`` is updated, which every command reads. The rows of single
-    metrics are left out, since they belong to the table of one evaluation. Returns whether all logs
-    are written; a log is left out if its benchmark cannot make the records.
+    Returns whether all logs are written; a log is left out if its benchmark cannot make the
+    records.
     """
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
@@ -68,6 +68,6 @@ def _write_log(rescored: RescoredTask, path: Path) -> Path:
                 update = {"signature": signature, "rescored": note}
                 again = benchmark.regraded(record, line).model_copy(update=update)
                 runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}
-                rewritten = with_record(runner_values, again)
+                rewritten = sample_line(runner_values, again, benchmark.scale)
             file.write(f"{json.dumps(rewritten)}\n")
     return path

@@ -247,7 +247,7 @@ def _run_row(run_: Run, columns: Sequence[ScoreColumn], annotator: Annotator) ->
             interval=value.interval,
             scored=value.scored,
             total=value.total,
-            notes=tuple(filter(None, (value.why_not, *marks[column.task]))),
+            notes=tuple(filter(None, (*value.notes, value.left_out_text, *marks[column.task]))),
         )
 
     judges = dict.fromkeys(judge for task in tasks for judge in annotations[task].judges)

@@ -30,9 +30,9 @@ IMPOSSIBLE = "score of component 1: 9/6, score of component 2: 4/4, total score:
 
 def changed(line=LINES[0], drop=(), **fields):
     line = copy.deepcopy(line)
-    line["coverage"].update(fields)
+    line["record"].update(fields)
     for name in drop:
-        del line["coverage"][name]
+        del line["record"][name]
     return line
 
 
@@ -41,7 +41,7 @@ def with_replies(*texts, line=LINES[0], **fields):
     replies = [{"text": text, "model": "m", **fields} for text in texts]
     result = dict(zip(("reply", "second_reply"), replies, strict=False))
     line = copy.deepcopy(line)
-    line["coverage"]["judgements"][0]["result"] = result
+    line["record"]["judgements"][0]["result"] = result
     return line
 
 
@@ -81,7 +81,7 @@ def line_of(sample, judged, contradictory=False):
         signature=Signature(panel=judged.panel),
     )
     logged = json.loads(json.dumps(record.model_dump()))
-    return {"filtered_resps": "A boat.", "input": "Look.", "coverage": logged}
+    return {"filtered_resps": "A boat.", "input": "Look.", "record": logged}
 
 
 ODD = [
@@ -170,7 +170,7 @@ def test_reading_again_gives_what_was_logged(line):
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
     line = with_replies(SOUND)
-    line["coverage"] |= {"official": {"points": 1}, "robust": {"reason": "unparsed"}, "parts": {}}
+    line["record"] |= {"official": {"points": 1}, "robust": {"reason": "unparsed"}, "parts": {}}
     record = regraded(line)
     assert record.official.points == record.robust.points == 70
     assert record.parts["official"] == record.parts["robust"] != {}
@@ -266,6 +266,6 @@ def test_reading_a_panels_line_again_gives_what_was_logged():
 @given(st.randoms(use_true_random=False), st.sampled_from(JUNK))
 def test_no_line_of_a_panel_upsets_the_reader(lots, junk):
     line = copy.deepcopy(PANEL_LINE)
-    spoil(line["coverage"], lots, junk)
+    spoil(line["record"], lots, junk)
     for read in (BENCHMARK.read_line, regraded):
         assert outcome(read, line) != ""

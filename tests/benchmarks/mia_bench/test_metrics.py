@@ -5,7 +5,7 @@ from support.golden import vectors
 from support.mia_official import score_dict
 from support.mia_replies import SENTENCE
 
-from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, counts, notes
+from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, counts, notes
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.request import grade
@@ -13,7 +13,10 @@ from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
+
+TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
 
 REPLY = {
     "text": "",
@@ -92,13 +95,13 @@ def test_what_only_the_robust_reader_reads_differs():
 
 def test_an_answer_that_is_not_judged_has_every_row_and_no_score():
     table = rows(sample(), NOT_JUDGED)
-    assert set(table) == {*TABLE.names}
+    assert set(table) == {"record", *TABLE.names}
     assert not any("score" in row for row in table.values())
 
 
 def test_a_reply_that_was_cut_off_gives_no_category_either():
     table = rows(sample(), result_of(SENTENCE, finish="length"))
-    assert table["coverage"]["parts"] == {}
+    assert table["record"]["parts"] == {}
     assert "score" not in table["official_describe"]
 
 

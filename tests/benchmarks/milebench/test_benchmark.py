@@ -13,6 +13,7 @@ from support.logged_runs import milebench_lines
 from mmie_tasks.benchmarks.milebench import task
 from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.milebench.data import dataset
+from mmie_tasks.benchmarks.milebench.metrics import TABLE
 from mmie_tasks.core.run_memory import forget_last_run
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import metric_value
@@ -21,14 +22,14 @@ from mmie_tasks.record.sample import Needle
 from mmie_tasks.record.segment import Segment
 
 LINES = list(milebench_lines(6))
-ONE = next(line for line in LINES if line["coverage"]["rule"] == "choice")
+ONE = next(line for line in LINES if line["record"]["rule"] == "choice")
 
 
 def changed(line=ONE, drop=(), **fields):
     line = copy.deepcopy(line)
-    line["coverage"].update(fields)
+    line["record"].update(fields)
     for name in drop:
-        del line["coverage"][name]
+        del line["record"][name]
     return line
 
 
@@ -41,11 +42,12 @@ def many_images():
 
 
 def test_a_total_without_all_of_its_datasets_has_no_value():
-    lines = [line for line in LINES if line["coverage"]["dataset"] != "DocVQA"]
+    lines = [line for line in LINES if line["record"]["dataset"] != "DocVQA"]
     real, diag = BENCHMARK.metrics[:2]
     samples = [BENCHMARK.read_line(line) for line in lines]
     assert metric_value(samples, real, "official", BENCHMARK.scale).percent is None
-    assert math.isnan(task.real([line["official_real"] for line in lines]))
+    rows = [TABLE.rows(BENCHMARK.read_record(line))["official_real"] for line in lines]
+    assert math.isnan(task.real(rows))
     assert metric_value(samples, diag, "official", BENCHMARK.scale).percent is not None
 
 
@@ -91,7 +93,7 @@ def test_groups_are_dataset_task_and_level():
     ],
 )
 def test_the_depth_of_a_needle_is_its_position(question, depth):
-    needle = next(line for line in LINES if line["coverage"]["rule"] == "needle")
+    needle = next(line for line in LINES if line["record"]["rule"] == "needle")
     line = changed(needle, gold="1234567", images=["a", "b"])
     line["input"] = question
     read = BENCHMARK.read_line(line)
@@ -176,7 +178,7 @@ def docs(monkeypatch, tmp_path):
 
 def logged_images(doc):
     records = task.process_results(doc, ["A"]), task.process_results_all(doc, ["A"])
-    first, second = (list(rows["coverage"]["images"]) for rows in records)
+    first, second = (list(rows["record"]["images"]) for rows in records)
     assert first == second
     return first
 

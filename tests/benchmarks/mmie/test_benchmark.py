@@ -26,13 +26,13 @@ REASONS = ["unparsed", "left_out", "unavailable"]
 
 def changed(**fields):
     line = copy.deepcopy(LINES[0])
-    line["coverage"].update(fields)
+    line["record"].update(fields)
     return line
 
 
 def with_reply(text, **fields):
     line = copy.deepcopy(LINES[0])
-    line["coverage"]["judgements"][0]["result"]["reply"] |= {"text": text, **fields}
+    line["record"]["judgements"][0]["result"]["reply"] |= {"text": text, **fields}
     return line
 
 
@@ -93,7 +93,7 @@ def test_an_image_of_an_answer_that_could_not_be_used_says_why():
 def test_a_line_of_an_older_version_is_shown_without_its_images():
     line = copy.deepcopy(LINES[0])
     for name in ("question", "gold", "answer", "facts", "field"):
-        del line["coverage"][name]
+        del line["record"][name]
     sample = BENCHMARK.read_line(line)
     assert sample.question[0].problem == "not in this log"
     assert sample.question[0].image is None
@@ -144,7 +144,7 @@ def test_points_that_are_not_on_the_scale_are_none(points):
 
 def test_reading_again_gives_what_was_logged():
     for line in LINES:
-        assert regraded(line).model_dump() == line["coverage"]
+        assert regraded(line).model_dump() == line["record"]
 
 
 def test_the_expected_score_is_read_back_from_the_record():
@@ -157,14 +157,14 @@ def test_the_expected_score_is_read_back_from_the_record():
 def test_the_expected_score_is_computed_again_from_the_saved_reply():
     line = changed(expected={"points": 1.5, "reading": ""}, entropy_bits=2)
     assert regraded(line).expected == BENCHMARK.read_record(LINES[0]).expected
-    reply = line["coverage"]["judgements"][0]["result"]["reply"]
+    reply = line["record"]["judgements"][0]["result"]["reply"]
     reply["text"] += ".5"
     assert regraded(line).expected.reason == "no_probabilities"
 
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
     line = with_reply("### Score\n4")
-    line["coverage"] |= {"official": {"points": 1}, "robust": {"reason": "unparsed"}}
+    line["record"] |= {"official": {"points": 1}, "robust": {"reason": "unparsed"}}
     record = regraded(line)
     assert (record.official, record.robust) == (Scored(4, "4"), Scored(4.0, "4"))
 

@@ -42,7 +42,7 @@ def docs():
 
 
 def record_of(doc, answer):
-    return json.loads(json.dumps(dict(task.process_results(doc, [answer]).items())["coverage"]))
+    return json.loads(json.dumps(dict(task.process_results(doc, [answer]).items())["record"]))
 
 
 def drawn_answer():
@@ -65,7 +65,7 @@ def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
     ]
     facts = record["facts"]
     assert (facts["drawn"], facts["not_drawn"], facts["unused"]) == (1, FACTS.failed, FACTS.unused)
-    sample = BENCHMARK.read_line({"coverage": record})
+    sample = BENCHMARK.read_line({"record": record})
     assert sample.answer[1].prompt == "<b>scissors</b>"
     assert sample.pictures_not_drawn == 2
     assert sample.facts["pictures drawn"] == 1
@@ -126,7 +126,7 @@ def run(docs):
         record_of(docs[2], write_undrawn_answer("42", FACTS)),
     ]
     lines = [
-        json.dumps({"doc_id": number, "coverage": record}) for number, record in enumerate(records)
+        json.dumps({"doc_id": number, "record": record}) for number, record in enumerate(records)
     ]
     log = Path("run/20260101_120000_samples_mmie.jsonl")
     log.parent.mkdir()

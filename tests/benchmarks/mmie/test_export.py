@@ -28,7 +28,7 @@ def line(sample_id, answer=(), **official):
     official = official or {"points": 4}
     record = {"id": sample_id, "category": sample_id[: sample_id.index("-")], "official": official}
     record["robust"] = official
-    return {"doc_id": 0, "coverage": {**record, "answer": list(answer)}}
+    return {"doc_id": 0, "record": {**record, "answer": list(answer)}}
 
 
 def log(*lines, name=f"run/{LOG}"):

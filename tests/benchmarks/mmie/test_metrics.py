@@ -4,12 +4,15 @@ import json
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie.metrics import SIGN_COUNTS, TABLE, counts, notes
+from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE, SIGN_COUNTS, counts, notes
 from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
+
+TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
 
 
 def verdicts_of(points, robust=None):
@@ -37,7 +40,7 @@ def records(n=1, verdicts=None, judge_tokens=0, **facts):
 def test_a_sample_counts_for_its_own_category_and_field_only():
     table = rows(verdicts_of(3, 4.5))
     assert {name for name, row in table.items() if row} == {
-        *("coverage", "official", "robust", "official_PBL", "official_education")
+        *("record", "coverage", "official", "robust", "official_PBL", "official_education")
     }
     assert table["official"] == {"id": "PBL-1", "points": 3, "score": 50.0}
     assert table["official_PBL"] == table["official_education"] == table["official"]

@@ -112,7 +112,7 @@ def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answer
     change(monkeypatch, benchmark.BENCHMARK, prompts=Path("nowhere.json"))
     rows = task.process_results(docs[0], ["Plain."])
     assert rows["official"]["unscored"] == "unavailable"
-    assert signature_of(rows["coverage"]).startswith("judge:unknown|why:")
+    assert signature_of(rows["record"]).startswith("judge:unknown|why:")
 
 
 def listed():
@@ -170,7 +170,7 @@ def test_the_expected_score_is_read_where_the_official_one_is(reply, expected):
 
 
 def test_a_sample_that_is_not_judged_has_no_expected_score_for_its_own_reason(docs):
-    record = task.process_results(docs[0], ["[PREDICTIONS_MISSING]"])["coverage"]
+    record = task.process_results(docs[0], ["[PREDICTIONS_MISSING]"])["record"]
     assert record["expected"] == record["official"]
     assert record["expected"]["reason"] == "no_answer"
 

@@ -23,7 +23,7 @@ def line(uid: str, *replies: str, **fields: object) -> dict[str, Any]:
         "replies": [{"text": text, "model": "m"} for text in replies],
         **fields,
     }
-    return {"doc_id": 0, "filtered_resps": "a", "coverage": record}
+    return {"doc_id": 0, "filtered_resps": "a", "record": record}
 
 
 def run(folder: Path, *lines: object) -> Path:

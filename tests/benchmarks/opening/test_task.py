@@ -84,7 +84,7 @@ def test_a_log_is_read_again_without_a_change() -> None:
     for line in lines().values():
         record = BENCHMARK.read_record(line)
         again = BENCHMARK.regraded(record, line)
-        assert json.loads(json.dumps(again.model_dump())) == line["coverage"]
+        assert json.loads(json.dumps(again.model_dump())) == line["record"]
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=repr)
@@ -92,7 +92,7 @@ def test_a_line_with_invalid_content_is_read_or_is_a_bad_record(junk: object) ->
     for number, line in enumerate(lines().values()):
         for attempt in range(5):
             spoiled = copy.deepcopy(line)
-            spoil(spoiled["coverage"], random.Random(100 * number + attempt), junk)  # noqa: S311
+            spoil(spoiled["record"], random.Random(100 * number + attempt), junk)  # noqa: S311
             outcome(BENCHMARK.read_line, spoiled)
             outcome(lambda one: BENCHMARK.regraded(BENCHMARK.read_record(one), one), spoiled)
 
@@ -122,14 +122,14 @@ def test_an_answer_that_is_missing_or_was_not_seen_with_its_picture_has_no_score
 ) -> None:
     doc = docs()["0301002"]
     rows = dict(task.process_results(doc, [MISSING]).items())
-    assert rows["coverage"]["official"]["reason"] == "no_answer"
+    assert rows["record"]["official"]["reason"] == "no_answer"
     (tmp_path / "broken.jpg").write_bytes(b"text")
     question = [{"text": "Look", "image": str(tmp_path / "broken.jpg")}]
     broken = {**doc, "question": question}
     image = task.doc_to_visual(broken)[0]
     assert image.size == (64, 64)
     rows = dict(task.process_results(broken, ["Text."]).items())
-    assert rows["coverage"]["official"]["reason"] == "bad_image"
+    assert rows["record"]["official"]["reason"] == "bad_image"
 
 
 def test_the_tested_model_gets_texts_and_pictures_in_order() -> None:

@@ -59,7 +59,7 @@ def test_unpaired_samples_are_counted_and_do_not_change_the_difference():
     assert comparison.left_over == {
         "only in A": 1,
         "only in B": 1,
-        "left out by the official script": 1,
+        "left out": 1,
         "unscored in A only": 1,
         "unscored in B only": 1,
         "unscored in both": 1,

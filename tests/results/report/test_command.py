@@ -63,7 +63,7 @@ def test_an_unwritable_folder_is_an_error(folder: Path) -> None:
 def test_huge_replies_do_not_make_a_huge_report(tmp_path: Path) -> None:
     lines = list(mmie_lines(3))
     for line in lines:
-        line["coverage"]["judgements"][0]["result"]["reply"]["text"] = json.dumps(
+        line["record"]["judgements"][0]["result"]["reply"]["text"] = json.dumps(
             list(range(100_000))
         )
     write_run(tmp_path / "one", "mmie", lines)

@@ -44,7 +44,7 @@ def test_every_cell_equals_the_metric_value_of_its_run() -> None:
             assert (cell.percent, cell.interval) == (value.percent, value.interval)
             assert (cell.scored, cell.total) == (value.scored, value.total)
     assert cells(headline, "Differ") == [1, 0]
-    assert cells(headline, "Scored") == ["10 / 10", "10 / 10"]
+    assert [text.text for text in cells(headline, "Scored")] == ["10 of 10", "10 of 10"]
 
 
 def test_only_a_run_with_expected_scores_has_a_cell_for_them() -> None:
