@@ -63,15 +63,11 @@ def shown_facts(
     `titles` and `counts` have a benchmark's own titles by name of field: `titles` of texts, numbers
     and flags, `counts` of counts by reason.
     """
-    values = asdict(facts)
-    shown = {
-        title: values[name]
-        for name, title in {**titles, "unplaced": UNPLACED}.items()
-        if values[name]
-    }
+    values = {**titles, "unplaced": UNPLACED}
+    shown = {title: getattr(facts, name) for name, title in values.items() if getattr(facts, name)}
     for name, title in {**counts, **_COUNTS}.items():
-        if reasons := {reason: count for reason, count in values[name].items() if count > 0}:
-            shown[title] = listed(reasons)
+        reasons = {reason: count for reason, count in getattr(facts, name).items() if count > 0}
+        shown |= {title: listed(reasons)} if reasons else {}
     return shown
 
 

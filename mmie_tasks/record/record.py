@@ -21,7 +21,7 @@ from mmie_tasks.record.migration import migrated
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment, Segments, text_segments
-from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.signature import SharedSignature, Signature
 from mmie_tasks.record.text_facts import TextFacts
 
 Line: TypeAlias = Mapping[str, object]
@@ -107,7 +107,7 @@ class Record(BaseModel):
     entropy_bits: float | None = None
     parts: Mapping[ScoreKind, Mapping[str, float]] = {}
     judgements: tuple[Judgement, ...] = ()
-    signature: Signature = Signature()
+    signature: SharedSignature = Signature()
     facts: TextFacts = TextFacts()
     rescored: Rescored | None = None
 
