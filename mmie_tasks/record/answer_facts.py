@@ -42,6 +42,16 @@ class AnswerFacts(TextFacts):
     not_drawn: Mapping[str, int] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def of_text(self) -> TextFacts:
+        """The facts about the text alone."""
+        return TextFacts(
+            thinking=self.thinking,
+            tag=self.tag,
+            special_tokens=self.special_tokens,
+            short_text=self.short_text,
+        )
+
     def without_request(self: FactsT) -> FactsT:
         """The facts of an answer that is not sent to the judge after all."""
         return self

@@ -225,6 +225,7 @@ class PictureRecord(Record):
     def sample(self, line: Line) -> LoggedSample:
         return replace(
             super().sample(line),
+            text=self.facts.of_text,
             pictures_not_drawn=sum(self.facts.not_drawn.values()),
             picture_signs=tuple(self.facts.picture_signs),
             pictures_unplaced=self.facts.unplaced,
