@@ -42,6 +42,16 @@ class AnswerFacts(TextFacts):
     not_drawn: Mapping[str, int] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def of_text(self) -> TextFacts:
+        """The facts about the text alone."""
+        return TextFacts(
+            thinking=self.thinking,
+            tag=self.tag,
+            special_tokens=self.special_tokens,
+            short_text=self.short_text,
+        )
+
     def without_request(self: FactsT) -> FactsT:
         """The facts of an answer that is not sent to the judge after all."""
         return self
@@ -63,15 +73,11 @@ def shown_facts(
     `titles` and `counts` have a benchmark's own titles by name of field: `titles` of texts, numbers
     and flags, `counts` of counts by reason.
     """
-    values = asdict(facts)
-    shown = {
-        title: values[name]
-        for name, title in {**titles, "unplaced": UNPLACED}.items()
-        if values[name]
-    }
+    values = {**titles, "unplaced": UNPLACED}
+    shown = {title: getattr(facts, name) for name, title in values.items() if getattr(facts, name)}
     for name, title in {**counts, **_COUNTS}.items():
-        if reasons := {reason: count for reason, count in values[name].items() if count > 0}:
-            shown[title] = listed(reasons)
+        reasons = {reason: count for reason, count in getattr(facts, name).items() if count > 0}
+        shown |= {title: listed(reasons)} if reasons else {}
     return shown
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mmie_tasks.core.verdict import ALL_KINDS, Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.signature import SharedSignature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Judgement:
         verdicts: The verdicts, on the benchmark's own scale.
     """
 
-    judge: Signature
+    judge: SharedSignature
     result: JudgeResult
     verdicts: Verdicts
 
@@ -86,6 +86,7 @@ def combine(judgements: Sequence[Judgement], panel: Panel) -> Verdicts:
 
     Components are combined one by one. Points are not rounded. There is at least one judgement.
 
+    >>> from mmie_tasks.record.signature import Signature
     >>> def by(points: float) -> Judgement:
     ...     verdicts = Verdicts(official=Scored(points), robust=Scored(points))
     ...     return Judgement(judge=Signature(), result=JudgeResult(), verdicts=verdicts)

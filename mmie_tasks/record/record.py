@@ -21,7 +21,7 @@ from mmie_tasks.record.migration import OLD_RECORD_KEY, migrated
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment, Segments, text_segments
-from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.signature import SharedSignature, Signature
 from mmie_tasks.record.text_facts import TextFacts
 
 Line: TypeAlias = Mapping[str, object]
@@ -107,7 +107,7 @@ class Record(BaseModel):
     entropy_bits: float | None = None
     parts: Mapping[ScoreKind, Mapping[str, float]] = {}
     judgements: tuple[Judgement, ...] = ()
-    signature: Signature = Signature()
+    signature: SharedSignature = Signature()
     facts: TextFacts = TextFacts()
     rescored: Rescored | None = None
 
@@ -225,6 +225,7 @@ class PictureRecord(Record):
     def sample(self, line: Line) -> LoggedSample:
         return replace(
             super().sample(line),
+            text=self.facts.of_text,
             pictures_not_drawn=sum(self.facts.not_drawn.values()),
             picture_signs=tuple(self.facts.picture_signs),
             pictures_unplaced=self.facts.unplaced,

@@ -30,11 +30,10 @@ class Segment:
 
     @property
     def logged(self) -> Segment:
-        """The segment as a record stores it."""
-        image = self.image
-        if image is not None and self.problem:
-            image = image[:_REFERENCE_CHARACTERS]
-        return replace(self, image=image, detail="")
+        """The segment as a record stores it: only the beginning of an unusable image."""
+        if not self.problem:
+            return self
+        return replace(self, image=self.image and self.image[:_REFERENCE_CHARACTERS], detail="")
 
 
 Segments: TypeAlias = tuple[Segment, ...]

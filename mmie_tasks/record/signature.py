@@ -10,7 +10,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, cast
+from functools import lru_cache
+from typing import Annotated, Literal, TypeAlias, cast
+
+from pydantic import AfterValidator
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.wording import numbered_names
@@ -152,9 +155,8 @@ class Signature:
         kept = ({k: v for k, v in judge.items() if k != key} for judge in self.judges)
         return replace(self, judges=tuple(kept))
 
-    def __hash__(self) -> int:
-        judges = tuple(frozenset(judge.items()) for judge in self.judges)
-        return hash((judges, frozenset(self.benchmark.items()), self.package))
+    def __hash__(self) -> int:  # coarse, since a run has few different signatures
+        return hash((*map(len, self.judges), len(self.benchmark), self.package))
 
     def __str__(self) -> str:
         panel = self.panel and f"{self.panel.rule},min_valid={self.panel.min_valid}"
@@ -302,3 +304,12 @@ class Signature:
         """
         fields = self.fields
         return "/".join(filter(None, (fields.get("judge"), fields.get("model"))))
+
+
+@lru_cache(maxsize=128)
+def _shared(signature: Signature) -> Signature:
+    return signature
+
+
+SharedSignature: TypeAlias = Annotated[Signature, AfterValidator(_shared)]
+"""The signature in a record; equal ones are one object, since each sample of a run has them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -39,33 +39,31 @@ def rendered(folder: Path, scripts: Sequence[str], values: Json, *, library: str
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "connect-src 'none'; base-uri 'none'; form-action 'none'"
     )
-    template = environment(folder).get_template("page.html.j2")
-    return template.render(values, policy=policy, style=style, script=script)
+    template = _environment(folder).get_template("page.html.j2")
+    return plain(template.render(values, policy=policy, style=style, script=script))
 
 
 @cache
-def environment(folder: Path) -> Environment:
-    """The cached environment with the templates of a folder and the shared ones."""
+def _environment(folder: Path) -> Environment:
+    """The environment with the templates of a folder and the shared ones."""
     opened = Environment(
         loader=FileSystemLoader([folder, _ASSETS]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        auto_reload=False,
     )
     opened.filters |= {"percent": percent_cell, "count": "{:,}".format}
     return opened
 
 
-def shared_macro(template: str, name: str, *values: object) -> Markup:
-    """The output of a macro of a shared template."""
-    macro = getattr(environment(_ASSETS).get_template(template).module, name)
-    return Markup(macro(*values))  # noqa: S704  # escaped by the template
-
-
-def _shown(value: object) -> object:
-    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+@cache
+def macro(template: str, name: str, folder: Path = _ASSETS) -> Callable[..., Markup]:
+    """A macro of a folder's template, or of a shared one; its output is escaped."""
+    module = _environment(folder).get_template(template).module
+    function: Callable[..., Markup] = getattr(module, name)
+    return function
 
 
 def _joined(*files: Path) -> str:

@@ -20,12 +20,7 @@ MAX_SEGMENTS = 500
 _MAX_TOTAL_TEXT = 200_000  # characters of a question, a gold answer or an answer
 _MAX_NAME = 80  # characters of a file's name
 
-_SYMBOLS = {
-    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
-    **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], "�"),
-    0x7F: "␡",
-}
-_LINE_BREAK = re.compile("\r\n?")
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff](?:(?<=\r)\n)?")
 _DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a float has
 
 
@@ -37,7 +32,16 @@ def plain(text: str) -> str:
     >>> plain("a\x00b\r\nc\ud83d")
     'a␀b\nc�'
     """
-    return _LINE_BREAK.sub("\n", text).translate(_SYMBOLS)
+    return _UNSAFE.sub(_symbol, text)  # many times faster than `str.translate`
+
+
+def _symbol(unsafe: re.Match[str]) -> str:
+    character = unsafe[0][0]
+    if character == "\r":
+        return "\n"
+    if character == "\x7f":
+        return "␡"
+    return chr(0x2400 + ord(character)) if character < " " else "�"
 
 
 def page_data(data: Json) -> Json:

@@ -24,7 +24,7 @@ from mmie_tasks.record.intervals import Interval
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.arguments import Format
-from mmie_tasks.results.page import shared_macro
+from mmie_tasks.results.page import macro
 from mmie_tasks.runs.run import Run, TaskRun
 
 _EMPTY = "-"  # the cell of None
@@ -175,7 +175,7 @@ def _with_short_names(content: Table) -> Table:
 
 def html(content: Table, style: str = "") -> Markup:
     """The table in HTML, its title as a hidden caption; `style` is a CSS class."""
-    return shared_macro("table.html.j2", "table", content, style)
+    return macro("table.html.j2", "table")(content, style)
 
 
 def _latex(content: Table) -> str:

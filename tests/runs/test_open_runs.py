@@ -207,3 +207,9 @@ def test_every_signature_is_listed_once(tmp_path):
     task = opened(tmp_path, changed(3, signature={"judges": [{"judge": "other"}]}))
     assert len(task.signatures) == 2
     assert str(task.signatures[1]) == "judge:other"
+
+
+def test_equal_signatures_of_a_run_are_one_object(tmp_path):
+    samples = opened(tmp_path).samples
+    assert len({id(sample.signature) for sample in samples}) == 1
+    assert len({id(judgement.judge) for sample in samples for judgement in sample.judgements}) == 1

@@ -25,7 +25,7 @@ from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import READER_KINDS, LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.page import environment
+from mmie_tasks.results.page import macro
 from mmie_tasks.results.page_data import (
     MAX_LABEL,
     MAX_SEGMENTS,
@@ -33,6 +33,7 @@ from mmie_tasks.results.page_data import (
     Json,
     cut,
     has_image,
+    plain,
     segments_json,
 )
 from mmie_tasks.results.render import RichText, Table, Value, columns, html
@@ -170,24 +171,21 @@ def sample_html(
     """The details of a sample in every run; `names` has all runs of the report."""
     question, gold = question_and_gold(row)
     sample = next(filter(None, row))
-    return (
-        environment(ASSETS)
-        .get_template("sample.html.j2")
-        .render(
-            question=segments_json(question, "the question", find_image, MAX_IMAGES),
-            gold=segments_json(gold, "the gold answer", find_image, MAX_IMAGES),
-            groups=[(kind, name) for kind in sample.groups for name in sample.names(kind)],
-            link=f"#{task.task}/{quote(sample.id.encode(errors='replace'), safe='')}",
-            runs=[
-                (
-                    RichText(text=names[index], run=index),
-                    of_run and _run_values(of_run, task, find_image),
-                )
-                for index, of_run in enumerate(row)
-                if task.runs[index] is not None
-            ],
-        )
+    details = macro("sample.html.j2", "sample", ASSETS)(
+        question=segments_json(question, "the question", find_image, MAX_IMAGES),
+        gold=segments_json(gold, "the gold answer", find_image, MAX_IMAGES),
+        groups=[(kind, name) for kind in sample.groups for name in sample.names(kind)],
+        link=f"#{task.task}/{quote(sample.id.encode(errors='replace'), safe='')}",
+        runs=[
+            (
+                RichText(text=names[index], run=index),
+                of_run and _run_values(of_run, task, find_image),
+            )
+            for index, of_run in enumerate(row)
+            if task.runs[index] is not None
+        ],
     )
+    return plain(details)
 
 
 def image_files(task: JoinedTask) -> list[str]:
@@ -228,18 +226,19 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
 def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -> Json:
     facts = {**judge_facts(sample), **sample.facts}
     shown = {_label(name): _fact(fact) for name, fact in _first(facts)}
-    signature = str(sample.signature)
-    verdicts = {kind: _verdict(sample.verdict(kind), task.benchmark.scale) for kind in READER_KINDS}
-    if isinstance(sample.expected, Scored):
-        verdicts["expected"] = _verdict(sample.expected, task.benchmark.scale)
+    if signature := str(sample.signature):
+        shown["signature"] = cut(signature, MAX_SIGNATURE)
+    kinds = (*READER_KINDS, "expected") if isinstance(sample.expected, Scored) else READER_KINDS
     return {
         "answer": segments_json(sample.answer, "the answer", find_image, MAX_IMAGES),
-        "verdicts": verdicts,
+        "verdicts": [
+            (kind, *_verdict(sample.verdict(kind), task.benchmark.scale)) for kind in kinds
+        ],
         "full_marks": f"{task.benchmark.scale.full_marks:g}",
         "differs": sample.differs,
         "entropy": sample.entropy_bits,
         "replies": _replies(sample),
-        "facts": shown | ({"signature": cut(signature, MAX_SIGNATURE)} if signature else {}),
+        "facts": list(shown.items()),
         "parts": _part_table(sample),
     }
 
@@ -266,10 +265,11 @@ def _first(facts: Mapping[str, _T]) -> list[tuple[str, _T]]:
     return list(facts.items())[:_MAX_FACTS]
 
 
-def _verdict(verdict: Verdict, scale: Scale) -> Json:
+def _verdict(verdict: Verdict, scale: Scale) -> tuple[str | None, str, str]:
+    """Points, or None; the reason for None; the text that was read, or details of the reason."""
     if isinstance(verdict, Scored):
-        return {"points": points_text(verdict.points, scale), "text": _label(verdict.reading)}
-    return {"points": None, "reason": verdict.reason, "text": _label(verdict.detail)}
+        return points_text(verdict.points, scale), "", _label(verdict.reading)
+    return None, verdict.reason, _label(verdict.detail)
 
 
 def points_text(points: float, scale: Scale) -> str:
@@ -279,7 +279,7 @@ def points_text(points: float, scale: Scale) -> str:
     return f"{points:.3f}" if scale.full_marks <= 1 else f"{points:.2f}"
 
 
-def _replies(sample: LoggedSample) -> list[Json]:
+def _replies(sample: LoggedSample) -> list[tuple[str, str, str]]:
     replies = [
         _reply(reply, judged.judge)
         for judged in sample.judgements
@@ -288,7 +288,8 @@ def _replies(sample: LoggedSample) -> list[Json]:
     return replies[-_MAX_REPLIES:]
 
 
-def _reply(reply: JudgeReply, judge: Signature) -> Json:
+def _reply(reply: JudgeReply, judge: Signature) -> tuple[str, str, str]:
+    """Text, model, and facts about the reply."""
     usage, cost = reply.usage, reply.usage.cost_usd
     model = _label(reply.model) or "unnamed model"
     is_other = bool(other_models(judge, [reply.model]))
@@ -298,11 +299,8 @@ def _reply(reply: JudgeReply, judge: Signature) -> Json:
         facts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
     if cost is not None and math.isfinite(cost):
         facts.append(f"${cost:.2f}" if cost >= 1 else f"${cost:.5f}")
-    return {
-        "text": cut(reply.text, MAX_REPLY),
-        "model": f"{_label(judge.name)}, answered by {model}" if is_other else model,
-        "facts": " · ".join(facts),
-    }
+    shown_model = f"{_label(judge.name)}, answered by {model}" if is_other else model
+    return cut(reply.text, MAX_REPLY), shown_model, " · ".join(facts)
 
 
 def _fact(fact: str | float | bool) -> str:
