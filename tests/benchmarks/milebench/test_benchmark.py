@@ -37,7 +37,7 @@ def regraded(line):
 
 
 def many_images():
-    return list(milebench_lines(3, seed=3, images=40, datasets=["DocVQA", "TQA"]))
+    return list(milebench_lines(3, seed=3, images=40, datasets=("DocVQA", "TQA")))
 
 
 def test_a_total_without_all_of_its_datasets_has_no_value():
