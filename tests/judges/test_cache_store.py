@@ -36,10 +36,6 @@ def texts(path):
         return sorted(cached.reply.text for cached in replies.read_all())
 
 
-def outcomes_of_another(path):
-    return dict(CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a")]))
-
-
 def create_database(path, *statements):
     """A database of another program."""
     path.parent.mkdir(parents=True, exist_ok=True)

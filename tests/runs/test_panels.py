@@ -18,7 +18,7 @@ from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.record import BadRecord, Line, Record, with_record
+from mmie_tasks.record.record import BadRecord, Line, Record
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.frames import LoadedRun
 from mmie_tasks.runs.details import details_of
@@ -80,20 +80,6 @@ def test_the_facts_of_a_sample_name_each_judges_points_and_their_difference() ->
         "judges differ by": "1",
     }
     assert judge_facts(BENCHMARK.read_line(mmie_line(NOT_JUDGED))) == {}
-
-
-@pytest.mark.parametrize(
-    ("rule", "points"),
-    [("mean", 4), ("median", 5), pytest.param("majority", 5, id="the-points-of-most-judges")],
-)
-def test_replies_are_read_again_and_combined_by_the_logged_rule(rule: str, points: float) -> None:
-    line = logged(judged(5, 2, 5, rule=rule))
-    wrong = logged(judged(5, 2, 5, rule=rule))
-    wrong["coverage"]["official"] = {"points": 0}
-    wrong["coverage"]["judgements"][0]["verdicts"]["official"] = {"points": 0}
-    renewed = read_again(wrong)
-    assert renewed.official == Scored(points)
-    assert json.loads(json.dumps(with_record(line, renewed))) == line
 
 
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:
