@@ -14,6 +14,8 @@ import pytest
 from hypothesis import settings
 from loguru import logger
 
+import mmie_tasks
+
 # No test needs a certificate. Every client would read those of the machine, which takes 30 ms.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
@@ -27,31 +29,51 @@ settings.register_profile("all", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=20)
 
 TESTS = Path(__file__).resolve().parent
-SLOW = (  # starts the runner, a cluster or other processes, or computes for long
+SLOW = (  # imports torch or the runner, starts processes, or computes for long
     "benchmarks/mia_bench/test_assets.py",
     "benchmarks/milebench/test_assets.py",
     "benchmarks/mmie/test_assets.py",
-    "interleaved/test_pipeline.py",
     "gpu",
-    "hub/test_download.py",
-    "judges/mmie_score/checkpoint/test_source.py",
+    "hub/test_dataset.py",
+    "interleaved/test_chat_pictures.py",
+    "interleaved/test_pipeline.py",
+    "judges/mmie_score/checkpoint",
+    "judges/mmie_score/test_assets.py",
+    "judges/mmie_score/test_devices.py",
+    "judges/mmie_score/test_exact.py",
     "judges/mmie_score/test_fork.py",
+    "judges/mmie_score/test_inputs.py",
+    "judges/mmie_score/test_judge.py",
+    "judges/mmie_score/test_memory.py",
     "judges/mmie_score/test_ray_engines.py",
     "judges/mmie_score/test_real_width.py",
+    "judges/mmie_score/test_request_queue.py",
     "judges/mmie_score/test_transformers_engine.py",
-    "judges/openai/test_shared_cache.py",
+    "judges/mmie_score/test_vllm.py",
+    "judges/mmie_score/test_vllm_engine.py",
     "judges/openai_batch/test_resuming.py",
     "parity",
+    "preflight/test_doctor.py",
     "preflight/test_doctor_hub.py",
     "preflight/test_prefetch.py",
     "quality/calibrate/test_coverage.py",
     "quality/judge_exam/test_planted_judges.py",
-    "interleaved/test_chat_pictures.py",
+    "runner/test_answer_files.py",
+    "runner/test_evaluation.py",
+    "runner/test_hooks.py",
     "runner/test_interleaved.py",
+    "runner/test_model_memory.py",
+    "runner/test_pair_arguments.py",
     "runner/test_pair_check.py",
+    "runner/test_predictions.py",
     "seam",
     "test_import_cost.py",
     "test_packaging.py",
+)
+SLOW_EXAMPLES = (  # files of the package that import torch or the runner
+    "judges/mmie_score/checkpoint/weights.py",
+    "judges/mmie_score/transformers_engine.py",
+    "runner/*",
 )
 BROWSER = "browser"
 """Tests with this fixture are slow, too."""
@@ -74,8 +96,12 @@ def _no_open_judges() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """For ``make quick``, property tests try fewer examples."""
-    settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
+    """For ``make quick``, property tests try fewer examples, and slow examples are left out."""
+    is_quick = config.option.markexpr == "not slow"
+    settings.load_profile("quick" if is_quick else "all")
+    if is_quick:
+        package = Path(mmie_tasks.__file__).parent
+        config.option.ignore_glob += [str(package / name) for name in SLOW_EXAMPLES]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

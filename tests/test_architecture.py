@@ -151,6 +151,7 @@ def violations(path: PurePosixPath, tree: ast.AST) -> list[str]:
     return broken
 
 
+@cache
 def folder_graph() -> dict[str, set[str]]:
     """Each top-level folder or module, to those it imports."""
     graph: dict[str, set[str]] = {}

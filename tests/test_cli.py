@@ -143,6 +143,7 @@ def test_a_subcommand_prints_an_error_with_a_hint(
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_gives_no_traceback(tmp_path: Path) -> None:
     write_run(tmp_path, "mmie", mmie_lines(6))
     command = f"'{sys.executable}' -m mmie_tasks rescore '{tmp_path}' | true"
@@ -150,6 +151,7 @@ def test_a_closed_pipe_gives_no_traceback(tmp_path: Path) -> None:
     assert process.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("no_color", "has_codes"), [("", True), ("1", False)], ids=["colours", "NO_COLOR"]
 )

@@ -28,11 +28,38 @@ try:
 except SystemExit as stop:
     assert stop.code == 2, stop.code
 """
+HEAVY = {
+    *("torch", "transformers", "accelerate", "datasets", "numpy", "scipy", "PIL", "pandas"),
+    *("openai", "huggingface_hub", "lmms_eval"),
+}
 LOADED = """
 import json, sys
 {start}
 print(json.dumps([*{{name.partition(".")[0] for name in sys.modules}}]))
 """
+FUNCTIONS_OF_TASKS = """
+import mmie_tasks.benchmarks.mmie.task, mmie_tasks.benchmarks.milebench.task
+import mmie_tasks.benchmarks.mia_bench.task, mmie_tasks.benchmarks.opening.task
+"""
+PROMPT_IN_THE_RUNNER = """
+from mmie_tasks.benchmarks.mia_bench.request import check_prompt
+check_prompt()
+"""
+JUDGE = """
+from mmie_tasks.judges.choice import open_judge, parse_choice
+open_judge(parse_choice("openai:m", "here"), {})
+"""
+
+
+def loaded_by(start: str) -> set[str]:
+    """The packages that a new interpreter has imported after these lines."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADED.format(start=start)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(json.loads(ended.stdout.splitlines()[-1]))
 
 
 @pytest.mark.parametrize(
@@ -50,15 +77,12 @@ print(json.dumps([*{{name.partition(".")[0] for name in sys.modules}}]))
     ],
 )
 def test_nothing_heavy_is_imported(start: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", LOADED.format(start=start)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    loaded = set(json.loads(ended.stdout.splitlines()[-1]))
+    loaded = loaded_by(start)
     assert "mmie_tasks" in loaded
-    assert not loaded & {
-        *("torch", "transformers", "accelerate", "datasets", "numpy", "PIL", "pandas", "openai"),
-        *("huggingface_hub", "yaml", "lmms_eval", "pydantic", "scipy", "plotly"),
-    }
+    assert not loaded & {*HEAVY, "yaml", "pydantic", "plotly"}
+
+
+def test_tasks_the_prompt_of_mia_bench_and_an_open_judge_import_nothing_heavy() -> None:
+    loaded = loaded_by(FUNCTIONS_OF_TASKS + PROMPT_IN_THE_RUNNER + JUDGE)
+    assert "mmie_tasks" in loaded
+    assert not loaded & HEAVY

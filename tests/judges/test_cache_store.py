@@ -37,10 +37,6 @@ def texts(path):
         return sorted(cached.reply.text for cached in replies.read_all())
 
 
-def outcomes_of_another(path):
-    return dict(CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a")]))
-
-
 def create_database(path, *statements):
     """A database of another program."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -215,6 +211,7 @@ def test_threads_may_share_a_cache(path):
     assert texts(path) == sorted(f"re: {text}" for text in NUMBERS)
 
 
+@pytest.mark.slow
 def test_processes_may_share_a_cache_from_its_first_moment(path):
     batches = [NUMBERS[:200], NUMBERS[100:], NUMBERS[50:250]]
     with ExitStack() as stack:
@@ -229,6 +226,7 @@ def test_processes_may_share_a_cache_from_its_first_moment(path):
     assert texts(path) == sorted(f"re: {text}" for text in NUMBERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [0, 1, 2, 40])
 def test_a_killed_run_loses_no_reply_and_the_next_sends_only_the_other_requests(path, lines):
     with cache_process.start(path, *NUMBERS) as process:
@@ -247,6 +245,7 @@ def test_a_killed_run_loses_no_reply_and_the_next_sends_only_the_other_requests(
     assert texts(path) == sorted(f"re: {text}" for text in NUMBERS)
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_no_reply_and_leaves_a_usable_file(path):
     long = [f"{number} " + "x" * 60_000 for number in range(9)]
     with cache_process.start(path, *long, disk="small") as process:

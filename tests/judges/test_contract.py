@@ -53,7 +53,7 @@ def server() -> Iterator[JudgeServer]:
         pytest.param(
             lambda *_: MmieScoreJudge(MmieScoreOptions(model=str(CHECKPOINT), device="cpu"), {}),
             id="mmie_score",
-            marks=needs_transformers_5,
+            marks=[needs_transformers_5, pytest.mark.slow],
         ),
         pytest.param(replay, id="replay"),
         pytest.param(lambda *_: FunctionJudge(echo), id="another-package"),

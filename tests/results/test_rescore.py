@@ -26,7 +26,7 @@ def as_logged(lines):
 LINES = {
     "mmie": as_logged(mmie_lines(12, unscored=0)),
     "mia_bench": as_logged(mia_lines(12)),
-    "milebench": as_logged(milebench_lines(2, datasets=["DocVQA", "TQA", "GPR1200"])),
+    "milebench": as_logged(milebench_lines(2, datasets=("DocVQA", "TQA", "GPR1200"))),
 }
 WRONG = {
     "mmie": {"reading": "?", "points": 1},

@@ -82,6 +82,7 @@ def test_the_facts_of_a_sample_name_each_judges_points_and_their_difference() ->
     assert judge_facts(BENCHMARK.read_line(mmie_line(NOT_JUDGED))) == {}
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     ("rule", "points"),
     [("mean", 4), ("median", 5), pytest.param("majority", 5, id="the-points-of-most-judges")],
@@ -96,6 +97,8 @@ def test_replies_are_read_again_and_combined_by_the_logged_rule(rule: str, point
     assert json.loads(json.dumps(renewed.model_dump())) == line["record"]
 
 
+=======
+>>>>>>> h-tests
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:
     for judgement in (judged(4, None, "none"), judged(None, None, None)):
         official = read_again(logged(judgement)).official

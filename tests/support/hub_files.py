@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from support.internvl_golden import CHECKPOINT
 from support.mmie_data import conversations_folder
-from support.tiny_checkpoint import INTERNVL
 
 Rows = list[dict[str, Any]]
 Files = dict[tuple[str, str], bytes]
@@ -55,7 +55,7 @@ def mmie_files(n: int = 3, prefix: str = "images/") -> Files:
 
 def checkpoint_files() -> Files:
     """The tiny checkpoint, and files that must not be downloaded."""
-    checkpoint = sorted((INTERNVL / "checkpoint").iterdir())
+    checkpoint = sorted(CHECKPOINT.iterdir())
     unwanted = {(SCORE, name): b"unwanted" for name in UNWANTED}
     return {(SCORE, path.name): path.read_bytes() for path in checkpoint} | unwanted
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -50,13 +49,6 @@ def ask(judge: OpenAIJudge, sent: int | Sequence[JudgeRequest] = 1) -> list[Outc
 
 def cached_judge_at(url: str, path: Path, **options: Any) -> CachedJudge:
     return CachedJudge(judge_at(url, **options), CacheFile(path))
-
-
-def ask_cached(url: str, path: Path, count: int, at_once: int, pause_s: float = 0.0) -> None:
-    """What a separate process does: it pauses after every outcome."""
-    for _, reply in cached_judge_at(url, path, max_concurrency=at_once).ask(requests(count)):
-        assert not isinstance(reply, Exception)
-        time.sleep(pause_s)
 
 
 def question_of(body: dict[str, Any]) -> str:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
@@ -39,11 +41,27 @@ JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"
 
 Line = dict[str, Any]
+_P = ParamSpec("_P")
 
 _FIELDS = ("Literature", "Education", "Finance", "Health", "EECS", "Art")
 _WORDS = "the picture shows a red kite over green hills while rain falls on an old stone bridge"
 
 
+def _made_once(lines: Callable[_P, Iterable[Line]]) -> Callable[_P, Iterator[Line]]:
+    """Make the lines for the same arguments once; each call gets a copy that it may change."""
+
+    @cache
+    def pickled(*args: _P.args, **options: _P.kwargs) -> bytes:
+        return pickle.dumps([*lines(*args, **options)])
+
+    @wraps(lines)
+    def copied(*args: _P.args, **options: _P.kwargs) -> Iterator[Line]:
+        yield from pickle.loads(pickled(*args, **options))  # noqa: S301 - pickled above
+
+    return copied
+
+
+@_made_once
 def mmie_lines(
     count: int,
     seed: int = 0,
@@ -116,6 +134,7 @@ def _judged(reply: JudgeReply, verdicts: Verdicts, judge: str) -> Judged:
     return Judged.by([judgement], None)
 
 
+@_made_once
 def milebench_lines(
     per_dataset: int,
     seed: int = 0,
@@ -161,6 +180,7 @@ def milebench_lines(
             yield sample_line(line, record, mile_metrics.SCALE)
 
 
+@_made_once
 def mia_lines(
     count: int, seed: int = 0, skill: float = 0.7, judge: str = JUDGE, answers: str = "model-a"
 ) -> Iterator[Line]:

@@ -38,11 +38,6 @@ def full_marks(body: Body) -> str:
     return ", ".join([*parts, f"total score: {sum(weights)}/10"]) + ". All of it is there."
 
 
-def is_check(body: Body) -> bool:
-    """Whether a request only checks that the judge is available."""
-    return "worth" not in prompt_of(body)
-
-
 def failing_every_other(body: Body) -> str | Sent:
     """A content filter error if the weights are 4, 3 and 3, full marks otherwise."""
     if weights_of(body) == [4, 3, 3]:

@@ -1,14 +1,11 @@
 """MIA-Bench from a Hub on the loopback interface, with the real clients, each in its process."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from support.hub_files import MIA_BENCH as REPO
 from support.hub_files import PARQUET, mia_bench_files, mia_bench_rows
-from support.hub_process import PROGRAM, ask, ask_and_kill, assets, environment
+from support.hub_process import ask, ask_and_kill, assets
 from support.hub_server import COMMIT, HubServer
 
 LOAD = """
@@ -68,14 +65,6 @@ def test_what_is_laid_down_is_a_local_folder(hub, tmp_path):
     assert hub.requests == []
 
 
-def test_nobody_is_asked_again(hub, tmp_path):
-    first = ask(hub.url, tmp_path, LOAD)
-    hub.log.clear()
-    assert ask(hub.url, tmp_path, LOAD) == first
-    assert ask(NOWHERE, tmp_path, LOAD, HF_HUB_OFFLINE="1") == first
-    assert hub.requests == []
-
-
 @pytest.mark.parametrize(
     ("url", "more"),
     [
@@ -93,27 +82,6 @@ def test_only_the_tables_of_the_split_test_are_read(hub, tmp_path):
     hub.holds(REPO, "data/train-00000-of-00001.parquet", hub.files[REPO, PARQUET])
     ask(hub.url, tmp_path, INTO_THE_CACHES)
     assert len(ask(hub.url, tmp_path, LOAD)) == 8
-
-
-def test_a_refusal_is_told_with_a_way_out(hub, tmp_path):
-    hub.refuses(404, "RevisionNotFound")
-    result = ask(hub.url, tmp_path, LOAD)
-    assert result["error"] == "DataMissing"
-    assert "there is no revision `main`" in result["message"]
-    assert "MIA_BENCH_DATA" in result["message"]
-
-
-@pytest.mark.parametrize(
-    ("url", "more"),
-    [
-        pytest.param(NOWHERE, {}, id="nothing listens"),
-        pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline"),
-    ],
-)
-def test_no_hub_and_no_cache_is_told_with_a_way_out(url, more, tmp_path):
-    result = ask(url, tmp_path, LOAD, **more)
-    assert result["error"] == "DataMissing"
-    assert "MIA_BENCH_DATA" in result["message"]
 
 
 def test_a_file_that_is_no_parquet_is_broken_data(hub, tmp_path):
@@ -167,22 +135,6 @@ Path.write_bytes = refuse
     assert result["error"] == "DataMissing"
     assert expected in result["message"]
     assert not folder(tmp_path).exists()
-
-
-def test_two_processes_lay_down_one_folder(hub, tmp_path):
-    pair = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, LOAD],
-            env=environment(hub.url, tmp_path),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    result = [json.loads(process.communicate(timeout=300)[0].splitlines()[-1]) for process in pair]
-    assert result[0] == result[1]
-    assert len(result[0]) == 8
 
 
 def test_a_folder_of_that_name_in_the_working_directory_is_not_the_hub(hub, tmp_path):

@@ -47,13 +47,6 @@ def test_only_the_archive_with_the_dataset_is_downloaded(hub, tmp_path):
     assert set(hub.downloads("HEAD") + hub.downloads("GET")) == {"MileBench_part4.tar.gz"}
 
 
-def test_a_second_dataset_of_an_archive_makes_no_request(hub, tmp_path):
-    load(hub, tmp_path, "OCR-VQA")
-    n_requests = len(hub.requests)
-    assert load(hub, tmp_path, "SlideVQA")["folder"].endswith("MileBench_part4/SlideVQA")
-    assert len(hub.requests) == n_requests
-
-
 @pytest.mark.parametrize("prefix", ["MileBench/", "MLBench/", "./"])
 def test_a_folder_around_the_datasets_does_not_matter(hub, tmp_path, prefix):
     hub.holds(REPO, "MileBench_part4.tar.gz", packed("SlideVQA", prefix=prefix))

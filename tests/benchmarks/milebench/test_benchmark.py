@@ -37,10 +37,6 @@ def regraded(line):
     return BENCHMARK.regraded(BENCHMARK.read_record(line), line)
 
 
-def many_images():
-    return list(milebench_lines(3, seed=3, images=40, datasets=["DocVQA", "TQA"]))
-
-
 def test_a_total_without_all_of_its_datasets_has_no_value():
     lines = [line for line in LINES if line["record"]["dataset"] != "DocVQA"]
     real, diag = BENCHMARK.metrics[:2]

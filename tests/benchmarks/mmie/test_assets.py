@@ -1,6 +1,5 @@
 """MMIE from the Hub: what is asked for, what is kept, and what is said when it cannot be had."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -84,57 +83,12 @@ def test_the_folders_in_the_archive_do_not_matter(prefix, tmp_path):
     assert answer["images"][0].endswith(f"/images/{prefix.removeprefix('./')}0.png")
 
 
-def test_once_there_nobody_is_asked_again(hub, tmp_path):
-    first = ask(hub.url, tmp_path, FETCH)
-    request_count = len(hub.requests)
-    assert ask(hub.url, tmp_path, FETCH) == first
-    assert ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1") == first
-    assert len(hub.requests) == request_count
-
-
-def test_a_branch_that_has_moved_is_followed_once_its_ref_is_deleted(hub, tmp_path):
-    ask(hub.url, tmp_path, FETCH)
-    hub.commit = "d" * 40
-    hub.holds(REPO, ANNOTATION, hub.files[REPO, ANNOTATION].replace(b"SA-0", b"SA-9"))
-    assert ask(hub.url, tmp_path, FETCH)["revision"].endswith(COMMIT)
-    (tmp_path / "hf/hub/datasets--MMIE--MMIE/refs/main").unlink()
-    answer = ask(hub.url, tmp_path, LOAD)
-    assert (answer["ids"][0], answer["data"]) == ("SA-9", f"MMIE/MMIE@{'d' * 40}")
-    assert is_complete(folder_of(tmp_path))
-
-
-def test_what_the_hubs_cache_holds_is_taken_from_there_and_stays(hub, tmp_path):
-    cached = ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
-    request_count = len(hub.requests)
-    answer = ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1")
-    assert answer["revision"] == f"MMIE/MMIE@{COMMIT}"
-    assert len(hub.requests) == request_count
-    assert all(Path(path).is_file() for path in cached)
-    shutil.rmtree(tmp_path / "hf/hub/datasets--MMIE--MMIE/snapshots")
-    assert ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1") == answer
-    assert is_complete(folder_of(tmp_path))
-
-
 def test_no_access_says_where_to_get_it(hub, tmp_path):
     hub.refuses(403, "GatedRepo")
     error, message = failure(hub, tmp_path)
     assert error == "DataMissing"
     assert "https://huggingface.co/datasets/MMIE/MMIE" in message
     assert "`hf auth login`" in message
-
-
-def test_a_file_that_the_repository_lacks_is_named(hub, tmp_path):
-    del hub.files[REPO, ARCHIVE]
-    error, message = failure(hub, tmp_path)
-    assert error == "DataMissing"
-    assert f"`{ARCHIVE}` of the dataset `MMIE/MMIE`" in message
-
-
-def test_a_damaged_archive_is_broken_data(hub, tmp_path):
-    hub.holds(REPO, ARCHIVE, hub.files[REPO, ARCHIVE][:-20])
-    answer = ask(hub.url, tmp_path, FETCH)
-    assert (answer["error"], "cannot be unpacked" in answer["message"]) == ("DataBroken", True)
-    assert not folder_of(tmp_path).exists()
 
 
 def test_a_reference_out_of_what_was_downloaded_is_broken_data(hub, tmp_path):

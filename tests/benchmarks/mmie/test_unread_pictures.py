@@ -60,10 +60,6 @@ def of_keys(**fields):
     return json.dumps({"text": "A", **fields})
 
 
-def in_lists(value, depth):
-    return f"{'[' * depth}{value}{']' * depth}"
-
-
 FORMS = {
     "cut off in a picture": (PARTS[:-6], 2),
     "cut off in a text": (PARTS[: PARTS.index("B") + 1], 1),

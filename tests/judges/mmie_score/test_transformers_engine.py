@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -36,10 +37,12 @@ from mmie_tasks.judges.mmie_score import memory
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
 from mmie_tasks.judges.mmie_score.memory import GIB, DeviceFull
+from mmie_tasks.judges.mmie_score.tiles import read_tiles
 from mmie_tasks.judges.mmie_score.transformers_engine import (
     TransformersEngine,
     batch_tokens,
     load_model,
+    normalized,
 )
 
 pytestmark = needs_transformers_5
@@ -59,6 +62,20 @@ def checkpoint():
 @pytest.fixture(scope="module")
 def model(checkpoint):
     return load_model(checkpoint, device=CPU, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("case", golden.read("preprocess_cases")["images"])
+def test_normalized_values_of_pixels_equal_the_official_ones_bit_for_bit(case):
+    cut = read_tiles(golden.FOLDER / case["image"], case["tile"])
+    values = normalized(torch.from_numpy(cut), torch.float32)
+    assert values.is_contiguous()
+    assert hashlib.sha256(values.numpy().tobytes()).hexdigest() == case["float32_sha256"]
+
+
+def test_a_smaller_type_is_rounded_once_at_the_end():
+    cut = torch.arange(256, dtype=torch.uint8).reshape(1, 16, 16, 1).expand(-1, -1, -1, 3)
+    exact = normalized(cut, torch.float32)
+    assert torch.equal(normalized(cut, torch.bfloat16), exact.to(torch.bfloat16))
 
 
 @pytest.fixture(scope="module")

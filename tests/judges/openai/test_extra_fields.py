@@ -70,6 +70,7 @@ def test_a_reply_is_cached_for_its_effort_and_its_body_only(server, tmp_path):
     assert len(server) == 3
 
 
+@pytest.mark.slow
 def test_the_options_of_every_door_are_the_same():
     options = {"model": "m", "reasoning_effort": "none", "extra_body": BODY, "timeout": "9"}
     args = f"reasoning_effort=none,extra_body={BODY},timeout=9"

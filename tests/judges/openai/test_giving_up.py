@@ -5,7 +5,6 @@ import pytest
 from support.judge_asking import ask, judge_at
 from support.loopback import error
 
-from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeUnavailable
 from mmie_tasks.record.reply import JudgeReply
@@ -30,14 +29,6 @@ def test_the_retry_after_of_a_429_wins_over_the_reset_of_the_quota(server):
     quota = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "24h0m0s"}
     server.fails(429, headers={**quota, "Retry-After": "0.05"})
     assert [type(reply) for reply in ask(judge_at(server.url), 3)] == [JudgeReply] * 3
-
-
-def test_a_server_that_denies_everything_is_paused_and_given_up_after_the_patience(server, log):
-    server.says(error(429, code="insufficient_quota"))
-    outcomes = ask(judge_at(server.url, max_concurrency=1, patience=1.0), 50)
-    assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
-    assert isinstance(outcomes[0], MmieTasksError)
-    assert sum("denies access" in line for line in log) == 2  # when it is paused, and at the end
 
 
 def test_a_server_that_fails_often_in_a_row_costs_two_lines_and_no_reply(server, log):

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 from support.judge_asking import open_openai, settings_of
 from support.judge_creation import create
@@ -132,17 +129,6 @@ def test_the_signature_holds_nothing_else():
 def test_the_signature_names_a_server_that_is_not_the_providers(options, host):
     end = "" if host is None else f"|host:{host}"
     assert settings_of(**options).signature == f"judge:openai|model:m|t:0{end}"
-
-
-def test_opening_a_judge_does_not_load_the_sdk():
-    code = (
-        "import sys; from mmie_tasks.judges.choice import open_judge, parse_choice;"
-        "open_judge(parse_choice('openai:m', 'here'), {}); print('openai' in sys.modules)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert result.stdout == "False\n"
 
 
 def test_there_is_no_default_model():

@@ -11,10 +11,8 @@ from support.judge_asking import FAST, KEY, ask, judge_at, open_openai, settings
 from support.judge_server import JudgeServer, completion
 from support.loopback import Sent, error
 
-from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.http.errors import read_server_error
-from mmie_tasks.judges import choice as choosing
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.openai.judge import OpenAIJudge
 
@@ -120,13 +118,6 @@ def test_a_query_is_not_sent_to_where_a_server_redirects(server, query):
         ask(judge_at(server.url + query, patience=0.1))
         assert len(other) == 1
         assert "hush" not in str(other.queries)
-
-
-def test_a_key_is_no_option():
-    with pytest.raises(SettingWrong) as raised:
-        choosing.open_judge(Choice(name="openai", options={"api_key": KEY}), {})
-    assert KEY not in str(raised.value)
-    assert "api_key" not in OpenAIJudge.Options.model_fields
 
 
 def test_a_key_instead_of_a_variables_name_is_rejected_and_not_repeated():

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -20,10 +21,6 @@ from mmie_tasks.quality.calibrate.estimate import (
     StratumScores,
     corrected_mean,
 )
-
-with warnings.catch_warnings():  # its import switches all warnings off
-    import ppi_py
-    from ppi_py.ppi import _calc_lam_glm
 
 POPULATIONS = ("run", "larger")
 
@@ -53,29 +50,36 @@ def width(estimate) -> float:
     return estimate.interval.high - estimate.interval.low
 
 
+@pytest.fixture(scope="module")
+def ppi() -> ModuleType:
+    with warnings.catch_warnings():  # its import switches all warnings off, and takes two seconds
+        import ppi_py.ppi
+    return ppi_py
+
+
 class TestOracle:
     @pytest.mark.parametrize("slope", [0.3, 0.9, -0.4, 3.0, 0.0])
     @pytest.mark.parametrize(
         ("samples", "labels"), [(20_103, 100), (20_000, 30), (300, 12), (200, 150), (61, 60)]
     )
     def test_for_a_larger_population_value_and_weight_are_those_of_ppi_python(
-        self, samples, labels, slope
+        self, ppi, samples, labels, slope
     ):
         scores = random_stratum(samples, labels, seed=samples + labels, slope=slope)
         people, judge, rest = scores.people, scores.judge_on_labels, unlabelled(scores)
-        value = ppi_py.ppi_mean_pointestimate(people, judge, rest).item()
-        lam = _calc_lam_glm(people, judge, rest, np.eye(1), clip=True)
+        value = ppi.ppi_mean_pointestimate(people, judge, rest).item()
+        lam = ppi.ppi._calc_lam_glm(people, judge, rest, np.eye(1), clip=True)
         mean = corrected_mean([scores], "larger")
         assert (mean.corrected.value, *mean.weights_of_judge) == pytest.approx((value, lam))
 
     @pytest.mark.parametrize("slope", [0.9, 0.0])
-    def test_with_many_labels_and_no_unseen_error_so_is_the_interval(self, slope):
+    def test_with_many_labels_and_no_unseen_error_so_is_the_interval(self, ppi, slope):
         scores = random_stratum(20_000, 2000, slope=slope)
         people, judge, rest = scores.people, scores.judge_on_labels, unlabelled(scores)
-        expected = np.ravel(ppi_py.ppi_mean_ci(people, judge, rest, alpha=0.05))
+        expected = np.ravel(ppi.ppi_mean_ci(people, judge, rest, alpha=0.05))
         mean = corrected_mean([scores], "larger", full_marks=1e-3)
         assert mean.corrected.interval == pytest.approx(expected, abs=0.001 * np.ptp(expected))
-        expected = np.ravel(ppi_py.classical_mean_ci(people, alpha=0.05))
+        expected = np.ravel(ppi.classical_mean_ci(people, alpha=0.05))
         assert mean.people.interval == pytest.approx(expected, abs=0.001 * np.ptp(expected))
 
     def test_the_bias_of_a_larger_population_holds_the_error_of_both_means(self):

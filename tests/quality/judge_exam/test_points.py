@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import scripted_checkpoint
 from support.judge_server import Body, JudgeServer
 from support.mia_judge import prompt_of
 from support.mmie_data import draw
@@ -210,6 +209,8 @@ def test_mia_benchs_prompt_grades_a_judge_that_gives_its_marks(
 def test_mmie_score_gives_points_in_mmies_prompt_by_default(
     environment: dict[str, str], folder: Path, tmp_path: Path, judge_words: str
 ) -> None:
+    from support import scripted_checkpoint  # imports torch
+
     checkpoint = scripted_checkpoint.write(tmp_path / "judge")  # always 4 points
     judge = [f"mmie_score:prompts={judge_words}", "--folder", str(folder), "--limit", "2", "--json"]
     output = run(judge, {**environment, "MMIE_SCORE_MODEL": str(checkpoint)})

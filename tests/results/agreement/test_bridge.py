@@ -152,6 +152,7 @@ def by_both_lines(run):
     return run.between_lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slope", "noise", "held_by"),
     [
@@ -165,6 +166,7 @@ def test_the_intervals_hold_the_score_by_the_reference(slope, noise, held_by):
     assert share_held(slope, noise, held_by) >= 0.9  # 40 draws; 0.97 of 300 for the first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "held_by", [pytest.param(by_difference, id="difference"), pytest.param(by_line, id="line")]
 )
