@@ -44,12 +44,11 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float]
     if benchmark.has_expected_score:
         details |= _expected_details(task_run)
     details |= benchmark.counts(records)
-    return {name: value for name, value in details.items() if not _is_empty(value)}
-
-
-def _is_empty(value: float | None) -> bool:
-    """Whether there is no score, or a count of zero; counts are whole numbers."""
-    return value is None or (isinstance(value, int) and value == 0)
+    return {  # without counts of zero; counts are whole numbers
+        name: value
+        for name, value in details.items()
+        if value is not None and (value or isinstance(value, float))
+    }
 
 
 def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | int | None]:

@@ -28,16 +28,14 @@ class Headline:
     @property
     def numbers(self) -> dict[str, float | str]:
         """What makes the runner's numbers comparable: interval, counts and judge."""
-        low, high = (self.official and self.official.interval) or (None, None)
-        numbers = {
-            "ci95_low": low,
-            "ci95_high": high,
-            "scored": self.official and self.official.scored,
-            "samples": self.official and self.official.total,
-            "left_out": self.official and self.official.left_out,
+        numbers: dict[str, float | str | None] = {
             "judge": self.judge or "by rule",
             "unlike_the_paper": "; ".join(self.marks),
         }
+        if (official := self.official) is not None:
+            low, high = official.interval or (None, None)
+            counts = {"scored": official.scored, "samples": official.total}
+            numbers |= {"ci95_low": low, "ci95_high": high, **counts, "left_out": official.left_out}
         return {name: value for name, value in numbers.items() if value is not None}
 
     @property
