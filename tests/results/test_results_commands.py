@@ -237,22 +237,6 @@ def non_numbers(output: str) -> list[str]:
     return [cell for cell in cells if re.search(r"\b(?:nan|inf|None)\b", cell, re.IGNORECASE)]
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("score", [math.nan, 160.0, -1.0])
-@pytest.mark.parametrize(
-    ("task", "sound"), [("mia_bench", list(mia_lines(12))), ("milebench", list(milebench_lines(2)))]
-)
-def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
-    tmp_path: Path, task: str, sound: Sequence[Line], score: float
-) -> None:
-    broken = json.loads(json.dumps(sound))
-    broken[3]["record"]["official"]["points"] = score
-    write_run(tmp_path / "run", task, broken)
-    assert non_numbers(run_command("table", [str(tmp_path / "run")])) == []
-
-
-=======
->>>>>>> h-tests
 @every_command
 @pytest.mark.parametrize(
     "make",

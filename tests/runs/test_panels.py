@@ -82,23 +82,6 @@ def test_the_facts_of_a_sample_name_each_judges_points_and_their_difference() ->
     assert judge_facts(BENCHMARK.read_line(mmie_line(NOT_JUDGED))) == {}
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize(
-    ("rule", "points"),
-    [("mean", 4), ("median", 5), pytest.param("majority", 5, id="the-points-of-most-judges")],
-)
-def test_replies_are_read_again_and_combined_by_the_logged_rule(rule: str, points: float) -> None:
-    line = logged(judged(5, 2, 5, rule=rule))
-    wrong = logged(judged(5, 2, 5, rule=rule))
-    wrong["record"]["official"] = {"points": 0}
-    wrong["record"]["judgements"][0]["verdicts"]["official"] = {"points": 0}
-    renewed = read_again(wrong)
-    assert renewed.official == Scored(points)
-    assert json.loads(json.dumps(renewed.model_dump())) == line["record"]
-
-
-=======
->>>>>>> h-tests
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:
     for judgement in (judged(4, None, "none"), judged(None, None, None)):
         official = read_again(logged(judgement)).official
