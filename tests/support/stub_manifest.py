@@ -6,5 +6,5 @@ from lmms_eval.models.registry_v2 import ModelManifest
 
 STUB = ModelManifest(model_id="stub", chat_class_path="support.stub_model.StubChat")
 OLDER = ModelManifest(
-    model_id="stub_in_older_runner", chat_class_path="support.older_runner.StubInOlderRunner"
+    model_id="stub_in_older_runner", chat_class_path="support.stub_model.StubInOlderRunner"
 )

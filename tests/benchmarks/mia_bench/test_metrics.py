@@ -2,7 +2,6 @@
 
 import pytest
 from support.golden import vectors
-from support.mia_official import score_dict
 from support.mia_replies import SENTENCE
 
 from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, counts, notes
@@ -25,6 +24,17 @@ REPLY = {
     "cached": False,
     "usage": {"input_tokens": 10, "output_tokens": 2, "reasoning_tokens": 0, "cost_usd": 0.5},
 }
+
+
+def score_dict(sample_scores):
+    """The mean of each key over the samples that have it, as ``get_score_dict`` (notebook, cell
+    4).
+    """
+    values = {}
+    for scores in sample_scores:
+        for key, value in scores.items():
+            values.setdefault(key, []).append(value)
+    return {key: sum(of_key) / len(of_key) for key, of_key in values.items()}
 
 
 def sample(weights=(6, 4), categories=("describe", "mention")):

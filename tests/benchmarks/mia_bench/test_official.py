@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import vectors
-from support.mia_official import score_dict
 
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL, read_official, scores
 from mmie_tasks.core.verdict import Scored, Unscored
@@ -71,9 +70,3 @@ def outcome(reply):
 @given(st.lists(st.sampled_from([*PIECES, "a: 1/2", "\n", "\x1f", "\u3000"])).map("".join))
 def test_that_the_notebook_strips_the_reply_changes_nothing(reply):
     assert outcome(reply) == outcome(reply.strip())
-
-
-def test_a_mean_is_over_the_samples_that_have_the_category():
-    readings = [{"math": 0.5, TOTAL: 1.0}, {"grammar": -0.5, TOTAL: 0.0}, {"math": 1.0, TOTAL: 2.0}]
-    assert score_dict(readings) == {"math": 0.75, TOTAL: 1.0, "grammar": -0.5}
-    assert score_dict([]) == {}

@@ -15,7 +15,6 @@ from random import Random
 import pytest
 from support import internvl_golden as golden
 from support import random_checkpoint, wide_heads
-from support.judge_creation import create
 from support.judge_engines import (
     GENERATED_DIGIT_IDS,
     Prompts,
@@ -29,6 +28,7 @@ from support.judge_engines import (
     results,
     started,
 )
+from support.judges import create
 from support.tiny_checkpoint import TinyCheckpoint
 from support.unmerged import split
 
