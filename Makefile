@@ -37,7 +37,7 @@ demo: $(READY)  ## score the bundled answers with lmms-eval
 	HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MILEBENCH_DATA=$(MILEBENCH)/data \
 	  MIA_BENCH_DATA=$(MIA_BENCH)/data OPENING_DATA=$(OPENING)/data \
 	  $(BIN)/mmie-tasks eval --model predictions \
-	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers;$(OPENING)/answers,images=$(MMIE)/answers' \
+  --model_args 'model=demo,path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers;$(OPENING)/answers,images=$(MMIE)/answers' \
 	  --tasks mmie,milebench,mia_bench,opening \
 	  --judge mmie=replay:path=$(MMIE)/replies.jsonl,prompts=$(MMIE)/prompts.json \
 	  --judge mia_bench=replay:path=$(MIA_BENCH)/replies.jsonl \

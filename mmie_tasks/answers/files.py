@@ -26,6 +26,7 @@ from mmie_tasks.answers.saved import (
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken
 from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside
+from mmie_tasks.record.log_files import SampleLog
 
 SUPPORTED_FILES = (
     "supported are lmms-eval sample logs (`*_samples_<task>.jsonl`) and the answers that a run "
@@ -44,10 +45,15 @@ _ENDED_RUN: AnswerFormat = "answers of an ended run"
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswers:
-    """Saved answers, and notes on what was left out."""
+    """Saved answers, and notes on what was left out.
+
+    `model` is the tested model: by the results of the runs that saved the answers, if all of them
+    name one model, else the name of the only path; empty for several paths.
+    """
 
     answers: tuple[SavedAnswer, ...]
     notes: tuple[str, ...] = ()
+    model: str = ""
 
 
 def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
@@ -72,14 +78,27 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
         )
     notes: list[str] = []
     answers: list[SavedAnswer] = []
+    models: set[str] = set()
     for file in _newest_logs(_files(roots, datasets), notes):
-        answers += _read(file, notes, is_named=file.path in roots)
+        if of_file := _read(file, notes, is_named=file.path in roots):
+            answers += of_file
+            models.add(_logged_model(file))
     if not answers:
         reasons = "".join(f" {note}." for note in notes)
         raise _of_another_tool(roots) or AnswersUnusable(
             f"`path={path}` has no saved answers.{reasons}", hint=SUPPORTED_FILES
         )
-    return SavedAnswers(tuple(_without_repeats(answers)), tuple(notes))
+    model = models.pop() if len(models) == 1 else ""
+    if not model and len(roots) == 1:
+        model = roots[0].stem if roots[0].is_file() else roots[0].resolve().name
+    return SavedAnswers(tuple(_without_repeats(answers)), tuple(notes), model)
+
+
+def _logged_model(file: Source) -> str:
+    """The tested model of the run that saved a file; empty if no run did."""
+    if file.task is None:
+        return ""
+    return SampleLog(path=file.path, date=file.date, task=file.task).tested_model
 
 
 # The files

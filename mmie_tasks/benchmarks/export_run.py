@@ -23,7 +23,7 @@ def export_parser(name: str, description: str, output: str) -> argparse.Argument
         "runs", metavar="RUN", nargs="+", help="folder or sample log of a run with `--log_samples`"
     )
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help=output)
-    help_text = "the tested model's name, once per run; default: that of its folder"
+    help_text = "the tested model's name, once per run; default: the run's"
     parser.add_argument("--model", action="append", metavar="NAME", help=help_text)
     return parser
 
@@ -39,7 +39,7 @@ class ExportedRun:
 def named_runs(parsed: argparse.Namespace) -> list[ExportedRun]:
     """The runs of parsed arguments; raises `SettingWrong` if runs and names differ in number."""
     paths = [Path(run).expanduser() for run in parsed.runs]
-    names = parsed.model or [path.stem if path.is_dir() else path.parent.name for path in paths]
+    names = parsed.model or [find_runs(str(path))[0].name for path in paths]
     if len(names) != len(paths):
         message = f"{counted(len(paths), 'run')}, but {counted(len(names), 'name')} of `--model`."
         raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")

@@ -13,6 +13,7 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, require_judged
 from mmie_tasks.core.choice import Choice
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import table
@@ -41,7 +42,8 @@ def fetch(options: argparse.Namespace, environment: Mapping[str, str]) -> str:
     if not names:
         raise SettingWrong(
             "`mmie-tasks prefetch` needs the name of a benchmark or task.",
-            hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
+            hint=f"`{as_called('mmie-tasks prefetch')} {entries()[0].name}`; there are "
+            f"{entry_names(entries())}",
         )
     judges = [judge for judge in options.judge if judge != OWN_JUDGE]
     choices = parse_flags(judges, ()) if options.judge else None

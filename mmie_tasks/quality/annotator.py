@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.quality.calibrate.estimate import Population
@@ -79,7 +80,7 @@ def open_annotator(
     if population == "run" and not people:
         raise SettingWrong(
             "`--population run` is about corrected scores, and no `--people` corrects one.",
-            hint="add `--people people.csv`, see `mmie-tasks calibrate`",
+            hint=f"add `--people people.csv`, see `{as_called('mmie-tasks calibrate')}`",
         )
     task_runs = [task_run for run in runs for task_run in run.tasks.values()]
     return QualityAnnotator(

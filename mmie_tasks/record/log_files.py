@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.record.model_name import model_of_results, run_name
 from mmie_tasks.record.record import Line
 
 HINT = "pass the folder given as `--output_path`, of a run with `--log_samples`"
@@ -41,13 +42,26 @@ class SampleLog:
         """The results file of the same evaluation."""
         return self.path.with_name(f"{self.date}_results.json" if self.date else "results.json")
 
+    def read_results(self) -> Mapping[str, object]:
+        """The contents of the results file; empty if that fails."""
+        try:
+            content = json.loads(self.results.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    @property
+    def tested_model(self) -> str:
+        """The tested model by the results file, or else by the name of the folder."""
+        return model_of_results(self.read_results()) or self.path.resolve().parent.name
+
 
 @dataclass(frozen=True, slots=True)
 class RunLogs:
     """The logs of one run: the newest log of each task.
 
     Attributes:
-        name: The name on the command line, or the tested model's folder name.
+        name: The name on the command line, or else that of the newest log's tested model.
         folder: The folder of the logs.
         logs: The logs, sorted by task.
         older: Number of older logs of the same tasks, which are ignored.
@@ -76,8 +90,9 @@ def find_runs(word: str) -> list[RunLogs]:
         runs = []
         for folder, logs in sorted(_by_folder(path).items()):
             newest = {log.task: log for log in sorted(logs, key=lambda log: (log.task, log.date))}
-            run_name = name or folder.resolve().name  # `.` has no name
-            runs.append(RunLogs(run_name, folder, tuple(newest.values()), len(logs) - len(newest)))
+            last = max(logs, key=lambda log: log.date)
+            of_model = name or run_name(last.tested_model)
+            runs.append(RunLogs(of_model, folder, tuple(newest.values()), len(logs) - len(newest)))
     except (OSError, RuntimeError) as error:  # no permission, name too long, unknown `~user`
         reason = error.strerror if isinstance(error, OSError) else error
         raise AnswersUnusable(f"`{word[:200]}` cannot be opened: {reason}.", hint=HINT) from error

@@ -16,12 +16,20 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from loguru import logger
 
 from mmie_tasks.core.files import atomic_write
+from mmie_tasks.record.model_name import model_name
 from mmie_tasks.runner.loaded_tasks import Method, Task
+
+
+@runtime_checkable
+class NamedModel(Protocol):
+    """A model of lmms-eval that itself names the tested model; others are named by arguments."""
+
+    tested_model: str
 
 
 @dataclass(slots=True)
@@ -29,6 +37,8 @@ class RunOutput:
     """Where a run writes its results and answers; `has_samples` if it logs its samples."""
 
     has_samples: bool = False
+    _model: object = None  # `--model`
+    _model_args: object = None
     _tracker: Any = None
     _date: str = ""
     _has_warned: bool = False
@@ -41,6 +51,8 @@ class RunOutput:
         tracker: Any = options.get("evaluation_tracker")
         output = cls(
             has_samples=bool(options.get("log_samples")),
+            _model=options.get("model"),
+            _model_args=options.get("model_args"),
             _tracker=tracker,
             _date=str(options.get("datetime_str")).replace(":", "-"),
         )
@@ -64,10 +76,19 @@ class RunOutput:
 
         return save_results_samples
 
-    def name_folder(self, name: str) -> None:
-        """Name the folder of the results, which the runner names after a single model."""
+    def name_folder(self, model: NamedModel) -> None:
+        """Name the folder of the results, which the runner names by ``--model_args``."""
+        from lmms_eval.utils import sanitize_model_name
+
         if config := getattr(self._tracker, "general_config_tracker", None):
-            config.model_name, config.model_name_sanitized = name, name.replace("/", "__")
+            config.model_name = model.tested_model
+            config.model_name_sanitized = sanitize_model_name(model.tested_model)
+
+    @property
+    def tested_model(self) -> str:
+        """The tested model, as the results file names it."""
+        config = getattr(self._tracker, "general_config_tracker", None)
+        return model_name(self._model, self._model_args, getattr(config, "model_name", None))
 
     @property
     def path(self) -> str | None:
@@ -87,8 +108,8 @@ class RunOutput:
     @property
     def resume_hint(self) -> str:
         """The options that score the saved answers; empty if none are saved."""
-        path = shlex.quote(f"path={self.path}")
-        return f"`--model predictions --model_args {path}`" if self._files else ""
+        arguments = shlex.quote(f"model={self.tested_model},path={self.folder}")
+        return f"`--model predictions --model_args {arguments}`" if self._files else ""
 
     @property
     def kept(self) -> str:
@@ -139,7 +160,7 @@ class RunOutput:
         if rank == 0 and self._files:
             logger.info(
                 f"mmie-tasks: {count:,} answers are in {self.kept} until the run is over. If it "
-                f"ends before, {self.resume_hint} scores them."
+                f"ends before, the same command with {self.resume_hint} scores them."
             )
 
     def _share_date(self) -> int:

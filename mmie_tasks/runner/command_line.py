@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from mmie_tasks.core.command import as_called
 from mmie_tasks.runner.plugin import install_hooks
 from mmie_tasks.runner.post_import import after_import
 
@@ -92,7 +93,8 @@ def with_short_errors(parse: Callable[[], object]) -> Callable[[], object]:
             similar = nearest(unknown[1], names, 1) if unknown else []
             hint = f"did you mean `{similar[0]}`? All options" if similar else "all options"
             if error:
-                text = f"{problem.strip()}.\n\nhint: {hint}: `mmie-tasks eval --help`\n"
+                show_options = as_called("mmie-tasks eval --help")
+                text = f"{problem.strip()}.\n\nhint: {hint}: `{show_options}`\n"
                 printed = io.StringIO(f"mmie-tasks eval: {text}")
             raise
         finally:
@@ -115,8 +117,9 @@ def _list_failures(
     @functools.wraps(evaluate)
     def evaluate_single(arguments: Namespace) -> object:
         if arguments.tasks is None:
+            list_tasks = as_called("mmie-tasks tasks list")
             sys.stderr.write(
-                "mmie-tasks: an evaluation needs `--tasks`.\n\nhint: `mmie-tasks tasks list`\n"
+                f"mmie-tasks: an evaluation needs `--tasks`.\n\nhint: `{list_tasks}`\n"
             )
             raise SystemExit(2)
         failed.append(arguments)
@@ -149,7 +152,8 @@ def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[...,
         for name in others:
             if "*" not in name or nothing:
                 similar = ", ".join(f"`{one}`" for one in nearest(name.strip(), manager.all_tasks))
-                hint = f"did you mean {similar}?" if similar else "all: `mmie-tasks tasks list`"
+                list_tasks = as_called("mmie-tasks tasks list")
+                hint = f"did you mean {similar}?" if similar else f"all: `{list_tasks}`"
                 raise SettingWrong(
                     f"There is no task, group, tag or task file `{name}`.", hint=hint
                 )

@@ -14,6 +14,7 @@ import functools
 import inspect
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
@@ -24,8 +25,10 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.rows import logged_value
+from mmie_tasks.runner.answer_files import NamedModel
 from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges
 from mmie_tasks.runner.evaluation import (
     RunningEvaluation,
@@ -50,9 +53,9 @@ from mmie_tasks.runner.loaded_tasks import (
     leaf_tasks,
     loaded_benchmark,
 )
-from mmie_tasks.runner.model_memory import ModelPair
 from mmie_tasks.runner.results_metadata import add_provenance, add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command
+from mmie_tasks.runner.saved_answers import scoring_lines
 
 _WRAPPED = "_mmie_tasks_wrapped"
 
@@ -154,9 +157,8 @@ def _prepare_model(evaluate: Method) -> Method:
             evaluation.benchmarks.update(
                 {task: benchmark for task in tasks if (benchmark := loaded_benchmark(task))}
             )
-            if isinstance(model, ModelPair):
-                evaluation.summary.pair = model.pair
-                evaluation.output.name_folder(model.pair)
+            if isinstance(model, NamedModel):
+                evaluation.output.name_folder(model)
             is_command = options.get("cli_args") is not None
             with (
                 one_task_per_call(model, has_ours=bool(evaluation.benchmarks)),
@@ -230,17 +232,20 @@ def _check_first(evaluate: Method) -> Method:
             if isinstance(results, dict) and evaluation.loaded and not evaluation.benchmarks:
                 _complete(results, evaluation)
         if command_line is not None and results is not None:
-            report = report_command(
-                command_line.output_path,
-                has_samples=command_line.log_samples,
-                answers=evaluation.output.kept,
-            )
-            summary = evaluation.summary
-            summary.add_to_wandb()
-            print_at_exit(summary.block(command_line.model, command_line.model_args, report))
+            evaluation.summary.add_to_wandb()
+            print_at_exit(_last_lines(evaluation, command_line))
         return results
 
     return simple_evaluate
+
+
+def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
+    output, name = evaluation.output, run_name(evaluation.output.tested_model)
+    if command_line.predict_only:
+        folder = output.folder if evaluation.loaded else None
+        return scoring_lines(name, folder, command_line) if folder else ""
+    report = report_command(output.path, has_samples=command_line.log_samples, answers=output.kept)
+    return evaluation.summary.block(name, report)
 
 
 def _complete(results: dict[str, Any], evaluation: RunningEvaluation) -> None:

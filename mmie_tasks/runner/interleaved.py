@@ -98,7 +98,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 announce_retirement(access, writer_model(self._arguments))
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        self.pair = self._arguments.pair
+        self.tested_model = self._arguments.pair
         self._signature = ",".join((answers_by, *self._arguments.added_names))
         self.is_simple = self._writer.model.is_simple
         self.task_dict = self._writer.task_dict  # the runner fills it

@@ -12,6 +12,7 @@ from pathlib import Path
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
 from mmie_tasks.benchmarks.registry import is_setting, require_judged
 from mmie_tasks.core.choice import parse_choice
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
@@ -27,11 +28,9 @@ from mmie_tasks.results.commands import open_run
 from mmie_tasks.runner.command_line import run_lmms_eval
 from mmie_tasks.runner.evaluation import served_model_of
 from mmie_tasks.runner.kept_replies import keep_replies
+from mmie_tasks.runner.saved_answers import SAMPLE_OPTIONS, predictions_arguments
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.saved_results import read_saved_results
-
-_SAME_AS_IN_THE_RUN = ("limit", "offset", "include_path", "reasoning_tags", "timezone")
-"""Options of lmms-eval that select the samples and how their answers are read."""
 
 
 def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -82,11 +81,11 @@ def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
         raise SettingWrong(
             "A log of this run has no results file beside it, `<date>_results.json`, so the "
             "options of its run are not known.",
-            hint="name tasks and options yourself: `mmie-tasks eval --model predictions "
-            "--model_args path=FOLDER`",
+            hint=f"name tasks and options yourself: `{as_called('mmie-tasks eval')} --model "
+            "predictions --model_args path=FOLDER`",
         )
     first, *rest = options
-    for name in _SAME_AS_IN_THE_RUN:
+    for name in SAMPLE_OPTIONS:
         if any(other.get(name) != first.get(name) for other in rest):
             raise SettingWrong(
                 f"The tasks of this run were evaluated with different values of `--{name}`.",
@@ -170,11 +169,5 @@ def _eval_arguments(
             f"`{logged_run.folder}` has `{mark}` in its path, which separates arguments of models.",
             hint="rename the folder",
         )
-    name = re.sub(r"[,=]", "_", logged_run.folder.resolve().name)
-    words = ["eval", "--model", "predictions", "--log_samples", "--output_path", output]
-    words += ["--model_args", f"model={name},path={';'.join(logs)}"]
-    words += ["--tasks", ",".join(task_run.task for task_run in tasks)]
-    for option in _SAME_AS_IN_THE_RUN:
-        if (value := config.get(option)) not in (None, ""):
-            words += [f"--{option}", str(value)]
-    return words
+    names = ",".join(task_run.task for task_run in tasks)
+    return ["eval", *predictions_arguments(logs, names, config, output)]

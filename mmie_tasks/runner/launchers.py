@@ -11,6 +11,7 @@ from types import ModuleType
 
 from mmie_tasks.benchmarks.registry import is_setting
 from mmie_tasks.core.choice import Choice
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.suggestions import did_you_mean
 from mmie_tasks.judges import registry
@@ -18,10 +19,12 @@ from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices, join_judges
 from mmie_tasks.judges.names import judge_names
 
 _SOURCE = "`--launcher_args`"
-_HINT = (
-    "a judge for one benchmark, or several judges, need `mmie-tasks eval --judge mmie=JUDGE "
-    "--judge JUDGE:MODEL,k=v`"
-)
+
+
+def _several_judges() -> str:
+    options = "--judge mmie=JUDGE --judge JUDGE:MODEL,k=v"
+    program = as_called("mmie-tasks eval")
+    return f"a judge for one benchmark, or several judges, need `{program} {options}`"
 
 
 class Launchers(dict[str, str]):
@@ -29,7 +32,7 @@ class Launchers(dict[str, str]):
 
     def __missing__(self, name: str) -> str:
         valid = ", ".join(f"`{launcher}`" for launcher in self)
-        hint = f"`name=` is one of {valid}{did_you_mean(name, self)}; {_HINT}"
+        hint = f"`name=` is one of {valid}{did_you_mean(name, self)}; {_several_judges()}"
         raise SystemExit(f"There is no judge or launcher `{name}`.\n\nhint: {hint}")
 
 
@@ -57,7 +60,7 @@ class JudgeLauncher:
         values = {key: str(value) for key, value in options.items()}
         try:
             if named := [key for key in values if "." in key]:
-                raise SettingWrong(f"{_SOURCE} has `{named[0]}=`.", hint=_HINT)
+                raise SettingWrong(f"{_SOURCE} has `{named[0]}=`.", hint=_several_judges())
             choice = Choice(name=self.name, options=values, source=_SOURCE)
             self.choices: JudgeChoices = {ALL_OTHERS: join_judges([choice], is_setting=is_setting)}
         except MmieTasksError as error:

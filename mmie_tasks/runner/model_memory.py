@@ -51,12 +51,12 @@ _WARN_ABOVE_GIB = 0.1
 
 @runtime_checkable
 class ModelPair(Protocol):
-    """A model made of a writer and a drawer, with their names: see `PairArguments.pair`.
+    """A model made of a writer and a drawer.
 
     `writer` is the current model, since it is freed for drawing and created again.
     """
 
-    pair: str
+    tested_model: str
 
     @property
     def writer(self) -> object: ...  # noqa: D102 - above

@@ -24,12 +24,13 @@ from mmie_tasks.core.choice import (
     read_options,
     split_options,
 )
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
 from mmie_tasks.interleaved.protocols import INSTRUCT, STEP, PictureProtocol
 from mmie_tasks.interleaved.registry import BUILT_IN
-from mmie_tasks.runner.run_summary import short_model_name
+from mmie_tasks.record.model_name import model_name, run_name
 
 HINT = (
     "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or "
@@ -66,6 +67,10 @@ _IN_PAIR = (
 """Options of drawers that change a picture, and are in a pair's name."""
 
 
+_NOT_IN_NAMES = str.maketrans("/,;", "___")
+"""Separators of paths and of the arguments of models."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairArguments:
     """The checked arguments.
@@ -94,16 +99,17 @@ class PairArguments:
         """The name for folders and tables, with the options that tell runs apart:
         ``gpt-4o + sdxl (steps=4)``.
         """
-        names = [short_model_name(self.writer, self.writer_arguments)]
+        names = [run_name(model_name(self.writer, self.writer_arguments))]
         details = [INSTRUCT.name] if self.words is INSTRUCT else []
         details += self.added_names
         if self.drawer is not None:
             options = dict(self.drawer.options)
-            names.append(short_model_name(self.drawer.name, options))
+            names.append(run_name(model_name(self.drawer.name, options)))
             if negative := options.get("negative_prompt"):
                 options["negative_prompt"] = hashlib.sha256(negative.encode()).hexdigest()[:8]
             details += [f"{key}={options[key]}" for key in _IN_PAIR if key in options]
-        return " + ".join(names) + (f" ({', '.join(details)})" if details else "")
+        name = " + ".join(names) + (f" ({' '.join(details)})" if details else "")
+        return name.translate(_NOT_IN_NAMES)
 
     @property
     def added_names(self) -> list[str]:
@@ -272,11 +278,12 @@ def _writer_hint(name: str, names: Iterable[str]) -> str:
     similar = [known for known in names if plain.startswith(known)][-1:]
     if "/" in name:
         model = similar[0] if similar else "MODEL"
-        return f"`lvlm={model}:pretrained={name}`; all models: `lmms-eval models`"
+        return f"`lvlm={model}:pretrained={name}`; all models: `{as_called('lmms-eval models')}`"
     similar = difflib.get_close_matches(plain, names, n=5, cutoff=0.4)
     listed = ", ".join(f"`{close}`" for close in similar)
     start = f"similar names: {listed}; " if listed else ""
-    return f"{start}of a server: `lvlm=openai:model={name}`; all: `lmms-eval models`"
+    all_models = as_called("lmms-eval models")
+    return f"{start}of a server: `lvlm=openai:model={name}`; all: `{all_models}`"
 
 
 def check_writer_arguments(model: type, arguments: Iterable[str]) -> None:

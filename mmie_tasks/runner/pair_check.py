@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mmie_tasks.benchmarks.registry import entry_of_task
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong, first_line
 from mmie_tasks.http.model_list import check_model_lists
 from mmie_tasks.http.pace import Pace
@@ -93,7 +94,7 @@ def _describe_task(task: str, words: PictureProtocol | None, price_usd: float | 
     if missing := [asset for asset in data if not asset.is_here()]:
         raise DataMissing(
             f"The words and the numbers need the data, and `{missing[0].name}` is not here.",
-            hint=f"`mmie-tasks prefetch {task}`",
+            hint=f"`{as_called('mmie-tasks prefetch')} {task}`",
         )
     loaded = _load(task)
     docs = loaded.eval_docs_no_media

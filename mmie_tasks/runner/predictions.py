@@ -53,7 +53,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     Args:
         path: A file or folder of saved answers, or several separated by ``;``. See
             `mmie_tasks.answers.files.SUPPORTED_FILES`.
-        model: Name of the tested model, after which the runner names the folder of the results.
+        model: The tested model; by default what `mmie_tasks.answers.files.SavedAnswers` says, and
+            ``predictions`` if that is nothing.
         images: A folder to search for the images of answers, for several paths.
         others: The runner's own arguments are ignored; others are an error.
 
@@ -65,11 +66,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     is_simple = False
 
     def __init__(
-        self,
-        path: object = "",
-        model: object = "",  # noqa: ARG002
-        images: object = "",
-        **others: object,
+        self, path: object = "", model: object = "", images: object = "", **others: object
     ) -> None:
         super().__init__()
         self.accelerator = Accelerator()  # the runner gathers with it when there are several ranks
@@ -83,6 +80,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             reading = read_answers(str(path), dataset_names())
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
+        self.tested_model = str(model) or reading.model or "predictions"
         self._matcher = AnswerMatcher(reading.answers)
         answers_path = Path(str(images or path)).expanduser()
         if answers_path.exists():  # not for several paths, whose pictures may have the same names

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from loguru import logger
 
 from mmie_tasks.benchmarks.registry import entries
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.log import is_first_process
@@ -58,8 +59,8 @@ def register_tasks(tasks: ModuleType) -> None:
     if not (is_supported and parameters >= {"include_path", "include_defaults"}):
         logger.warning(
             "mmie-tasks: our tasks are not registered, because this version of lmms-eval is not "
-            "supported. hint: add `--include_path $(mmie-tasks path)`; built-in tasks of the same "
-            "name then win"
+            f"supported. hint: add `--include_path $({as_called('mmie-tasks path')})`; built-in "
+            "tasks of the same name then win"
         )
         return
     wrap_once(manager, "initialize_tasks", _wrap_index_builder)

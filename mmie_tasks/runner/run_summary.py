@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from loguru import logger
 from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.core.command import as_called
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.runs.answerers import with_answerers
@@ -37,14 +37,12 @@ _COLUMNS = (
     *("task", "model", "official [95 %]", "robust", "expected", "scored", "judge"),
     "unlike the paper",
 )
-_MODEL = re.compile(r"(?:^|,)(?:pretrained|model|model_version|path)=([^,]+)")
 
 
 @dataclass(slots=True)
 class RunSummary:
-    """Collects the summaries of an evaluation's tasks; `pair` is the name of a tested pair."""
+    """Collects the summaries of an evaluation's tasks."""
 
-    pair: str = ""
     _headlines: dict[str, Headline] = field(default_factory=dict)
     _details: dict[str, dict[str, float]] = field(default_factory=dict)
     _in_table: set[str] = field(default_factory=set)
@@ -117,14 +115,13 @@ class RunSummary:
                 }
             )
 
-    def block(self, model: object, model_args: object, report: str) -> str:
+    def block(self, name: str, report: str) -> str:
         """One line per task, and a report (see `report_command`); empty without a task of ours.
 
-        `model_args` is a text or, from a file for ``--config``, a mapping.
+        `name` is that of the run.
         """
         if not self._headlines:
             return ""
-        name = self.pair or short_model_name(model, model_args)
         lines = [(task, name, *line.cells[1:]) for task, line in self._headlines.items()]
         has_expected = any(line.expected for line in self._headlines.values())
         shown = [has_expected or column != "expected" for column in _COLUMNS]
@@ -152,31 +149,16 @@ def _remove_empty(rows: dict[str, Any]) -> None:
             del rows[name]
 
 
-def short_model_name(model: object, model_args: object) -> str:
-    """The last part of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` or a similar argument; else the
-    runner's name.
-
-    >>> short_model_name("qwen2_5_vl", "pretrained=Qwen/Qwen2.5-VL-7B-Instruct,max_pixels=1")
-    'Qwen2.5-VL-7B-Instruct'
-    >>> short_model_name("qwen2_5_vl", {"pretrained": "/models/a"}), short_model_name("mine", None)
-    ('a', 'mine')
-    """
-    if isinstance(model_args, Mapping):
-        model_args = ",".join(f"{name}={value}" for name, value in model_args.items())
-    match = None if model == "predictions" else _MODEL.search(str(model_args))
-    return Path(match[1]).name if match else str(model)
-
-
 def report_command(output_path: str | None, *, has_samples: bool, answers: str = "") -> str:
     """The command that makes a report of a run, or a hint if the run has no log of samples.
 
     The hint names the files of `answers`, which stay without a log.
     """
     if output_path and has_samples:
-        return f"mmie-tasks report {shlex.quote(output_path)} -o report.html"
+        return f"{as_called('mmie-tasks report')} {shlex.quote(output_path)} -o report.html"
     hint = (
-        "with `--output_path DIR --log_samples`, `mmie-tasks report DIR -o report.html` shows "
-        "every sample"
+        f"with `--output_path DIR --log_samples`, `{as_called('mmie-tasks report')} DIR -o "
+        "report.html` shows every sample"
     )
     kept = f"; the answers are in {answers}, which `--model predictions` reads" if answers else ""
     return f"hint: {hint}{kept}"

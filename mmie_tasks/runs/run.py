@@ -127,7 +127,18 @@ def open_runs(
     finally:
         if was_enabled:
             gc.enable()
-    names = numbered_names([run.name for run in runs])
+    return with_unique_names(runs)
+
+
+def with_unique_names(runs: Sequence[Run]) -> list[Run]:
+    """The runs; those of one name are told apart by their dates, or else by numbers."""
+    dated = [f"{run.name} ({run.started_text})" for run in runs]
+    plain = [run.name for run in runs]
+    names = [
+        with_date if plain.count(name) > 1 and dated.count(with_date) == 1 else name
+        for name, with_date in zip(plain, dated, strict=True)
+    ]
+    names = numbered_names(names)
     return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,10 +28,7 @@ def read_saved_results(log: Path) -> SavedResults:
     name = parse_log_name(log)
     if name is None:
         return SavedResults()
-    try:
-        saved = _object(json.loads(name.results.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError):
-        return SavedResults()
+    saved = name.read_results()
     config = _object(saved.get("config"))
     metadata = {
         task: _object(_object(of_task).get("metadata"))

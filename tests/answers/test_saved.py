@@ -155,6 +155,47 @@ def test_an_answer_of_an_ended_run_that_its_log_repeats_counts_once(tmp_path: Pa
     assert answers == {("SA-0", "answers of an ended run"), ("SA-1", "lmms-eval sample log")}
 
 
+ENDED = "20260101_120000_rank0_answers_mmie.jsonl"
+RESULTS = {"20260101_120000_results.json": {"model_name": "org/model"}}
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "model"),
+    [
+        pytest.param({LOG: [line()], **RESULTS}, ".", "org/model", id="the run's results"),
+        pytest.param({LOG: [line()]}, LOG, "out", id="the run's folder"),
+        pytest.param({f"org__model/{ENDED}": [line()]}, ".", "org__model", id="an ended run's"),
+        pytest.param({"data.json": {"SA-0": "said"}}, ".", "out", id="the folder"),
+        pytest.param(
+            {"model-2.5.json": {"SA-0": "said"}}, "model-2.5.json", "model-2.5", id="file"
+        ),
+        pytest.param(
+            {f"a/{LOG}": [line()], f"b/{LOG.replace('mmie', 'mme')}": [line()]},
+            ".",
+            "out",
+            id="the folder of two models",
+        ),
+        pytest.param(
+            {LOG: [line()], **RESULTS, "data.json": {"SA-1": "said"}},
+            f"{LOG};data.json",
+            "",
+            id="two paths",
+        ),
+    ],
+)
+def test_the_tested_model_is_that_of_the_run_or_else_named_by_the_path(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: Mapping[str, object],
+    path: str,
+    model: str,
+) -> None:
+    for name, content in files.items():
+        save(tmp_path / "out" / name, content)
+    monkeypatch.chdir(tmp_path / "out")
+    assert read_answers(path).model == model
+
+
 def test_milebench_answers_are_identified_by_the_folder_of_their_dataset(tmp_path: Path) -> None:
     item = {"sample_id": 131, "question": "q", "gt_response": "B", "pred_response": "A"}
     folder = tmp_path / "model" / "DocVQA"

@@ -90,10 +90,12 @@ def parsed(*arguments) -> argparse.Namespace:
     return export_parser("mmie", "", "").parse_args([*arguments, "-o", "x"])
 
 
-def test_a_run_has_the_name_that_is_given_or_that_of_its_folder():
-    Path("my-model").mkdir()
-    log = f"other/{LOG}"
-    assert [run.model for run in named_runs(parsed("my-model", log))] == ["my-model", "other"]
-    assert [run.model for run in named_runs(parsed(log, "--model", "A"))] == ["A"]
+def test_a_run_has_the_name_that_is_given_or_that_of_its_tested_model():
+    log(name=f"out/my-model-2.5/{LOG}")
+    path = str(log(name=f"other/{LOG}"))
+    results = json.dumps({"model_name": "org/another"})
+    Path("other/20260101_120000_results.json").write_text(results)
+    assert [run.model for run in named_runs(parsed("out", path))] == ["my-model-2.5", "another"]
+    assert [run.model for run in named_runs(parsed(path, "--model", "A"))] == ["A"]
     with pytest.raises(SettingWrong, match="2 runs, but 1 name"):
         named_runs(parsed("a", "b", "--model", "A"))

@@ -1,5 +1,6 @@
 """The files that belong to a run."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,28 @@ def test_a_word_can_name_the_run(tmp_path):
     touch(tmp_path, "samples_mmie.jsonl")
     (run_logs,) = find_runs(f"Model A={tmp_path}")
     assert run_logs.name == "Model A"
+
+
+@pytest.mark.parametrize(
+    ("results", "name"),
+    [
+        pytest.param({"model_name": "Qwen/Qwen2.5-VL-7B"}, "Qwen2.5-VL-7B", id="saved"),
+        pytest.param(
+            {"model_name": "", "config": {"model": "qwen", "model_args": {"pretrained": "/m/a"}}},
+            "a",
+            id="arguments",
+        ),
+        pytest.param({"config": {"model": "qwen", "model_args": ""}}, "qwen", id="type"),
+        pytest.param({"config": {}}, "folder", id="folder"),
+        pytest.param([], "folder", id="no-object"),
+    ],
+)
+def test_a_run_is_named_by_its_newest_results(tmp_path, results, name):
+    folder = touch(tmp_path / "folder", f"{OLD}_samples_mmie.jsonl", f"{NEW}_samples_mia.jsonl")
+    (folder / f"{OLD}_results.json").write_text('{"model_name": "older"}')
+    (folder / f"{NEW}_results.json").write_text(json.dumps(results))
+    (run_logs,) = find_runs(str(tmp_path))
+    assert run_logs.name == name
 
 
 def test_an_existing_path_with_an_equals_sign_is_a_path(tmp_path):

@@ -97,7 +97,7 @@ def test_a_module_is_freed_wherever_the_model_holds_it(
 
 def test_the_writer_of_a_pair_is_freed() -> None:
     writer, alive = holding(HOLDERS["qwen-image-edit"])
-    text = free_tested_models([space(writer=writer, pair="a + b")])
+    text = free_tested_models([space(writer=writer, tested_model="a + b")])
     assert text == "Freed of the tested model `Model`: `pipeline`."
     assert alive() is None
 

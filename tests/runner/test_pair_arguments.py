@@ -138,6 +138,8 @@ def test_a_pair_is_named_by_both_models_and_what_else_makes_another_picture():
     assert name("images:flux;steps=4", protocol="step") == "gpt-4o + flux (steps=4)"
     assert (name("self"), name("self:instruct=yes")) == ("gpt-4o", "gpt-4o (instruct)")
     assert len({name(f"images:flux;negative_prompt={words}") for words in ("a", "b")}) == 2
+    two_options = name("diffusers:org/flux;steps=4;revision=refs/pr/3")
+    assert two_options == "gpt-4o + flux (steps=4 revision=refs_pr_3)"  # `model=` can take it
 
 
 BODY = '{"chat_template_kwargs": {"enable_thinking": false, "a;b": [1, 2]}}'
@@ -170,7 +172,7 @@ def test_the_fields_that_a_writers_requests_get_are_no_arguments_of_its_class(mo
     assert arguments.writer_arguments == {"model": "m"}
     assert arguments.added == ADDED
     assert arguments.request_fields == {"reasoning_effort": "low", **json.loads(BODY)}
-    assert "reasoning_effort=low, extra_body=" in arguments.pair
+    assert "reasoning_effort=low extra_body=" in arguments.pair
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,14 @@ def test_a_row_of_another_order_keeps_its_answer_and_a_url_names_a_sample(tmp_pa
     assert Predictions(path=path).generate_until(requests(docs, 0, 1, 2)) == ["no", MISSING, "two"]
 
 
+def test_a_name_that_is_given_precedes_that_of_the_files(saved: Path) -> None:
+    copy = saved.with_name("b.json")
+    copy.write_text('{"DocVQA/1": "one"}', encoding="utf-8")
+    assert Predictions(path=saved, model="org/tested").tested_model == "org/tested"
+    assert Predictions(path=saved).tested_model == "answers"
+    assert Predictions(path=f"{saved};{copy}").tested_model == "predictions"
+
+
 def test_an_image_beside_saved_answers_is_found_from_any_folder(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

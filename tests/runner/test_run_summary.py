@@ -36,7 +36,7 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
     records = [logged(points, 5, str(points)) for points in (4, 5, 12)]
     summary.add("sketch", BENCHMARK, records, {})
     (last_line,) = [
-        line for line in summary.block("stub", "", "").splitlines() if line.startswith("sketch ")
+        line for line in summary.block("stub", "").splitlines() if line.startswith("sketch ")
     ]
     assert "n/a" in last_line
     assert "nan" not in last_line
@@ -47,9 +47,9 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
 def test_the_expected_score_has_a_column_where_a_task_has_one() -> None:
     summary = RunSummary()
     summary.add("sketch", BENCHMARK, [logged(4, 4)], {})
-    assert "expected" not in summary.block("stub", "", "")
+    assert "expected" not in summary.block("stub", "")
     summary.add("sketch_other", BENCHMARK, [logged(4, 4, expected=Scored(4.5))], {})
-    header, first, other = summary.block("stub", "", "").splitlines()[3:6]
+    header, first, other = summary.block("stub", "").splitlines()[3:6]
     assert header.split()[:6] == ["task", "model", "official", "[95", "%]", "robust"]
     assert header.split()[6] == "expected"
     assert first.split()[2:5] == ["80.00", "80.00", "n/a"]
@@ -72,7 +72,7 @@ def test_a_benchmark_that_cannot_read_its_records_costs_no_run(
 ) -> None:
     summary = RunSummary()
     summary.add("sketch", benchmark, [{"official": {}}], {})
-    assert summary.block("stub", "", "") == ""
+    assert summary.block("stub", "") == ""
     assert len(logs) == 1
     assert logs[0].startswith("Sketch: no summary of `sketch`: ")
     assert reason in logs[0]

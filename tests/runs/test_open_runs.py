@@ -159,9 +159,14 @@ def test_a_date_that_is_none_is_shown_as_it_is(date):
     assert utc_time(date, "Asia/Singapore") is None
 
 
-def test_runs_of_one_name_are_numbered(tmp_path):
-    words = [str(write_run(tmp_path / parent / "model", "mmie", LINES)) for parent in "ab"]
-    assert [run.name for run in open_runs(words)] == ["model (1)", "model (2)"]
+def test_runs_of_one_name_are_told_apart_by_date_or_by_number(tmp_path):
+    dates = {"a": "20261121_090000", "b": "20261121_100000", "c": "20261121_100059"}
+    runs = [write_run(tmp_path / at / "model", "mmie", LINES, dates[at]) for at in dates]
+    assert [run.name for run in open_runs(map(str, runs))] == [
+        "model (2026-11-21 09:00 (time zone not logged))",
+        "model (1)",
+        "model (2)",
+    ]
 
 
 @pytest.mark.parametrize(

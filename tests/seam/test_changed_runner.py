@@ -37,7 +37,7 @@ def evaluate(folder: Path, change: str, *more: str) -> CommandResult:
     write(folder / "changed.py", COMMAND.format(change=change))
     return workplace.run(
         *("python", "changed.py", "eval", "--model", "predictions"),
-        *("--model_args", f"path={MIA / 'answers'};{MILEBENCH / 'answers'}"),
+        *("--model_args", f"model=m,path={MIA / 'answers'};{MILEBENCH / 'answers'}"),
         *("--tasks", "mia_bench,milebench", "--judge", f"replay:path={MIA / 'replies.jsonl'}"),
         *("--output_path", "out", "--log_samples", *more),
         MIA_BENCH_DATA=str(MIA / "data"),

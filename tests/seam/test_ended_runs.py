@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+import shlex
 import signal
 import threading
 import time
@@ -39,11 +41,12 @@ def run(workplace: Workplace, writer: JudgeServer, judge: JudgeServer, *more: st
     )
 
 
-def score(workplace: Workplace, judge: JudgeServer, *more: str) -> CommandResult:
-    """The next run, on what the one before has left."""
-    return evaluate(
-        workplace, "--model", "predictions", "--model_args", "path=out", *more, url=judge.url
-    )
+def score(
+    workplace: Workplace, judge: JudgeServer, ended: CommandResult, *more: str
+) -> CommandResult:
+    """The next run, with the options that the one before has printed."""
+    (options,) = set(re.findall(r"`(--model predictions --model_args \S+)`", ended.output))
+    return evaluate(workplace, *shlex.split(options), *more, url=judge.url)
 
 
 def ends(
@@ -87,7 +90,7 @@ def test_an_ended_run_is_scored_from_what_it_left(
     if number == signal.SIGINT:
         (line,) = (line for line in result.output.splitlines() if "stopped" in line)
         assert f" 2 of {N} replies are stored" in line
-        assert "`--model predictions --model_args path=out`" in line
+        assert "`--model predictions --model_args model=writer,path=out/writer`" in line
     asked = len(writer)
     assert asked == N + 4
     (path,), (local,) = saved(workplace), saved(workplace, "local")
@@ -95,22 +98,25 @@ def test_an_ended_run_is_scored_from_what_it_left(
     assert [answer["resps"] for answer in answers] == [["It ends well."]] * N
     assert local.read_text(encoding="utf-8").count("\n") == 4  # a task of the runner's own kind
     judge.says(by_category)
-    result = score(workplace, judge, "--tasks", "mmie,local", "--include_path", str(users))
+    tasks = ("--tasks", "mmie,local", "--include_path", str(users))
+    result = score(workplace, judge, result, *tasks)
     assert result.status == 0, result.output
     assert printed(result)["coverage"] == 100.0
     assert len(writer) == asked
     assert len(judge) == N + 1  # one was in flight
     assert {line["filtered_resps"] for line in samples(workplace)} == {"It ends well."}
     assert saved(workplace) == [path]  # of the run that ended; the next one has its log
+    assert [folder.name for folder in (workplace.folder / "out").iterdir()] == ["writer"]
+    assert re.search(r"^mmie +writer ", result.output, re.MULTILINE)
 
 
 def test_each_process_saves_its_answers(workplace: Workplace, judge: JudgeServer) -> None:
     judge.says(ends(workplace, signal.SIGKILL, judge, 2))
-    evaluate(workplace, url=judge.url + ONE_AT_A_TIME, processes=2)
+    ended = evaluate(workplace, url=judge.url + ONE_AT_A_TIME, processes=2)
     assert [path.name.split("_")[2] for path in saved(workplace)] == ["rank0", "rank1"]
     assert len({path.name.split("_rank")[0] for path in saved(workplace)}) == 1  # of one run
     judge.says(by_category)
-    result = score(workplace, judge)
+    result = score(workplace, judge, ended)
     assert TABLE.items() <= printed(result).items(), result.output
 
 

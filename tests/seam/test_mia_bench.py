@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 from support.judge_server import JudgeServer, completion
 from support.mia_judge import failing_every_other, full_marks, image_of, stormy
 from support.runner import TORCHRUN, CommandResult, Workplace
+
+from mmie_tasks.results.commands import open_runs
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mia_bench"
 DATA, ANSWERS = EXAMPLE / "data", EXAMPLE / "answers"
@@ -176,13 +180,21 @@ def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     server.key = "another"
-    result = evaluate(workplace, "--model", "stub", "--predict_only", url=server.url)
+    options = ("--model", "stub", "--model_args", "pretrained=org/stub-7b", "--predict_only")
+    result = evaluate(workplace, *options, url=server.url)
     assert "stub: generating 8 answers" in result.output, result.output
     assert len(server) == 0
     server.key = KEY
-    options = ("--model", "predictions", "--model_args", "path=out", "--output_path", "scored")
-    result = evaluate(workplace, *options, url=server.url)
+    command = shlex.split(result.output.rstrip().splitlines()[-1])
+    assert command[:2] == ["mmie-tasks", "eval"]
+    result = evaluate(workplace, *command[2:], url=server.url, command=("mmie-tasks", "eval"))
     assert FULL.items() <= printed(result).items(), result.output
+    assert re.search("^mia_bench +stub-7b ", result.output, re.MULTILINE)
+    (folder,) = (workplace.folder / "out").iterdir()
+    names = {json.loads(path.read_text())["model_name"] for path in folder.glob("*_results.json")}
+    assert (folder.name, names) == ("org__stub-7b", {"org/stub-7b"})
+    (run,) = open_runs([str(workplace.folder / "out")])
+    assert run.name == "stub-7b"
 
 
 def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -> None:

@@ -128,7 +128,7 @@ def test_another_rule_sends_only_the_requests_that_have_no_reply_and_none_on_the
     assert compared.status != 0
     assert "median,min_valid=2" in compared.output, compared.output
     raters = panel_run.workplace.run("mmie-tasks", "agreement", "out", "median").output
-    assert "answers.json by panel of strict, generous, flaky (median)" in raters, raters
+    assert "answers by panel of strict, generous, flaky (median)" in raters, raters
     members = panel_run.workplace.run("mmie-tasks", "agreement", "out").output
     assert all(f"| {model} " in members for model in MODELS), members
 

@@ -12,6 +12,7 @@ from mmie_tasks.benchmarks.export_run import ExportedRun, export_parser, named_r
 from mmie_tasks.benchmarks.mmie import data, download
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.record import read_record
@@ -40,8 +41,8 @@ def _write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str,
         raise SettingWrong(f"`{folder}` exists already.", hint="name a new folder with `-o`")
     if not (environment.get("MMIE_DATA") or download.DATASET.cached()):
         hint = (
-            "set `MMIE_DATA` to the data that the run used, or download it: `mmie-tasks prefetch "
-            "mmie`"
+            "set `MMIE_DATA` to the data that the run used, or download it: "
+            f"`{as_called('mmie-tasks prefetch mmie')}`"
         )
         raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
     samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mmie_tasks.core.command import as_called
 from mmie_tasks.quality.calibrate.correction import CorrectedScore, Correction
 from mmie_tasks.quality.calibrate.correlations import agreement_of_raters, correlation, other_scores
 from mmie_tasks.quality.calibrate.estimate import Population, StratumScores, corrected_mean
@@ -195,5 +196,6 @@ def _joined(arrays: Sequence[Floats]) -> Floats:
 
 
 def _too_few(headline: CorrectedScore) -> Problem:
-    hint = "`mmie-tasks calibrate RUN --people FILE --plan N -o more.csv` extends the plan"
+    longer_plan = as_called("mmie-tasks calibrate RUN --people FILE --plan N -o more.csv")
+    hint = f"`{longer_plan}` extends the plan"
     return Problem(name="too_few", text=headline.why_not, count=headline.labels, hint=hint)

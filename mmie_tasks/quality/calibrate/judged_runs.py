@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.commands import common_tasks, open_run, require_kind
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.runs.run import TaskRun, with_unique_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +26,8 @@ def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -
     Raises `AnswersUnusable` if a run cannot be read or no task is common, and `SettingWrong` unless
     exactly one common task is judged and every run has these scores.
     """
-    opened = [open_run(source, tasks) for source in sources]
-    names = numbered_names([run_.name for run_ in opened])
-    common = common_tasks(dict(zip(names, opened, strict=True)))
+    opened = with_unique_names([open_run(source, tasks) for source in sources])
+    common = common_tasks({run_.name: run_ for run_ in opened})
     judged = [task for task in common if opened[0].tasks[task].benchmark.judge is not None]
     if not judged:
         rule = ", ".join(f"`{task}`" for task in common)
@@ -40,11 +38,11 @@ def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -
         hint = f"choose one with `--task {judged[0]}`"
         raise SettingWrong(f"{message}{', '.join(judged)}.", hint=hint)
     task_runs = [run_.tasks[judged[0]] for run_ in opened]
-    for name, task_run in zip(names, task_runs, strict=True):
-        require_kind(task_run, name, kind)
+    for run_, task_run in zip(opened, task_runs, strict=True):
+        require_kind(task_run, run_.name, kind)
     return [
-        NamedRun(name=name, task_run=task_run, notes=(*run_.notes, *task_run.notes))
-        for name, run_, task_run in zip(names, opened, task_runs, strict=True)
+        NamedRun(name=run_.name, task_run=task_run, notes=(*run_.notes, *task_run.notes))
+        for run_, task_run in zip(opened, task_runs, strict=True)
     ]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias
 
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.tables import short_name
 from mmie_tasks.quality.calibrate.judged_samples import JudgedSamples, stratum_weights
 from mmie_tasks.quality.calibrate.labelled_scores import (
@@ -95,7 +96,8 @@ def _blocking_problems(
     labels = scores.labels
     hand_picked = [label.id for label in labels if label.seed is None or not label.answer]
     if hand_picked:
-        hint = "`mmie-tasks calibrate RUN --plan 100 -o people.csv` draws a random sample"
+        plan_command = as_called("mmie-tasks calibrate RUN --plan 100 -o people.csv")
+        hint = f"`{plan_command}` draws a random sample"
         why = "they have no seed or do not say of which answer they are"
         if len(hand_picked) == 1:
             why = "it has no seed or does not say of which answer it is"
@@ -125,10 +127,10 @@ def _gaps(rater: str, ratings: Ratings, plan: Plan) -> Iterator[Problem]:
             gaps += [id_ for id_ in ids[: scored[-1]] if id_ not in by_id]
             plan_size = max(plan_size, math.ceil(scored[-1] * total / len(ids)))
     if gaps:
-        command = f"`mmie-tasks calibrate RUN --people FILE --plan {plan_size} -o more.csv`"
+        options = f"RUN --people FILE --plan {plan_size} -o more.csv"
         by = f" by {short_name(rater)}" if len(ratings) > 1 else ""
         what = f"no label{by}, unlike later ones of the plan"
-        hint = f"{command} writes a page of the missing ones"
+        hint = f"`{as_called('mmie-tasks calibrate')} {options}` writes a page of the missing ones"
         yield problem_with_ids("gaps", "sample", "have", what, gaps, hint)
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
 from mmie_tasks.quality.calibrate.judged_runs import NamedRun, notes_on
@@ -163,7 +164,7 @@ def _page_path(path: Path) -> Path:
 
 def _unscored(planned: Sequence[PlannedAnswer], labels: Sequence[Label]) -> Sequence[PlannedAnswer]:
     if not planned:
-        hint = "`mmie-tasks report RUN` shows why"
+        hint = f"`{as_called('mmie-tasks report RUN')}` shows why"
         raise SettingWrong("No sample has points to correct.", hint=hint)
     seen = [label for label in labels if label.points is not None or label.unratable]
     scored = {(id_in_csv(label.id), label.answer) for label in seen}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.results.arguments import require_range
 
@@ -61,7 +62,8 @@ def _parser() -> argparse.ArgumentParser:
 def _check_options(options: argparse.Namespace) -> None:
     if bool(options.judge) == bool(options.verdicts):
         problem = "both a judge and `--verdicts`" if options.judge else "no judge"
-        hint = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts"
+        exam = as_called("mmie-tasks judge-exam openai:MODEL")
+        hint = f"`{exam}`, or `--verdicts FILE` for published verdicts"
         raise SettingWrong(f"`judge-exam` got {problem}.", hint=hint)
     if options.limit is not None:
         hint = "the number of pairs: 100, for example"

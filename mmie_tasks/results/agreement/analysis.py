@@ -10,6 +10,7 @@ from itertools import combinations, product
 
 import pandas as pd
 
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement.bridge import Bridge, bridge
@@ -113,7 +114,7 @@ def analyse(panel: RaterPanel, reference: str, score_kind: ScoreKind, top: int) 
             counts.append(f"{rater.name} has {rater.with_points} ({listed or 'none unscored'})")
         raise AnswersUnusable(
             f"No sample has points of {reference} and of another rater: {'; '.join(counts)}.",
-            hint="check the judges' replies: `mmie-tasks report RUN`",
+            hint=f"check the judges' replies: `{as_called('mmie-tasks report RUN')}`",
         )
     scale = panel.benchmark.scale
     return Agreement(

@@ -14,6 +14,7 @@ import pandas as pd
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
+from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.core.wording import numbered_names
@@ -191,9 +192,9 @@ def aligned_panel(
         raise AnswersUnusable(
             f"All {len(shared)} samples that two of the sources have were judged on different "
             "answers.",
-            hint="agreement compares judges of the same answers; `mmie-tasks compare` compares "
-            "tested models. A run of other answers needs two runs that have the same ones, one of "
-            "them judged as it was",
+            hint="agreement compares judges of the same answers; "
+            f"`{as_called('mmie-tasks compare')}` compares tested models. A run of other answers "
+            "needs two runs that have the same ones, one of them judged as it was",
         )
     points = verdicts["points"].unstack("rater").reindex(ids, columns=[r.name for r in raters])
     people: defaultdict[str, list[str]] = defaultdict(list)
