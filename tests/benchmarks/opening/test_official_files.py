@@ -112,7 +112,8 @@ def test_prefetch_gets_questions_and_prompts_by_their_pins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(monkeypatch, BENCHMARK, prompts=None)
-    data, prompts = BENCHMARK.assets((), environment(tmp_path))
+    online = {**environment(tmp_path), "HF_HUB_OFFLINE": "0"}
+    data, prompts = BENCHMARK.assets((), online)
     assert (data.name, prompts.name) == ("opening: data", "opening: prompts")
     assert not data.is_here()
     assert data.plan().size_bytes == 2
