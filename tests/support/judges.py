@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.core.choice import Choice
 from mmie_tasks.extend import Judge, JudgeOptions, JudgeReply, JudgeRequest, Outcome, Usage
-from mmie_tasks.judges import registry
 
 SIGNATURE = "judge:scripted|model:drawn-1"
 
@@ -103,8 +101,3 @@ class ScriptedJudge(Judge):
                 yield index, self.script.get(text) or scripted_reply(f"re: {text}")
         finally:
             self.closed += 1
-
-
-def create(name: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Judge:
-    """The judge of the registry, without its cache."""
-    return registry.create(Choice(name=name, options=options), environment)

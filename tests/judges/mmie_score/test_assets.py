@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.golden import GOLDEN
-from support.judges import create
+from support.judge_creation import create
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge

@@ -16,8 +16,8 @@ import torch
 from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases, read
+from support.judge_creation import create
 from support.judge_engines import assert_equal_digits, golden_prompts, open_folder, references
-from support.judges import create
 from support.transformers_5 import needs_transformers_5
 from transformers.utils import import_utils
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.internvl_golden import CHECKPOINT, cases
-from support.judges import create
+from support.judge_creation import create
 from support.ray_engines import NODE, TESTS, ScriptedEngine, computed, engines_started, three_nodes
 from support.transformers_5 import needs_transformers_5
 

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from support.judge_creation import create
 from support.judge_engines import references
-from support.judges import create
 from support.random_checkpoint import REAL_WIDTH, write
 from support.transformers_5 import needs_transformers_5
 

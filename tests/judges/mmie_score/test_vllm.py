@@ -15,6 +15,7 @@ from random import Random
 import pytest
 from support import internvl_golden as golden
 from support import random_checkpoint, wide_heads
+from support.judge_creation import create
 from support.judge_engines import (
     GENERATED_DIGIT_IDS,
     Prompts,
@@ -28,7 +29,6 @@ from support.judge_engines import (
     results,
     started,
 )
-from support.judges import create
 from support.tiny_checkpoint import TinyCheckpoint
 from support.unmerged import split
 

@@ -1,6 +1,6 @@
 import pytest
 from support.judge_asking import open_openai, settings_of
-from support.judges import create
+from support.judge_creation import create
 
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong

@@ -137,7 +137,7 @@ def test_the_folder_an_answers_image_was_saved_in_does_not_matter(tmp_path):
 
 def test_the_most_disputed_samples_come_first(tmp_path):
     lines = list(mmie_lines(30, judge=GPT, unscored=0))
-    judge = {line["official"]["id"]: points_of(line) for line in lines}
+    judge = {line["record"]["id"]: points_of(line) for line in lines}
     crowd = {id_: 6 * (points < 3) for id_, points in judge.items()}
     csv = people(tmp_path / "crowd.csv", crowd.items())
     write_run(tmp_path / "c" / "model", "mmie", lines)
@@ -171,7 +171,7 @@ def test_very_few_samples_give_no_nan(tmp_path, count):
 
 
 def test_a_constant_judge_has_a_distance_but_no_correlation(judges, tmp_path):
-    lines = [line["official"]["id"] for line in mmie_lines(60)]
+    lines = [line["record"]["id"] for line in mmie_lines(60)]
     csv = people(tmp_path / "flat.csv", [(id_, 3) for id_ in lines])
     measures = as_json(judges[0], csv)["with_reference"][0]["measures"]
     assert measures["pearson"]["value"] is None
@@ -198,7 +198,7 @@ def test_one_of_several_tasks_is_chosen_by_name(tmp_path):
 
 
 def test_a_part_of_a_benchmark_is_compared_with_all_of_it(judges, tmp_path):
-    lines = [line for line in mmie_lines(60, judge=OURS) if line["official"]["id"][:2] == "SA"]
+    lines = [line for line in mmie_lines(60, judge=OURS) if line["record"]["id"][:2] == "SA"]
     write_run(tmp_path / "part" / "model", "mmie_sa", lines)
     output = as_json(judges[0], tmp_path / "part")
     assert (output["samples"]["compared"], output["samples"]["in_one_only"]) == (20, 40)
@@ -279,7 +279,7 @@ def test_a_run_of_another_model_is_put_on_the_scale_of_the_reference(judges, tmp
 def test_people_may_be_the_reference_of_a_run_of_another_model(judges, tmp_path):
     lines = list(mmie_lines(60, judge=OURS))
     write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, judge=OURS, answers="model-b"))
-    csv = people(tmp_path / "crowd.csv", [(line["official"]["id"], 3) for line in lines])
+    csv = people(tmp_path / "crowd.csv", [(line["record"]["id"], 3) for line in lines])
     output = as_json(f"b={judges[1]}", f"c={tmp_path / 'c'}", csv)
     [bridge] = output["bridges"]
     assert (bridge["judge"], bridge["reference"]) == ("b", "crowd")
