@@ -4,14 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
 from mmie_tasks.runner import launchers
 
 
 def added(monkeypatch: pytest.MonkeyPatch, **available: str) -> dict[str, str]:
     """The runner's launchers after ours were added to these, twice."""
-    monkeypatch.setattr(registry, "names", lambda: ("of_ours",))
+    monkeypatch.setattr(launchers, "judge_names", lambda: ("of_ours",))
     module = SimpleNamespace(AVAILABLE_LAUNCHERS={"sglang": "SGLangLauncher", **available})
     launchers.add_launchers(module)
     launchers.add_launchers(module)
