@@ -32,7 +32,7 @@ def as_json(*words, **options):
 
 
 def points_of(line):
-    return line["official"].get("points")
+    return line["record"]["official"].get("points")
 
 
 def people(path, scores, header="id,score"):
