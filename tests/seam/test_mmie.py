@@ -137,7 +137,8 @@ def test_with_transformers_4_the_papers_judge_stops_a_run_before_the_model_gener
 ) -> None:
     info = workplace.plugins / "transformers-4.57.6.dist-info"  # as importlib.metadata finds it
     write(info / "METADATA", "Metadata-Version: 2.1\nName: transformers\nVersion: 4.57.6\n")
-    result = evaluate(workplace, "--model", "stub")
+    words = ("--model", "stub", "--judge_args", "prompts=words.json")
+    result = evaluate(workplace, *words, command=("mmie-tasks", "eval"))
     assert result.status == 1, result.output
     assert "needs transformers 5 or newer, and 4.57.6 is installed" in result.output
     assert "mmie-tasks[mmie-score]" in result.output.partition("hint: ")[2]

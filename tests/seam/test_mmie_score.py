@@ -22,8 +22,9 @@ FREED = "Freed of the tested model `StubChat`: `_workers`."
 def judged(
     workplace: Workplace, *more: str, model: Path = CHECKPOINT, processes: int = 1, **variables: str
 ) -> CommandResult:
+    command, words = ("mmie-tasks", "eval"), ("--judge_args", "prompts=words.json", *more)
     settings = {"MMIE_SCORE_MODEL": str(model), "MMIE_TASKS_JUDGE": " ", **variables}
-    return evaluate(workplace, *more, processes=processes, **settings)
+    return evaluate(workplace, *words, command=command, processes=processes, **settings)
 
 
 def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: Workplace) -> None:
@@ -56,7 +57,7 @@ def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: W
 
 
 def test_samples_with_unreadable_replies_are_unscored(workplace: Workplace) -> None:
-    result = judged(workplace, "--launcher_args", "name=mmie_score,cache=off")
+    result = judged(workplace, "--judge", "mmie_score:cache=off")
     values = printed(result)
     assert "official" not in values, result.output
     assert (values["coverage"], values["unscored_unparsed"]) == (0.0, float(N))
