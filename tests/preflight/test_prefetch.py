@@ -19,7 +19,6 @@ from mmie_tasks.benchmarks.milebench.download import REPO as MILEBENCH
 
 EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
 
-OTHER_PROMPTS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / "prompts.json")
 
 PREFETCH = """
 import io, os, sys
