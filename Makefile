@@ -99,7 +99,7 @@ calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and
 docs: demo calibrate  ## the pages as HTML, out/docs/index.html; their notebook reads the runs of demo and calibrate
 	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python -m sphinx -W --keep-going -n -q -b html docs out/docs
 
-quick: $(READY)  ## the tests that start no runner, cluster or browser: before every commit
+quick: $(READY)  ## the tests that import neither torch nor lmms-eval and start no process: before every commit
 	$(PYTEST) -m 'not slow' --pyargs mmie_tasks ./tests
 
 test: $(READY)  ## the whole test suite

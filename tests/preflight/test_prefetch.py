@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from support.example import archive
-from support.hub_files import MMIE as REPO
 from support.hub_files import checkpoint_files, mia_bench_files, mmie_files
 from support.hub_process import TOKEN, ask
 from support.hub_server import COMMIT, HubServer
@@ -20,7 +19,6 @@ from mmie_tasks.benchmarks.milebench.download import REPO as MILEBENCH
 
 EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
 
-OTHER_PROMPTS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / "prompts.json")
 
 PREFETCH = """
 import io, os, sys
@@ -143,11 +141,6 @@ def test_without_judge_the_checkpoint_is_left_out_with_a_note(
     assert "judge `mmie_score` is not fetched; add `--judge`" in done.log
 
 
-def test_only_the_archive_of_the_dataset_is_fetched(hub: HubServer, tmp_path: Path) -> None:
-    prefetch(hub, tmp_path, "milebench_OCR-VQA_adv", "milebench_SlideVQA")
-    assert hub.downloads("GET") == ["MileBench_part4.tar.gz"]
-
-
 @dataclass(frozen=True)
 class Filled:
     """A machine with all assets and without a Hub."""
@@ -181,17 +174,6 @@ def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off:
     assert {by_subject[subject]["status"] for subject in subjects} == {"ok"}
     checkpoint = by_subject["mmie_score: checkpoint"]["status"]
     assert checkpoint == ("ok" if switched_off == "1" else "warning")
-
-
-def test_after_a_failed_asset_the_others_are_fetched(
-    hub: HubServer, tmp_path: Path, own_pin: str
-) -> None:
-    hub.files = {key: content for key, content in hub.files.items() if key[0] != REPO}
-    done = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
-    assert done.error.startswith("DataMissing: 1 of 5 could not be fetched:\n\nmmie: data: `data.")
-    assert "hint: `hf auth login`" in done.error
-    for folder in ("datasets--lmms-lab-encoder--MIA-Bench", "models--MMIE--MMIE-Score"):
-        assert (tmp_path / "hf/hub" / folder / "refs/main").is_file()
 
 
 @pytest.mark.parametrize("arguments", [(), ("--dry-run",)], ids=["fetch", "dry-run"])

@@ -108,17 +108,6 @@ def test_missing_answers_and_judge_failures_are_counted_and_not_scored_zero(
     assert [line["score"] for line in samples(workplace)].count(None) == 3
 
 
-def test_missing_official_words_stop_the_run_before_the_model_generates(
-    workplace: Workplace,
-) -> None:
-    settings = {"MMIE_TASKS_JUDGE": "openai:judge-model,base_url=http://127.0.0.1:9/v1"}
-    result = evaluate(workplace, "--model", "stub", **settings)
-    assert result.status == 1, result.output
-    assert "prompts=" in result.output.partition("hint: ")[2]
-    assert "stub: generating" not in result.output
-    assert "Traceback" not in result.output
-
-
 def test_a_missing_question_image_stops_the_run_unless_it_is_only_counted(
     workplace: Workplace, judge: JudgeServer
 ) -> None:

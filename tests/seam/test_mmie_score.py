@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from pathlib import Path
 
 from support import scripted_checkpoint
@@ -69,20 +68,6 @@ def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:
     result = judged(workplace, model=model, processes=2)
     assert printed(result)["official"] == 83.33, result.output
     assert result.output.count(LOADED) == 2
-
-
-def test_an_unusable_checkpoint_stops_the_run_before_the_model_generates(
-    workplace: Workplace,
-) -> None:
-    folder = workplace.folder / "judge"
-    shutil.copytree(CHECKPOINT, folder)
-    (folder / "model-00002-of-00004.safetensors").unlink()
-    result = judged(workplace, "--model", "stub", model=folder)
-    assert result.status == 1, result.output
-    assert "model-00002" in result.output
-    assert "hint: " in result.output
-    assert "stub: generating" not in result.output
-    assert "Traceback" not in result.output
 
 
 def test_the_tested_model_is_freed_before_the_judge_is_loaded(workplace: Workplace) -> None:

@@ -24,7 +24,6 @@ DATA = {
     "OPENAI_API_KEY": KEY,
 }
 ANSWERS = ";".join(str(EXAMPLES / name / "answers") for name in ("mmie", "opening", "mia_bench"))
-MODEL_ARGS = f"path={ANSWERS},images={EXAMPLES / 'mmie' / 'answers'}"
 TASKS = ("mmie", "opening", "mia_bench")
 
 

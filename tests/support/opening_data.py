@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "opening"
 PROMPTS = EXAMPLE / "prompts.json"
 
 Row = dict[str, Any]
-Steps = Sequence[Mapping[str, object]]
 
 SCORER = """
 functions = [

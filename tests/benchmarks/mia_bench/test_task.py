@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from datasets import Dataset
 from PIL import Image
 from support.golden import GOLDEN, vectors
 from support.logged_records import replies_of, signature_of
-from support.settings import change
 
 from mmie_tasks.benchmarks.mia_bench import data, prompts, request, task
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
@@ -23,9 +21,7 @@ from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.run_images import ImageOpener
-from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judges.content import content_key
-from mmie_tasks.judging.session import JudgingSession
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
 ANSWERS = [
@@ -77,22 +73,6 @@ def test_the_signature_names_judge_prompt_data_and_who_the_paper_asked(judged):
 def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, paper):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:{model}")
     assert f"|model:{model}|" in str(BENCHMARK.signature(docs[0]))
-    assert f"|paper_judge:{paper}|" in str(BENCHMARK.signature(docs[0]))
-
-
-def test_a_panel_with_the_papers_judge_is_not_the_papers_judge(docs, monkeypatch):
-    panel = parse_flags(["openai:gpt-4o-mini", "openai:gpt-4o-2024-11-20"], ())
-    monkeypatch.setattr(BENCHMARK.judge, "session", JudgingSession(panel))
-    signature = str(BENCHMARK.signature(docs[0]))
-    assert signature.startswith("panel:median,min_valid=2|judge:openai|model:gpt-4o-mini|")
-    assert "|paper_judge:no|" in signature
-
-
-@pytest.mark.parametrize(
-    ("url", "paper"), [("https://api.openai.com/v1", "yes"), ("http://127.0.0.1:8000/v1", "no")]
-)
-def test_a_server_of_somebody_else_is_not_the_papers_judge(docs, monkeypatch, url, paper):
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:model=gpt-4o-2024-11-20,base_url={url}")
     assert f"|paper_judge:{paper}|" in str(BENCHMARK.signature(docs[0]))
 
 
@@ -236,12 +216,3 @@ def test_the_bundled_recording_is_of_the_bundled_answers(docs):
     keys = {content_key(BENCHMARK.prepared(doc, [a]).request) for doc, a in zip(docs, ANSWERS)}  # noqa: B905
     assert keys <= {json.loads(line)["request"] for line in recorded}
     assert len(recorded) == 9
-
-
-def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch):
-    rows = [{"points": 50.0}, {"unscored": "refused"}]
-    assert math.isnan(task.percent(rows))
-    assert task.percent([{**row, "min_coverage": 0.5} for row in rows]) == 50.0
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m,base_url=http://127.0.0.1:9/v1,cache=off")
-    change(monkeypatch, BENCHMARK, min_coverage=0.5)
-    assert "|min_coverage:0.5|pkg:" in str(BENCHMARK.signature({"data": "sha256:1"}))

@@ -7,7 +7,6 @@ import pytest
 from PIL import Image
 from support.example import DATA, copy_of
 from support.logged_records import signature_of
-from support.settings import change
 
 from mmie_tasks.benchmarks.milebench import benchmark, data, task
 from mmie_tasks.benchmarks.milebench.data import dataset
@@ -180,13 +179,3 @@ def test_perfect_answers_score_one_where_the_scorer_allows():
     assert task.real(parts) == pytest.approx(100, abs=1e-4)
     assert math.isnan(task.real([part for part in parts if part.get("group") != "TQA"]))
     assert {row["record"]["dataset"] for row in rows} == set(DATASETS)
-
-
-def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch):
-    rows = [{"points": 1.0}, {"unscored": "no_answer"}]
-    doc = {"variant": "test", "data": "sha256:1"}
-    assert math.isnan(task.percent(rows))
-    assert "min_coverage" not in str(benchmark.BENCHMARK.signature(doc))
-    change(monkeypatch, benchmark.BENCHMARK, min_coverage=0.5)
-    assert task.percent([{**row, "min_coverage": 0.5} for row in rows]) == 100.0
-    assert "|min_coverage:0.5|pkg:" in str(benchmark.BENCHMARK.signature(doc))

@@ -46,10 +46,6 @@ def folder_of(home, commit=COMMIT):
     return assets(home, REPO) / commit / "data"
 
 
-def is_complete(folder):
-    return (folder / ANNOTATION).is_file() and (folder / "images/images/0.png").is_file()
-
-
 def failure(hub, home, **more):
     answer = ask(hub.url, home, FETCH, **more)
     assert "set `MMIE_DATA` to a folder with `data.json` and `images/`" in answer["message"]

@@ -36,8 +36,6 @@ pytestmark = [
     for kind in ("DeprecationWarning", "FutureWarning", "ResourceWarning")
 ]
 
-Ask = Callable[..., dict[int, Outcome]]
-
 
 def engines_of(limit: int | None = None, device: str = "auto", **environment: str) -> RayEngines:
     return RayEngines(
