@@ -227,7 +227,7 @@ def _check_first(evaluate: Method) -> Method:
                 check_requested_judges(kwargs, evaluation)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        with running(evaluation), exits_on_ctrl_c() if command_line is not None else nullcontext():
+        with exits_on_ctrl_c() if command_line is not None else nullcontext(), running(evaluation):
             results = evaluate(*args, **kwargs)
             if isinstance(results, dict) and evaluation.loaded and not evaluation.benchmarks:
                 _complete(results, evaluation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import signal
@@ -28,24 +29,31 @@ class _JudgingStopped(KeyboardInterrupt):
 
 @contextmanager
 def exits_on_ctrl_c() -> Iterator[None]:
-    """End the process on a KeyboardInterrupt, without a traceback."""
+    """End the process on a KeyboardInterrupt, without a traceback.
+
+    Exit handlers, such as that of Weights & Biases, are called as usual. Python would then delete
+    every imported module, which takes two seconds of CPU time with torch; this is left out.
+    """
     try:
         yield
     except KeyboardInterrupt as error:
         if not isinstance(error, _JudgingStopped):
             _print("Stopped by Ctrl-C.")
-        raise SystemExit(_STATUS) from None
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _end()
 
 
 @contextmanager
 def judging_stops_on_ctrl_c(
     session: JudgingSession, output: RunOutput
 ) -> Iterator[Callable[[], None]]:
-    """Yield a function; once it is called, Ctrl-C ends the process within two seconds.
+    """Yield a function; once it is called, Ctrl-C stops the judges and ends the process.
 
-    A second Ctrl-C ends it at once. Threads that wait for a judge cannot be interrupted, and Python
-    waits for them at its end. So the judges are told to stop, and the process is ended after
-    `_GRACE_S`. Outside the main thread, which no signal reaches, nothing changes.
+    A judge or an exit handler that takes longer than `_GRACE_S` is not waited for, and a second
+    Ctrl-C ends the process at once. Outside the main thread, which no signal reaches, nothing
+    changes.
     """
     stop = functools.partial(_stop, session, output)
     before = signal.getsignal(signal.SIGINT)
