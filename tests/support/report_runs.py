@@ -59,7 +59,7 @@ def sample(
     signature: str = SIGNATURE,
     **fields: object,
 ) -> LoggedSample:
-    """A sample; without `robust`, both readings give the same points."""
+    """A sample; without `robust`, both scores have the same points."""
     other = points if isinstance(robust, str) else robust
     return LoggedSample(
         id=id,

@@ -42,13 +42,13 @@ def shares(reply: str) -> dict[ScoreKind, dict[str, float]]:
     >>> shares('{"Correctness": {"Score": 7}}')
     {'official': {'Correctness': 0.7}}
     """
-    readings: dict[ScoreKind, Mapping[str, float] | Unscored] = {
+    by_kind: dict[ScoreKind, Mapping[str, float] | Unscored] = {
         "official": official.read_scores(reply),
         "robust": robust.read_scores(reply),
     }
     return {
         kind: {name: points / FULL_MARKS for name, points in scores.items()}
-        for kind, scores in readings.items()
+        for kind, scores in by_kind.items()
         if not isinstance(scores, Unscored)
     }
 

@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         "rescore",
         "Apply the readers of this version to the judge's saved replies, or to answers that are "
         "scored by rule, and print the changes. Makes no judge calls.",
-        reading=False,
+        score=False,
         top=20,
     )
     help_text = (

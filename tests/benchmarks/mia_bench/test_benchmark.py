@@ -145,7 +145,7 @@ def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
         pytest.param({"weights": [6, "four"]}, "weights", id="weight"),
         pytest.param({"weights": [0, 4]}, "weights", id="weight-of-0"),
         pytest.param({"parts": []}, "parts", id="parts"),
-        pytest.param({"parts": {"robust": 1}}, "robust", id="parts-of-a-reading"),
+        pytest.param({"parts": {"robust": 1}}, "robust", id="parts-of-a-score"),
         pytest.param({"components": "a"}, "components", id="components"),
         pytest.param({"image": 3}, "image", id="image"),
     ],

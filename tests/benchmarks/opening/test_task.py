@@ -62,7 +62,7 @@ def lines() -> dict[str, Line]:
     }
 
 
-def test_the_examples_replies_give_both_readings() -> None:
+def test_the_examples_replies_have_both_scores() -> None:
     logged = {sample_id: BENCHMARK.read_line(line) for sample_id, line in lines().items()}
     official = {sample_id: sample.official for sample_id, sample in logged.items()}
     assert official.pop("1101004") == Unscored(
@@ -209,7 +209,7 @@ REPLIES = (
 
 def behaviour() -> str:
     """A digest of what can move a score: requests about the example's answers, the settings of the
-    tested model and both readings.
+    tested model and both readers.
     """
     shared = (task_dir() / "opening" / "_opening_shared").read_text(encoding="utf-8")
     content = yaml.load(shared.replace("!function", ""), yaml.SafeLoader)
