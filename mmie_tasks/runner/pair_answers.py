@@ -83,7 +83,7 @@ def answer_of(draft: Draft, outcomes: Outcomes, facts: DrawingFacts) -> object:
         return replace(draft.whole, text=text).output
     pictures = iter(draft.pictures)
     segments = []
-    for part in draft.written.parts:
+    for part in draft.written.content:
         if not isinstance(part, Prompt):
             segments.append(Segment(text=part))
         elif isinstance(outcome := outcomes[next(pictures)], Path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -78,7 +78,7 @@ verdicts = st.builds(
     robust=scored | unscored,
     expected=scored | st.just(NO_PROBABILITIES),
     entropy_bits=st.none() | points,
-    parts=st.dictionaries(
+    shares=st.dictionaries(
         st.sampled_from(["official", "robust"]), st.dictionaries(st.text(), points)
     ),
 )
@@ -304,6 +304,16 @@ def test_digits_of_an_older_reply_are_read_and_those_of_the_oldest_are_left_out(
     oldest = [{"offset": 7, "logprobs": digits}]
     read = read_record(SketchRecord, older(replies=[{**asdict(REPLY), "digits": oldest}]))
     assert read.replies == (REPLY,)
+
+
+def test_shares_that_were_logged_as_parts_are_read() -> None:
+    result = JudgeResult(reply=REPLY)
+    shares = replace(grade(result), shares={"official": {"style": 0.5}})
+    judged = Judged.by([Judgement(judge=JUDGE, result=result, verdicts=shares)], None)
+    written = SketchRecord.of(judged, id="a", category="scene", signature=SIGNATURE)
+    text = json.dumps(line_of(written))
+    assert text.count('"shares"') == 2
+    assert read_record(SketchRecord, json.loads(text.replace('"shares"', '"parts"'))) == written
 
 
 @pytest.mark.parametrize("name", ["id", "official", "robust", "category"])

@@ -30,9 +30,14 @@ METRICS = (
     *(_by_category(name) for name in ("c", "a", "b")),
     *(
         Metric(
-            name=part, title=part, kind="component", by="component", weights={part: 1.0}, part=part
+            name=name,
+            title=name,
+            kind="component",
+            by="component",
+            weights={name: 1.0},
+            component=name,
         )
-        for part in ("look", "tell", "spell")
+        for name in ("look", "tell", "spell")
     ),
 )
 

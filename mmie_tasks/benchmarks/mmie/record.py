@@ -8,12 +8,12 @@ from typing import Literal
 
 from typing_extensions import override
 
-from mmie_tasks.record.answer_facts import AnswerFacts, shown_facts
+from mmie_tasks.record.answer_facts import AnswerFacts, properties_of
 from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.record import Line, PictureRecord
 from mmie_tasks.record.sample import LoggedSample
 
-_FACTS = {
+_TITLES = {
     "shape": "shape of the answer",
     "answer_images": "images in the answer",
     "shown_images": "images shown to the judge",
@@ -86,8 +86,8 @@ class MmieRecord(PictureRecord):
 
     @property
     @override
-    def shown_facts(self) -> dict[str, str | float | bool]:
-        shown = shown_facts(self.facts, _FACTS, _COUNTS)
+    def shown_properties(self) -> dict[str, str | float | bool]:
+        shown = properties_of(self.facts, _TITLES, _COUNTS)
         if self.judge_tokens:
             shown["judge tokens"] = self.judge_tokens
         if marks := ", ".join(self.facts.typed):

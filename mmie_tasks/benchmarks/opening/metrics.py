@@ -26,13 +26,14 @@ SCALE = Scale(
     open_ended=True,
 )
 _HEADLINE = Metric(name="", title=OVERALL, kind="headline")
-_PARTS = tuple(
-    Metric(name=slug(name), title=name, kind="metric", part=name, in_table=True) for name in METRICS
+_METRICS = tuple(
+    Metric(name=slug(name), title=name, kind="metric", component=name, in_table=True)
+    for name in METRICS
 )
 _TOPICS = tuple(
     Metric.of_group("topic", slug(title), title, in_table=False) for title in TOPICS.values()
 )
-ALL_METRICS = (_HEADLINE, *_PARTS, *_TOPICS)
+ALL_METRICS = (_HEADLINE, *_METRICS, *_TOPICS)
 TABLE = RunnerTable(metrics=(_HEADLINE,), scale=SCALE)
 
 
@@ -60,7 +61,7 @@ def official_row(records: Iterable[OpeningRecord]) -> dict[str, float]:
     return official.summary(
         {name: round(share * FULL_MARKS, 9) for name, share in shares.items()}
         for record in records
-        if (shares := record.parts.get("official"))
+        if (shares := record.shares.get("official"))
     )
 
 

@@ -72,8 +72,8 @@ def test_the_examples_replies_have_both_scores() -> None:
     expected = {"0101001": 59, "0301002": 56, "0501003": 35, "1402005": 1, "2001006": 51}
     assert points == {**expected, "2301007": 60}
     assert logged["1101004"].robust == Scored(36 / 7)
-    assert logged["0501003"].parts["official"]["Content Richness"] == 0.3  # of the second reply
-    assert logged["1101004"].facts["pictures of the answer not shown"] == "no JPEG (1)"
+    assert logged["0501003"].shares["official"]["Content Richness"] == 0.3  # of the second reply
+    assert logged["1101004"].properties["pictures of the answer not shown"] == "no JPEG (1)"
     assert logged["2001006"].groups == {
         "topic": ("cooking_tasks",),
         "subtask": ("recipe_generation",),
@@ -170,7 +170,7 @@ def test_the_last_reply_that_the_official_script_would_ask_for_counts(
     )
     for verdict, expected in ((verdicts.official, official), (verdicts.robust, robust)):
         assert (verdict if isinstance(verdict, Scored) else verdict.reason) == expected
-    assert set(verdicts.parts) == {
+    assert set(verdicts.shares) == {
         kind
         for kind, expected in (("official", official), ("robust", robust))
         if isinstance(expected, Scored)
