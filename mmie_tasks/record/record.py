@@ -194,8 +194,8 @@ class Record(BaseModel):
         )
 
 
-class PictureRecord(Record):
-    """The record of a sample whose question, gold and answer are texts and pictures.
+class ImageRecord(Record):
+    """The record of a sample whose question, gold and answer are texts and images.
 
     Attributes:
         facts: Counts about the answer.

@@ -13,7 +13,7 @@ from loguru import logger
 
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_undrawn_answer
 from mmie_tasks.answers.failures import failure_of
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.wording import listed

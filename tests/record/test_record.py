@@ -16,7 +16,7 @@ from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.record import (
     RECORD_KEY,
     BadRecord,
-    PictureRecord,
+    ImageRecord,
     Record,
     Rescored,
     is_scored,
@@ -127,9 +127,9 @@ segments = st.lists(
     rescored=st.none() | st.builds(Rescored, pkg=st.text(), changed=st.booleans()),
 )
 def test_what_is_written_is_read_again(judged: Judged, **fields: Any) -> None:
-    written = PictureRecord.of(judged, id="a", **fields)
+    written = ImageRecord.of(judged, id="a", **fields)
     assert written.verdicts == judged.verdicts
-    assert read_record(PictureRecord, line_of(written)) == written
+    assert read_record(ImageRecord, line_of(written)) == written
 
 
 def test_a_record_is_a_sample_with_its_line() -> None:
@@ -181,7 +181,7 @@ def test_a_line_without_a_record_is_a_bad_record(row: object) -> None:
 
 def test_a_long_reading_and_a_long_reference_are_cut_in_the_record() -> None:
     long = Verdicts(official=Scored(1, "x" * 500), robust=Scored(1))
-    written = PictureRecord.of(
+    written = ImageRecord.of(
         long, id="a", answer=(Segment(image="data:" + "x" * 500, problem="unreadable"),)
     )
     assert written.official == Scored(1, "x" * 80 + "…")

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from mmie_tasks.record.answer_facts import AnswerFacts, properties_of
 from mmie_tasks.record.metrics import slug
-from mmie_tasks.record.record import Line, PictureRecord
+from mmie_tasks.record.record import ImageRecord, Line
 from mmie_tasks.record.sample import LoggedSample
 
 _TITLES = {
@@ -57,7 +57,7 @@ class RequestFacts(AnswerFacts):
         return replace(self, shown_images=0)
 
 
-class MmieRecord(PictureRecord):
+class MmieRecord(ImageRecord):
     """The record of a sample of MMIE.
 
     Attributes:

@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.opening.official import FULL_MARKS
 from mmie_tasks.benchmarks.opening.sample import TOPICS
 from mmie_tasks.record.answer_facts import AnswerFacts, properties_of
 from mmie_tasks.record.metrics import slug
-from mmie_tasks.record.record import PictureRecord
+from mmie_tasks.record.record import ImageRecord
 
 _TOPICS = tuple(map(slug, TOPICS.values()))
 _TITLES = {
@@ -59,7 +59,7 @@ def _topic(topic: str) -> str:
     return topic
 
 
-class OpeningRecord(PictureRecord):
+class OpeningRecord(ImageRecord):
     """The record of a sample of OpenING.
 
     Attributes:
