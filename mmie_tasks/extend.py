@@ -57,9 +57,9 @@ from mmie_tasks.record.metrics import Metric as Metric
 from mmie_tasks.record.metrics import Scale as Scale
 from mmie_tasks.record.panel import Panel as Panel
 from mmie_tasks.record.record import BadRecord as BadRecord
+from mmie_tasks.record.record import ImageRecord as ImageRecord
 from mmie_tasks.record.record import Line as Line
 from mmie_tasks.record.record import NoJudgeRequest as NoJudgeRequest
-from mmie_tasks.record.record import PictureRecord as PictureRecord
 from mmie_tasks.record.record import Record as Record
 from mmie_tasks.record.record import answer_text as answer_text
 from mmie_tasks.record.record import request_parts as request_parts

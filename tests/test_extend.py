@@ -21,7 +21,7 @@ NOT_TEXT AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBrok
 Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError JudgeMisconfigured
 JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Judgement Line
 LoggedSample Metric MmieTasksError Needle NoJudgeRequest OutOfBudget Outcome Panel PendingSample
-PictureRecord Prepared PublishedRow Record ReplySchema ReplyStore RequestBroken RequestCounts
+ImageRecord Prepared PublishedRow Record ReplySchema ReplyStore RequestBroken RequestCounts
 RequestUnfit Row RunnerTable Scale ScoreKind Scored Segment Segments SettingWrong Signature
 TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation answer_text check_images
 coverage expected_verdict failure_of request_parts signature_text text_segments user_turn

@@ -17,7 +17,7 @@ from typing import Any, get_args, get_type_hints
 from pydantic import BaseModel, TypeAdapter
 
 from mmie_tasks.benchmarks.registry import entries
-from mmie_tasks.record.record import RECORD_KEY, PictureRecord, Record
+from mmie_tasks.record.record import RECORD_KEY, ImageRecord, Record
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "record.md"
 HEAD = f"""\
@@ -37,7 +37,7 @@ _FIELD = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 def page() -> str:
     """The whole page."""
     ours = [entry.load().record for entry in entries() if entry.is_ours]
-    classes = dict.fromkeys(c for record in (Record, PictureRecord, *ours) for c in _within(record))
+    classes = dict.fromkeys(c for record in (Record, ImageRecord, *ours) for c in _within(record))
     records = [c for c in classes if issubclass(c, Record)]
     others = [c for c in classes if c not in records]
     return "\n".join((HEAD, *map(_section, records + others)))

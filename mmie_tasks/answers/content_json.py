@@ -39,7 +39,7 @@ def json_text(value: object) -> str:
     return replace_surrogates(json.dumps(value, ensure_ascii=False))
 
 
-def write_answer(parts: Iterable[str | Path]) -> str:
+def write_answer(content: Iterable[str | Path]) -> str:
     r"""Write texts and image files, in order, as the JSON text that a model should return.
 
     A string is a text, a `Path` is an image. A relative path is resolved against the working
@@ -49,5 +49,6 @@ def write_answer(parts: Iterable[str | Path]) -> str:
     '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png"}]}'
     """
     return content_json(
-        Segment(image=str(part)) if isinstance(part, Path) else Segment(text=part) for part in parts
+        Segment(image=str(part)) if isinstance(part, Path) else Segment(text=part)
+        for part in content
     )

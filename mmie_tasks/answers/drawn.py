@@ -78,15 +78,15 @@ class _Undrawn(_DrawnPart):
 _ANSWER: TypeAdapter[_Drawn | _Undrawn] = TypeAdapter(_Drawn | _Undrawn)
 
 
-def write_drawn_answer(parts: Iterable[Segment], facts: DrawingFacts) -> str:
+def write_drawn_answer(segments: Iterable[Segment], facts: DrawingFacts) -> str:
     r"""Write texts and pictures, each in a segment of its own, as an answer.
 
-    >>> parts = [Segment(text="Cut."), Segment(image="1.png", prompt="scissors")]
-    >>> write_drawn_answer(parts, DrawingFacts(signature="s"))
+    >>> segments = [Segment(text="Cut."), Segment(image="1.png", prompt="scissors")]
+    >>> write_drawn_answer(segments, DrawingFacts(signature="s"))
     ... # doctest: +ELLIPSIS
     '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png", ...
     """
-    return content_json(parts, has_prompts=True, fields={"drawing": asdict(facts)})
+    return content_json(segments, has_prompts=True, fields={"drawing": asdict(facts)})
 
 
 def write_undrawn_answer(answer: str, facts: DrawingFacts) -> str:

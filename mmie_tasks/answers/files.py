@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmie_tasks.answers.other_files import UNREADABLE, OtherFile, is_other_kind
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.answers.saved import (
     AnswerFormat,
     RecordReader,

@@ -1,4 +1,4 @@
-"""The request to a judge about an answer with pictures, or why the judge gets none."""
+"""The request to a judge about an answer with images, or why the judge gets none."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mmie_tasks.core.verdict import UnscoredReason, Verdicts
 from mmie_tasks.core.wording import listed
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.answer_facts import FactsT, with_text
-from mmie_tasks.record.record import PictureRecord
+from mmie_tasks.record.record import ImageRecord
 from mmie_tasks.record.segment import Segments
 
-PictureRecordT = TypeVar("PictureRecordT", bound=PictureRecord)
+ImageRecordT = TypeVar("ImageRecordT", bound=ImageRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,9 @@ class BuiltRequest(Generic[FactsT]):
         reason: Why there is no request.
         detail: The reason in words.
         facts: Counts about the request and the answer.
-        answer: The answer; its pictures are files.
+        answer: The answer; its images are files.
         answer_signature: Protocol and drawer of an answer of ``--model interleaved``, else None.
-        cut_images: Existing pictures of the answer that the benchmark's prompt does not show.
+        cut_images: Existing images of the answer that the benchmark's prompt does not show.
         cut_texts: Texts of the answer that the prompt does not show.
     """
 
@@ -53,7 +53,7 @@ class BuiltRequest(Generic[FactsT]):
         facts = self.facts.without_request()
         return replace(self, request=None, reason=reason, detail=detail, facts=facts)
 
-    def prepared(self, kind: type[PictureRecordT], **fields: object) -> Prepared[PictureRecordT]:
+    def prepared(self, kind: type[ImageRecordT], **fields: object) -> Prepared[ImageRecordT]:
         """The answer with its record, of class `kind` and with the sample's `fields`."""
         record = kind.of(
             Verdicts.unscored(self.reason, self.detail),
@@ -87,16 +87,16 @@ def build_request(
         row: lmms-eval's number of the sample.
         sample_texts: Texts of the question and the gold answer.
         start: Makes the benchmark's own facts about an answer.
-        build: Builds from facts and an answer whose pictures are files. Raises a `MmieTasksError`
+        build: Builds from facts and an answer whose images are files. Raises a `MmieTasksError`
             if something that every request needs is not available.
     """
     answer = read_results(results)
-    has_pictures = any(segment.image for segment in answer.segments)
+    has_images = any(segment.image for segment in answer.segments)
     text = "\n".join(segment.text for segment in answer.segments if segment.text)
-    if not has_pictures and (null := null_failure(text, (s.text for s in sample_texts))):
+    if not has_images and (null := null_failure(text, (s.text for s in sample_texts))):
         answer = ParsedAnswer(kind="sentinel", failure=null)
     facts = replace(
-        with_text(start(answer), text_facts(text, is_expected=has_pictures)),
+        with_text(start(answer), text_facts(text, is_expected=has_images)),
         shape=answer.shape,
         thinking=answer.thinking_removed,
         unread=answer.unread,
@@ -128,7 +128,7 @@ def build_request(
 
 
 def _n_left_on_disk(answer: Segments, resolved: Segments) -> int:
-    """The number of pictures found for a text that names none."""
-    names_pictures = any(segment.image for segment in answer)
+    """The number of images found for a text that names none."""
+    names_images = any(segment.image for segment in answer)
     has_text = any(segment.text and segment.text.strip() for segment in answer)
-    return sum(bool(s.image) for s in resolved) if has_text and not names_pictures else 0
+    return sum(bool(s.image) for s in resolved) if has_text and not names_images else 0

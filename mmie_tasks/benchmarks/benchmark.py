@@ -348,8 +348,10 @@ class Benchmark(ABC, Generic[RecordT]):
         self, doc: Doc, lmms_eval_specific_kwargs: Options = None
     ) -> list[dict[str, object]]:
         """The question as one user turn with opened images, in order."""
-        parts = self.question(doc, lmms_eval_specific_kwargs or {})
-        return user_turn(part if isinstance(part, str) else self._open(doc, part) for part in parts)
+        content = self.question(doc, lmms_eval_specific_kwargs or {})
+        return user_turn(
+            part if isinstance(part, str) else self._open(doc, part) for part in content
+        )
 
     def doc_to_text(self, doc: Doc, lmms_eval_specific_kwargs: Options = None) -> str:
         """The question for wrappers that take text and images separately."""

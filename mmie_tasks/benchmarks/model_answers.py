@@ -1,4 +1,4 @@
-"""Answers of tested models as texts and picture files, for benchmarks with pictures in answers."""
+"""Answers of tested models as texts and image files, for benchmarks with images in answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.failures import not_text_content
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.core.files import cache_dir
 
 # Global, because lmms-eval passes the functions of a task an answer and nothing about the run.

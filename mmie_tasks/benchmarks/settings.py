@@ -20,7 +20,7 @@ class TaskSettings(ChoiceOptions):
 
     Attributes:
         min_coverage: The share of scored samples below which no mean is reported, 0 to 1.
-        rows: ``all`` adds counts, intervals and parts to lmms-eval's table.
+        rows: ``all`` adds counts, intervals and groups to lmms-eval's table.
     """
 
     min_coverage: float = Field(default=COVERAGE_FLOOR, ge=0, le=1)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 
-def user_turn(parts: Iterable[str | Image.Image]) -> list[dict[str, object]]:
+def user_turn(content: Iterable[str | Image.Image]) -> list[dict[str, object]]:
     """One user message with texts and images in their order, for the runner's chat models.
 
     Neighbouring texts become one. Images are opened, because not every chat model takes paths.
@@ -18,13 +18,13 @@ def user_turn(parts: Iterable[str | Image.Image]) -> list[dict[str, object]]:
     >>> user_turn(["a ", "b"])
     [{'role': 'user', 'content': [{'type': 'text', 'text': 'a b'}]}]
     """
-    content: list[dict[str, object]] = []
-    for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
+    entries: list[dict[str, object]] = []
+    for is_text, group in groupby(content, key=lambda part: isinstance(part, str)):
         if not is_text:
-            content += [{"type": "image", "url": image} for image in group]
+            entries += [{"type": "image", "url": image} for image in group]
         elif text := "".join(map(str, group)):
-            content.append({"type": "text", "text": text})
-    return [{"role": "user", "content": content}]
+            entries.append({"type": "text", "text": text})
+    return [{"role": "user", "content": entries}]
 
 
 def replace_surrogates(text: str) -> str:

@@ -86,15 +86,15 @@ class Verdicts:
             official score.
         entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
             without them.
-        parts: For ``official`` and ``robust``, component to its share of full marks, 0 to 1; empty
-            for benchmarks without components.
+        shares: For ``official`` and ``robust``, component to its share of full marks, 0 to 1;
+            empty for benchmarks without components.
     """
 
     official: Verdict
     robust: Verdict
     expected: Verdict = NO_PROBABILITIES
     entropy_bits: float | None = None
-    parts: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
+    shares: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def unscored(cls, reason: UnscoredReason, detail: str) -> Verdicts:

@@ -30,7 +30,7 @@ from mmie_tasks.answers.failures import not_an_answer
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.objects import IMAGES_KEY
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.segment import Segment
 

@@ -301,8 +301,12 @@ class PipelineDrawer:
 def _tokenizers(pipeline: Untyped) -> dict[str, Untyped]:
     from transformers import PreTrainedTokenizerBase
 
-    parts = pipeline.components.items()
-    return {name: part for name, part in parts if isinstance(part, PreTrainedTokenizerBase)}
+    components = pipeline.components.items()
+    return {
+        name: component
+        for name, component in components
+        if isinstance(component, PreTrainedTokenizerBase)
+    }
 
 
 def _limit_tokenizers(pipeline: Untyped) -> None:

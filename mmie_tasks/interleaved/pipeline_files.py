@@ -23,7 +23,7 @@ from mmie_tasks.interleaved.drawer import DrawerMisconfigured
 
 Untyped: TypeAlias = Any  # an object of diffusers or transformers
 
-_INDEX = "model_index.json"  # lists the parts of a pipeline: name to library and class
+_INDEX = "model_index.json"  # lists the components of a pipeline: name to library and class
 _OTHER_WEIGHTS = (".bin", ".ckpt", ".pt", ".pth", ".pkl", ".msgpack", ".h5", ".onnx", ".pb")
 _NEVER_LOADED = (*_OTHER_WEIGHTS, ".py")
 _SHARD = re.compile(r"-\d+-of-\d+")
@@ -35,21 +35,21 @@ class PipelineFiles:
     """A pipeline in diffusers' layout, with at least its index on the disk.
 
     Attributes:
-        folder: Contains the index, and a folder for each part.
+        folder: Contains the index, and a folder for each component.
         name: Name in messages and in the signature.
         commit: The commit on the Hub; empty for a folder of the user.
-        parts: Name of a part to its library and class, sorted.
+        components: Name of a component to its library and class, sorted.
         pipeline_class: The class of text-to-image pipelines.
     """
 
     folder: Path
     name: str
     commit: str
-    parts: Mapping[str, object]
+    components: Mapping[str, object]
     pipeline_class: Untyped
 
     def complete(self, variant: str | None) -> None:
-        """Download what the pipeline loads from the Hub, and load all parts without weights.
+        """Download what the pipeline loads from the Hub, and load all components without weights.
 
         Raises:
             DrawerMisconfigured: It cannot be downloaded, diffusers refuses it, its weights are not
@@ -62,18 +62,18 @@ class PipelineFiles:
                 DiffusionPipeline.download(
                     self.name, revision=self.commit, variant=variant, use_safetensors=True
                 )
-        weighted = [name for name in self.parts if self._has_weights(name, variant)]
+        weighted = [name for name in self.components if self._has_weights(name, variant)]
         try:
             self.load(variant, **dict.fromkeys(weighted))  # None: not loaded
         except Exception as error:  # diffusers: nothing is lost, the run has not begun
             hint = "install what it names, or choose another model"
             raise misconfigured(self.name, first_line(error), hint) from error
 
-    def _has_weights(self, part: str, variant: str | None) -> bool:
-        if self.parts[part] == [None, None]:
+    def _has_weights(self, component: str, variant: str | None) -> bool:
+        if self.components[component] == [None, None]:
             return False
         kinds = set()  # variants of safetensors, suffixes of others
-        for path in self.folder.glob(f"{part}/*"):
+        for path in self.folder.glob(f"{component}/*"):
             if path.suffix == ".safetensors":
                 kinds.add(_SHARD.sub("", path.stem).partition(".")[2])
             elif path.suffix in _OTHER_WEIGHTS:
@@ -81,17 +81,22 @@ class PipelineFiles:
         if kinds and kinds.isdisjoint(("", variant)):
             named = f" with `variant={variant}`" if variant else ""
             hint = "other formats are not read; other variants need `variant=`"
-            raise misconfigured(self.name, f"`{part}` has no weights as safetensors{named}", hint)
+            raise misconfigured(
+                self.name, f"`{component}` has no weights as safetensors{named}", hint
+            )
         return bool(kinds)
 
-    def load(self, variant: str | None, dtype: Untyped = None, **parts: None) -> Untyped:
-        """The pipeline on the CPU, without the parts that are None."""
+    def load(self, variant: str | None, dtype: Untyped = None, **components: None) -> Untyped:
+        """The pipeline on the CPU, without the components that are None."""
         from diffusers import AutoPipelineForText2Image
         from diffusers.utils import logging
 
         logging.disable_progress_bar()
         logging.set_verbosity_error()  # it repeats the end of every prompt that is cut
-        options = {"torch_dtype" if _diffusers_version() < (0, 40) else "dtype": dtype, **parts}
+        options = {
+            "torch_dtype" if _diffusers_version() < (0, 40) else "dtype": dtype,
+            **components,
+        }
         return AutoPipelineForText2Image.from_pretrained(
             self.folder, variant=variant, use_safetensors=True, local_files_only=True, **options
         )
@@ -101,8 +106,12 @@ class PipelineFiles:
         if self.commit:
             return self.commit[:12]
         digest = hashlib.sha256()
-        in_parts = (path for part in self.parts for path in sorted(self.folder.glob(f"{part}/*")))
-        for path in (self.folder / _INDEX, *in_parts):
+        in_components = (
+            path
+            for component in self.components
+            for path in sorted(self.folder.glob(f"{component}/*"))
+        )
+        for path in (self.folder / _INDEX, *in_components):
             if path.is_file() and path.suffix not in _NEVER_LOADED:
                 name = path.relative_to(self.folder).as_posix()
                 digest.update(f"{name}\n{path.stat().st_size}\n".encode())
@@ -137,9 +146,13 @@ def locate(model: str, revision: str | None) -> PipelineFiles:
         problem = f"`{class_name}` is not a text-to-image pipeline of diffusers"
         hint = "`pip install -U diffusers`, or a model that `AutoPipelineForText2Image` loads"
         raise misconfigured(name, f"{problem} {version('diffusers')}", hint)
-    parts = {key: kind for key, kind in sorted(index.items()) if isinstance(kind, list)}
+    components = {key: kind for key, kind in sorted(index.items()) if isinstance(kind, list)}
     return PipelineFiles(
-        folder=folder, name=name, commit=commit, parts=parts, pipeline_class=classes[class_name]
+        folder=folder,
+        name=name,
+        commit=commit,
+        components=components,
+        pipeline_class=classes[class_name],
     )
 
 

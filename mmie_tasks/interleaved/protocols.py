@@ -74,13 +74,13 @@ class Prompt:
 class WrittenAnswer:
     """A writer's answer as the protocol reads it: texts and prompts, and counts of unused parts."""
 
-    parts: tuple[str | Prompt, ...]
+    content: tuple[str | Prompt, ...]
     unused: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def prompts(self) -> tuple[Prompt, ...]:
         """The prompts, in order."""
-        return tuple(part for part in self.parts if isinstance(part, Prompt))
+        return tuple(part for part in self.content if isinstance(part, Prompt))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,32 +116,32 @@ def read_steps(text: str, limit: int) -> WrittenAnswer:
     own. Markers above the limit are removed and counted. What looks like a marker stays text and is
     counted.
 
-    >>> read_steps("1. A **red** door.\n[picture]\nIt opens.", 1).parts
+    >>> read_steps("1. A **red** door.\n[picture]\nIt opens.", 1).content
     ('1. A **red** door.', Prompt(text='A red door.'), 'It opens.')
     """
     markers = list(_LINE_MARKER.finditer(text)) or list(_INLINE_MARKER.finditer(text))
-    parts: list[str | Prompt] = []
+    content: list[str | Prompt] = []
     unused: Counter[str] = Counter()
     end = drawn = 0
     for marker in markers:
         step, end = text[end : marker.start()].strip(), marker.end()
-        parts += [step] if step else []
+        content += [step] if step else []
         if not (prompt := _without_formatting(marker["words"] or step)):
             unused[NO_WORDS] += 1
         elif drawn == limit:
             unused[OVER_LIMIT] += 1
         else:
-            parts.append(Prompt(text=prompt))
+            content.append(Prompt(text=prompt))
             drawn += 1
     rest = text[end:].strip()
-    parts += [rest] if rest or not parts else []
-    texts = [part for part in parts if isinstance(part, str)]
+    content += [rest] if rest or not content else []
+    texts = [part for part in content if isinstance(part, str)]
     unused[LIKE_MARKER] = sum(
         len(pattern.findall(text)) for pattern in (_LIKE_MARKER, _INLINE_MARKER) for text in texts
     )
     if not drawn:
         unused[NO_PICTURE] += 1
-    return WrittenAnswer(parts=tuple(parts), unused=dict(+unused))
+    return WrittenAnswer(content=tuple(content), unused=dict(+unused))
 
 
 def _without_formatting(step: str) -> str:

@@ -20,7 +20,7 @@ from mmie_tasks.judging.requests import GradedRequest, judge_all
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.sight import LEAST_REQUESTS, unseen_pictures
+from mmie_tasks.record.sight import LEAST_REQUESTS, unseen_images
 from mmie_tasks.record.signature import Signature
 
 
@@ -134,7 +134,7 @@ class JudgedBatch:
 
 
 class _SightWatch:
-    """Warns once about a judge that may not see the pictures."""
+    """Warns once about a judge that may not see the images."""
 
     def __init__(self, judge: str) -> None:
         self._judge = judge
@@ -146,10 +146,10 @@ class _SightWatch:
         if len(self._replies) < self._next:
             return
         self._next += self._next // 4
-        if reason := unseen_pictures(self._replies):
+        if reason := unseen_images(self._replies):
             self._next = sys.maxsize
             warn(
-                f"{self._judge[0].upper()}{self._judge[1:]} may not see the pictures, or its "
+                f"{self._judge[0].upper()}{self._judge[1:]} may not see the images, or its "
                 f"server cuts the prompts: {reason}.",
                 hint="choose a model that takes images; raise the context length of its server "
                 "(Ollama: `OLLAMA_CONTEXT_LENGTH`)",

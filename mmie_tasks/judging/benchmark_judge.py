@@ -28,7 +28,7 @@ class BenchmarkJudge:
         default: The default judge, in the form that `parse_choice` reads.
         title: The title of the progress bar; by default the benchmark's name.
         paper: The paper's judge; by default `default`. See `is_paper_judge`.
-        max_images: The most pictures in a request. The check before a run sends pictures, so that a
+        max_images: The most images in a request. The check before a run sends images, so that a
             server that refuses them stops the run.
 
     Attributes:

@@ -110,7 +110,7 @@ def _with_size(outcome: Outcome, request: JudgeRequest) -> Outcome:
 
 
 def _size(request: JudgeRequest) -> RequestSize | None:
-    """Returns None if a picture cannot be opened."""
+    """Returns None if an image cannot be opened."""
     texts = [part for part in (request.system, *request.parts) if isinstance(part, str)]
     try:
         sides = [size_px(part) for part in request.parts if isinstance(part, Path)]

@@ -65,7 +65,7 @@ class JudgingSession:
         self._before_loading = before_loading
         self._chosen: dict[object, ChosenJudges] = {}
         self._judges: dict[object, Judge] = {}
-        self._checks: dict[int, tuple[float, int]] = {}  # by judge: valid until, pictures
+        self._checks: dict[int, tuple[float, int]] = {}  # by judge: valid until, images
         self._warned: set[tuple[int, str]] = set()  # judges with other models that reply for them
         self._waiting: dict[str, list[tuple[PendingSample, Mapping[str, DeferredRow]]]] = {}
         self._lock = threading.RLock()
@@ -105,12 +105,12 @@ class JudgingSession:
     def check(self, judge: Judge, max_images: int = 0) -> None:
         """Checks that a judge, or every judge of a panel, is usable.
 
-        A check that passed less than `CHECK_VALID_S` ago, with as many pictures, is not repeated.
+        A check that passed less than `CHECK_VALID_S` ago, with as many images, is not repeated.
         Warns if the judge's server comes from the tested model's setting.
 
         Args:
             judge: A judge that this session opened.
-            max_images: The most pictures in a request.
+            max_images: The most images in a request.
 
         Raises:
             JudgeMisconfigured: The judge cannot reply as set up, the tested model's server does not

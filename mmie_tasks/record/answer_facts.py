@@ -65,10 +65,10 @@ def with_text(facts: FactsT, text: TextFacts) -> FactsT:
     return replace(facts, **asdict(text))
 
 
-def shown_facts(
+def properties_of(
     facts: AnswerFacts, titles: Mapping[str, str], counts: Mapping[str, str]
 ) -> dict[str, str | float | bool]:
-    """Title to fact, without zeros, empty texts and unset flags.
+    """Title to value, without zeros, empty texts and unset flags.
 
     `titles` and `counts` have a benchmark's own titles by name of field: `titles` of texts, numbers
     and flags, `counts` of counts by reason.

@@ -94,8 +94,8 @@ def combine(judgements: Sequence[Judgement], panel: Panel) -> Verdicts:
     Scored(points=5, reading='')
     """
     verdicts = {kind: _combined(judgements, panel, kind) for kind in ALL_KINDS}
-    parts = {
-        kind: _combined_parts(judgements, panel, kind)
+    shares = {
+        kind: _combined_shares(judgements, panel, kind)
         for kind in ALL_KINDS
         if isinstance(verdicts[kind], Scored)
     }
@@ -103,7 +103,7 @@ def combine(judgements: Sequence[Judgement], panel: Panel) -> Verdicts:
         official=verdicts["official"],
         robust=verdicts["robust"],
         expected=verdicts["expected"],
-        parts={kind: components for kind, components in parts.items() if components},
+        shares={kind: of_kind for kind, of_kind in shares.items() if of_kind},
     )
 
 
@@ -123,12 +123,12 @@ def _combined(judgements: Sequence[Judgement], panel: Panel, kind: ScoreKind) ->
     return Unscored(most_frequent, f"{needed} ({listed})")
 
 
-def _combined_parts(
+def _combined_shares(
     judgements: Sequence[Judgement], panel: Panel, kind: ScoreKind
 ) -> dict[str, float]:
     shares: dict[str, list[float]] = {}
     for judgement in judgements:
         if isinstance(judgement.verdicts.verdict(kind), Scored):
-            for component, share in judgement.verdicts.parts.get(kind, {}).items():
+            for component, share in judgement.verdicts.shares.get(kind, {}).items():
                 shares.setdefault(component, []).append(share)
     return {component: panel.combined(values) for component, values in shares.items()}

@@ -62,7 +62,7 @@ class Metric:
             samples.
         in_table: Whether the paper's table has such a column: the report shows it, with an
             interval.
-        part: Component whose share of full marks is averaged; empty for the sample's points.
+        component: Component whose share of full marks is averaged; empty for the sample's points.
     """
 
     name: str
@@ -71,11 +71,11 @@ class Metric:
     by: str = ALL
     weights: Mapping[str, float] = field(default_factory=lambda: {ALL: 1.0})
     in_table: bool = False
-    part: str = ""
+    component: str = ""
 
     @classmethod
     def of_group(
-        cls, kind: str, name: str, title: str, *, in_table: bool = True, part: str = ""
+        cls, kind: str, name: str, title: str, *, in_table: bool = True, component: str = ""
     ) -> Metric:
         """The mean over the samples of one group."""
         return cls(
@@ -85,7 +85,7 @@ class Metric:
             by=kind,
             weights={name: 1},
             in_table=in_table,
-            part=part,
+            component=component,
         )
 
     def stratum(self, sample: LoggedSample) -> str | None:
@@ -98,9 +98,9 @@ class Metric:
     def verdict(self, sample: LoggedSample, kind: ScoreKind, scale: Scale) -> Verdict:
         """The sample's verdict, or its component's share of full marks as points."""
         whole = sample.verdict(kind)
-        if not self.part or isinstance(whole, Unscored):
+        if not self.component or isinstance(whole, Unscored):
             return whole
-        share = sample.parts.get(kind, {}).get(self.part)
+        share = sample.shares.get(kind, {}).get(self.component)
         if share is None:
             return Unscored("unparsed", "no mark for this component")
         return Scored(share * scale.full_marks)
@@ -137,7 +137,7 @@ def weighted_mean(
     groups: Mapping[str, Sequence[Verdict]],
     weights: Mapping[str, float],
     floor: float,
-    by: str = "part",
+    by: str = "group",
 ) -> Mean:
     """The weighted mean of group means, in points, or the reason there is none.
 
@@ -150,7 +150,7 @@ def weighted_mean(
         by: The word for a group in the reason.
 
     >>> weighted_mean({"a": [Scored(1), Unscored("left_out")]}, {"a": 0.5, "b": 0.5}, 0.9).why_not
-    '1 of 2 parts not in this run: b'
+    '1 of 2 groups not in this run: b'
     """
     if absent := [name for name in weights if not groups.get(name)]:
         if len(weights) == 1:

@@ -14,9 +14,9 @@ OLD_RECORD_KEY = "coverage"
 
 
 def migrated(record: _OldRecord) -> _OldRecord:
-    """A record in today's form, recognised by a signature that is an object."""
+    """A record in today's form: its signature is an object, and no field is named ``parts``."""
     if isinstance(record.get("signature"), Mapping):
-        return record
+        return _with_shares(record) if "parts" in record else record
     signature = Signature.parse(str(record.get("signature") or ""))
     panel = record.get("panel")
     if isinstance(panel, Mapping):
@@ -31,7 +31,22 @@ def migrated(record: _OldRecord) -> _OldRecord:
     known = {name: value for name, value in record.items() if value is not None}
     if "weights" in known:  # MIA-Bench, where `components` were a judge's marks
         known["components"] = known.get("asked", ())
-    return {**known, **_verdicts(record), "judgements": judgements, "signature": signature}
+    known |= {**_verdicts(record), "judgements": judgements, "signature": signature}
+    return _with_shares(known)
+
+
+def _with_shares(fields: _OldRecord) -> _OldRecord:
+    """Renames ``parts`` of a record or verdicts, and of the verdicts in them."""
+    renamed = {"shares" if name == "parts" else name: value for name, value in fields.items()}
+    judgements, verdicts = renamed.get("judgements"), renamed.get("verdicts")
+    if isinstance(judgements, list):
+        renamed["judgements"] = [
+            _with_shares(judgement) if isinstance(judgement, Mapping) else judgement
+            for judgement in judgements
+        ]
+    if isinstance(verdicts, Mapping):
+        renamed["verdicts"] = _with_shares(verdicts)
+    return renamed
 
 
 def _judgement(judge: _OldRecord, signature: str) -> dict[str, object]:

@@ -90,11 +90,11 @@ class Record(BaseModel):
             official score.
         entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
             without them.
-        parts: For each score, component to share of full marks, 0 to 1; empty for benchmarks
+        shares: For each score, component to share of full marks, 0 to 1; empty for benchmarks
             without components.
         judgements: Replies and verdicts of each judge, in order; empty without judge requests.
         signature: Everything that can move the score.
-        facts: What is unusual about the answer.
+        facts: What was noted about the answer.
         rescored: The note of ``rescore``; None in the log of an evaluation.
     """
 
@@ -105,7 +105,7 @@ class Record(BaseModel):
     robust: Verdict
     expected: Verdict = NO_PROBABILITIES
     entropy_bits: float | None = None
-    parts: Mapping[ScoreKind, Mapping[str, float]] = {}
+    shares: Mapping[ScoreKind, Mapping[str, float]] = {}
     judgements: tuple[Judgement, ...] = ()
     signature: SharedSignature = Signature()
     facts: TextFacts = TextFacts()
@@ -139,7 +139,7 @@ class Record(BaseModel):
             robust=self.robust,
             expected=self.expected,
             entropy_bits=self.entropy_bits,
-            parts=self.parts,
+            shares=self.shares,
         )
 
     @property
@@ -153,8 +153,8 @@ class Record(BaseModel):
         return {}
 
     @property
-    def shown_facts(self) -> dict[str, str | float | bool]:
-        """Title to fact, for display."""
+    def shown_properties(self) -> dict[str, str | float | bool]:
+        """Title to value, for display."""
         return {}
 
     def shown_question(self, line: Line) -> Segments:
@@ -182,7 +182,7 @@ class Record(BaseModel):
             expected=self.expected,
             entropy_bits=self.entropy_bits,
             groups=self.groups,
-            parts=self.parts,
+            shares=self.shares,
             question=self.shown_question(line),
             gold=self.shown_gold(line),
             answer=self.shown_answer(line),
@@ -190,12 +190,12 @@ class Record(BaseModel):
             signature=self.signature,
             text=self.facts,
             needle=self.needle(line),
-            facts=self.shown_facts,
+            properties=self.shown_properties,
         )
 
 
-class PictureRecord(Record):
-    """The record of a sample whose question, gold and answer are texts and pictures.
+class ImageRecord(Record):
+    """The record of a sample whose question, gold and answer are texts and images.
 
     Attributes:
         facts: Counts about the answer.
@@ -328,7 +328,7 @@ def _graded_fields(graded: Judged | Verdicts) -> dict[str, Any]:
         "robust": _shortened(verdicts.robust),
         "expected": verdicts.expected,
         "entropy_bits": verdicts.entropy_bits,
-        "parts": verdicts.parts,
+        "shares": verdicts.shares,
         "judgements": graded.judgements if isinstance(graded, Judged) else (),
     }
 

@@ -25,10 +25,10 @@ class Usage:
 
 
 class RequestSize(NamedTuple):
-    """Characters, pictures, and the pictures' total pixels in a judge's request."""
+    """Characters, images, and the images' total pixels in a judge's request."""
 
     characters: int
-    pictures: int
+    images: int
     pixels: int
 
 

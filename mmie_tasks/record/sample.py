@@ -42,7 +42,7 @@ class LoggedSample:
         expected: The mean of the points under the judge's probabilities.
         entropy_bits: Entropy of these probabilities in bits; None without them.
         groups: Kind of group to the sample's groups: ``{"category": ("SA",)}``.
-        parts: For each score, component to share of full marks, 0 to 1.
+        shares: For each score, component to share of full marks, 0 to 1.
         question: The question as the tested model got it.
         gold: The reference answer; empty if there is none.
         answer: The tested model's answer.
@@ -54,7 +54,7 @@ class LoggedSample:
         pictures_unplaced: Number of pictures that the answer's text has no place for.
         answer_cut: Whether a limit on images cut the answer for the judge.
         needle: The needle of a haystack question; None for other questions.
-        facts: Title to further facts for display.
+        properties: Title to further values, for display.
     """
 
     id: str
@@ -63,7 +63,7 @@ class LoggedSample:
     groups: Mapping[str, tuple[str, ...]]
     expected: Verdict = NO_PROBABILITIES
     entropy_bits: float | None = None
-    parts: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
+    shares: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
     question: Segments = ()
     gold: Segments = ()
     answer: Segments = ()
@@ -75,7 +75,7 @@ class LoggedSample:
     pictures_unplaced: int = 0
     answer_cut: bool = False
     needle: Needle | None = None
-    facts: Mapping[str, str | float | bool] = field(default_factory=dict)
+    properties: Mapping[str, str | float | bool] = field(default_factory=dict)
 
     @property
     def replies(self) -> tuple[JudgeReply, ...]:

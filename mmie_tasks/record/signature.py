@@ -36,7 +36,7 @@ INSTRUCTED = "instruct"
 """The name of the words that ask models which draw by themselves."""
 
 
-def signature_text(*parts: str, **fields: object) -> str:
+def signature_text(*texts: str, **fields: object) -> str:
     """Joins texts of signatures, then keys with values.
 
     A key with the value None is left out; a bar in a value becomes a space.
@@ -44,7 +44,7 @@ def signature_text(*parts: str, **fields: object) -> str:
     >>> signature_text("judge:a|t:0", prompt="official", max=None, data="sha256:12")
     'judge:a|t:0|prompt:official|data:sha256:12'
     """
-    return "|".join((*parts, *(f"{key}:{text}" for key, text in _texts(fields).items())))
+    return "|".join((*texts, *(f"{key}:{text}" for key, text in _texts(fields).items())))
 
 
 def _texts(fields: Mapping[str, object]) -> dict[str, str]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 class TextFacts:
     """What is unusual about the text of an answer, without its thinking.
 
+    Facts are what was noted or counted about an answer and its request before any verdict.
+
     Attributes:
         thinking: Whether thinking was removed from the answer.
         tag: The tag at the beginning of the text: ``[FOO]``.

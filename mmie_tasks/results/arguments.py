@@ -27,7 +27,7 @@ def result_parser(
     description: str,
     *,
     runs: Sequence[str] | Literal["RUN", "RUN_OR_CSV"] = "RUN",
-    reading: bool = True,
+    score: bool = True,
     top: int | None = None,
 ) -> argparse.ArgumentParser:
     """A parser with the shared arguments.
@@ -39,7 +39,7 @@ def result_parser(
         command: The words after ``mmie-tasks``.
         description: The text above the list of arguments.
         runs: Names of single runs, or the kind of a list of one or more.
-        reading: Whether there is ``--reading``, parsed as ``score_kind``.
+        score: Whether there is ``--score``, parsed as ``score_kind``.
         top: Default of ``--top``, the number of samples to list; None for no such option.
     """
     parser = argparse.ArgumentParser(prog=f"mmie-tasks {command}", description=description)
@@ -51,12 +51,12 @@ def result_parser(
     else:
         for name in runs:
             parser.add_argument(name, metavar=name.upper(), help=f"{_RUN}{name_hint}")
-    default = "all that the runs have in common" if reading else "all"
-    help_text = f"only these{' tasks' if reading else ''}; default: {default}"
+    default = "all that the runs have in common" if score else "all"
+    help_text = f"only these{' tasks' if score else ''}; default: {default}"
     parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
-    if reading:
+    if score:
         parser.add_argument(
-            "--reading",
+            "--score",
             dest="score_kind",
             choices=ALL_KINDS,
             default="official",

@@ -68,7 +68,7 @@ def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
             f"`{task_run.task}` of `{label}` has no {kind} scores: "
             f"{listed(reasons_of(task_run, kind))}.",
             hint="only a judge that reports the probabilities of its digits gives them; `--tasks` "
-            "selects other tasks, `--reading official` other scores",
+            "selects other tasks, `--score official` other scores",
         )
 
 

@@ -177,12 +177,12 @@ def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
         (f"group_{kind}" if kind in row else kind): "|".join(names)
         for kind, names in sample.groups.items()
     }
-    parts = {
+    shares = {
         f"{kind}_{name}": 100 * share
-        for kind, shares in sample.parts.items()
-        for name, share in shares.items()
+        for kind, of_kind in sample.shares.items()
+        for name, share in of_kind.items()
     }
-    return {**row, **groups, **parts}
+    return {**row, **groups, **shares}
 
 
 def _points(verdict: Verdict) -> float:
@@ -191,11 +191,11 @@ def _points(verdict: Verdict) -> float:
 
 def text_of(segments: Segments) -> str:
     """The texts, with a placeholder for every image, including unusable ones."""
-    parts: list[str] = []
+    lines: list[str] = []
     for segment in segments:
-        parts += [segment.text] if segment.text else []
-        parts += [IMAGE_PLACEHOLDER] if segment.image or segment.problem else []
-    return "\n".join(parts)
+        lines += [segment.text] if segment.text else []
+        lines += [IMAGE_PLACEHOLDER] if segment.image or segment.problem else []
+    return "\n".join(lines)
 
 
 def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:

@@ -14,7 +14,7 @@ from mmie_tasks.results.embedded_image import EmbeddedImage
 Json: TypeAlias = dict[str, Any]
 
 MAX_TEXT = 20_000  # characters of one segment
-MAX_LABEL = 500  # characters of a fact, a reading, a name or a problem
+MAX_LABEL = 500  # characters of a property, a reading, a name or a problem
 MAX_SEGMENTS = 500
 
 _MAX_TOTAL_TEXT = 200_000  # characters of a question, a gold answer or an answer

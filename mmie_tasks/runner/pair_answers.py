@@ -13,7 +13,7 @@ from loguru import logger
 
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_undrawn_answer
 from mmie_tasks.answers.failures import failure_of
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.wording import listed
@@ -83,7 +83,7 @@ def answer_of(draft: Draft, outcomes: Outcomes, facts: DrawingFacts) -> object:
         return replace(draft.whole, text=text).output
     pictures = iter(draft.pictures)
     segments = []
-    for part in draft.written.parts:
+    for part in draft.written.content:
         if not isinstance(part, Prompt):
             segments.append(Segment(text=part))
         elif isinstance(outcome := outcomes[next(pictures)], Path):

@@ -18,7 +18,7 @@ from loguru import logger
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample
+from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
 from mmie_tasks.answers.saved import Answer
 from mmie_tasks.benchmarks.registry import dataset_names, entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong

@@ -1,7 +1,7 @@
 """The summary at the end of a run: notes in the log, details in the results file, and headlines.
 
 The runner's table has the rows that people quote. Everything else about a task (counts, intervals,
-parts) is saved in the results file under ``mmie_tasks``; the setting ``rows=all`` adds it to the
+groups) is saved in the results file under ``mmie_tasks``; the setting ``rows=all`` adds it to the
 table. A run from the command line prints one line per task at the very end.
 """
 

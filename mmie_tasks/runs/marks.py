@@ -11,7 +11,7 @@ from mmie_tasks.core.wording import counted, listed, plural
 from mmie_tasks.record.answer_facts import UNPLACED
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.sight import unseen_pictures
+from mmie_tasks.record.sight import unseen_images
 from mmie_tasks.record.signature import COVERAGE_FLOOR
 from mmie_tasks.runs.answerers import answerer_marks
 from mmie_tasks.runs.panels import judge_runs
@@ -69,7 +69,7 @@ def _sight_marks(task_run: TaskRun) -> Iterator[str]:
     """One mark for each judge that may not have seen the images."""
     for judge_run in judge_runs(task_run).values() or [task_run]:
         replies = (reply for sample in judge_run.samples for reply in sample.replies)
-        if reason := unseen_pictures(replies):
+        if reason := unseen_images(replies):
             yield f"the judge may not have seen the pictures: {reason}"
 
 

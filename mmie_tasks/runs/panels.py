@@ -29,20 +29,20 @@ def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
     return by_judge
 
 
-def judge_facts(sample: LoggedSample) -> dict[str, str]:
+def judge_points(sample: LoggedSample) -> dict[str, str]:
     """For display: the points of each judge of a panel, or why there are none, and how they differ.
 
     ``{"judge gpt-4o": "4", "judge qwen": "3", "judges differ by": "1"}``
     """
-    facts = {}
+    points = {}
     names = numbered_names([member.judge.name or "without a name" for member in sample.members])
     for name, member in zip(names, sample.members, strict=True):
         official, robust = member.verdicts.official, member.verdicts.robust
         also = f" (robust: {_points(robust)})" if member.verdicts.differ else ""
-        facts[f"judge {name}"] = f"{_points(official)}{also}"
+        points[f"judge {name}"] = f"{_points(official)}{also}"
     if spread := disagreement(sample.members):
-        facts["judges differ by"] = f"{spread.range:g}"
-    return facts
+        points["judges differ by"] = f"{spread.range:g}"
+    return points
 
 
 def _points(verdict: Verdict) -> str:

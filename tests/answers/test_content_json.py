@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mmie_tasks.answers.content_json import write_answer
 from mmie_tasks.answers.failures import failure_of
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.record.segment import Segment
 

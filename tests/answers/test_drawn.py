@@ -22,7 +22,7 @@ from mmie_tasks.answers.drawn import (
 )
 from mmie_tasks.answers.failures import MISSING, NOT_TEXT, failure_of
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.answers.saved import as_answer
 from mmie_tasks.record.segment import Segment
 

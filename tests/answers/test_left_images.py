@@ -10,7 +10,7 @@ import pytest
 from support.mmie_data import draw
 
 from mmie_tasks.answers.images import ImageResolver, metadata_images, resolve_images, row_images
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.record.segment import Segment
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mmie_tasks.answers.failures import NOT_TEXT
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample
+from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
 from mmie_tasks.answers.saved import Answer
 from mmie_tasks.core.errors import AnswersUnusable
 

@@ -26,7 +26,7 @@ from support.pictures import header_only
 
 from mmie_tasks.answers.images import ImageFile, ImageResolver
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.interleaved.chat_pictures import add_to_requests, keep_chat_pictures
 

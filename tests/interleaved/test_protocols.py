@@ -17,7 +17,7 @@ LIMIT = 2
 
 def read(text, limit=LIMIT):
     written = read_steps(text, limit)
-    parts = [f"<{part.text}>" if isinstance(part, Prompt) else part for part in written.parts]
+    parts = [f"<{part.text}>" if isinstance(part, Prompt) else part for part in written.content]
     return parts, dict(written.unused)
 
 
@@ -40,7 +40,7 @@ def test_any_text_is_read_within_the_limit_and_without_blank_parts(text):
     assert all(part.text.strip() for part in written.prompts)
     assert all(count > 0 for count in written.unused.values())
     assert (NO_PICTURE in written.unused) == (not written.prompts)
-    lost = bool(text.strip()) and not any(written.parts) and len(written.unused) == 1
+    lost = bool(text.strip()) and not any(written.content) and len(written.unused) == 1
     assert not lost
 
 

@@ -103,7 +103,7 @@ def test_a_judge_whose_server_counts_the_same_tokens_is_warned_of_once(
     judge.session = JudgingSession()
     rows = [judge.submit(sample("x" * 200 * number, picture)) for number in range(1, 13)]
     assert dict(rows[0].items()) == {"a": {"score": 1.0}}
-    (warning,) = [line for line in logs if "may not see the pictures" in line]
+    (warning,) = [line for line in logs if "may not see the images" in line]
     assert "3 prompt tokens for each of 5 requests" in warning
 
 

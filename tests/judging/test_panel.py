@@ -403,9 +403,9 @@ def test_the_reason_of_an_unscored_sample_is_the_most_frequent_one_of_the_judges
 
 def test_components_are_combined_one_by_one_over_the_judges_that_are_scored() -> None:
     members = [
-        member(Scored(50), parts={"official": {"style": 0.5, "length": 1.0}}),
-        member(Scored(75), parts={"official": {"style": 1.0}, "robust": {"style": 0.25}}),
-        member(Unscored("cut_off"), parts={"official": {"style": 0.0}}),
+        member(Scored(50), shares={"official": {"style": 0.5, "length": 1.0}}),
+        member(Scored(75), shares={"official": {"style": 1.0}, "robust": {"style": 0.25}}),
+        member(Unscored("cut_off"), shares={"official": {"style": 0.0}}),
     ]
-    parts = combine(members, Panel(min_valid=2)).parts
-    assert parts == {"official": {"style": 0.75, "length": 1.0}, "robust": {"style": 0.25}}
+    shares = combine(members, Panel(min_valid=2)).shares
+    assert shares == {"official": {"style": 0.75, "length": 1.0}, "robust": {"style": 0.25}}

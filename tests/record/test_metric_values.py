@@ -18,17 +18,17 @@ from mmie_tasks.runs.values import metrics_of
 SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
 WHOLE = Metric(name="", title="All", kind="headline")
 BOTH = Metric(name="ab", title="A, B", kind="mean", by="letter", weights={"a": 0.75, "b": 0.25})
-PART = Metric(name="p", title="P", kind="part", part="p")
+COMPONENT = Metric(name="p", title="P", kind="component", component="p")
 
 
 def sample(number, verdict, letter="a", share=None):
-    parts = {} if share is None else {"official": {"p": share}}
+    shares = {} if share is None else {"official": {"p": share}}
     return LoggedSample(
         id=str(number),
         official=verdict,
         robust=Scored(1),
         groups={"letter": (letter,)},
-        parts=parts,
+        shares=shares,
     )
 
 
@@ -61,7 +61,7 @@ def test_a_mean_of_groups_weighs_them():
         pytest.param(
             samples(1) + samples("refused", letter="b"), BOTH, "b: no sample", id="a-group-unscored"
         ),
-        pytest.param(samples(1), PART, "no sample has a score", id="no-such-part"),
+        pytest.param(samples(1), COMPONENT, "no sample has a score", id="no-such-component"),
     ],
 )
 def test_a_missing_value_has_a_reason(logged, number, why):
@@ -108,7 +108,7 @@ def test_left_out_samples_do_not_lower_the_coverage():
 
 def test_a_part_is_its_share_of_full_marks():
     logged = [sample(1, Scored(3), share=0.5), sample(2, Scored(3), share=1.0)]
-    assert value_of(logged, PART).percent == 75.0
+    assert value_of(logged, COMPONENT).percent == 75.0
 
 
 def test_fewer_than_ten_samples_or_one_in_a_group_give_no_interval():
@@ -129,7 +129,7 @@ def test_a_plain_mean_has_an_interval_if_its_strata_are_in_the_benchmarks_propor
     assert in_strata(40, 0, sizes).interval is not None  # the task of one stratum
     only_a = replace(WHOLE, by="letter", weights={"a": 1})
     assert in_strata(20, 20, sizes, only_a).interval is not None
-    by_type = replace(WHOLE, name="x", part="x")
+    by_type = replace(WHOLE, name="x", component="x")
     assert in_strata(20, 20, sizes, by_type).interval is None
 
 
@@ -208,7 +208,7 @@ def task_run(task, logged, numbers):
         pytest.param("letters", samples(1), ["ab", "a", "b"], id="the-whole-benchmark"),
         pytest.param("letters_a", samples(1), ["a"], id="a-part"),
         pytest.param(
-            "letters_ab", samples(1) + samples(2, letter="b"), ["ab", "a", "b"], id="all-parts"
+            "letters_ab", samples(1) + samples(2, letter="b"), ["ab", "a", "b"], id="all-groups"
         ),
         pytest.param("letters_c", samples(1, letter="c"), ["ab", "a", "b"], id="no-group-known"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.record import (
     RECORD_KEY,
     BadRecord,
-    PictureRecord,
+    ImageRecord,
     Record,
     Rescored,
     is_scored,
@@ -78,7 +78,7 @@ verdicts = st.builds(
     robust=scored | unscored,
     expected=scored | st.just(NO_PROBABILITIES),
     entropy_bits=st.none() | points,
-    parts=st.dictionaries(
+    shares=st.dictionaries(
         st.sampled_from(["official", "robust"]), st.dictionaries(st.text(), points)
     ),
 )
@@ -127,9 +127,9 @@ segments = st.lists(
     rescored=st.none() | st.builds(Rescored, pkg=st.text(), changed=st.booleans()),
 )
 def test_what_is_written_is_read_again(judged: Judged, **fields: Any) -> None:
-    written = PictureRecord.of(judged, id="a", **fields)
+    written = ImageRecord.of(judged, id="a", **fields)
     assert written.verdicts == judged.verdicts
-    assert read_record(PictureRecord, line_of(written)) == written
+    assert read_record(ImageRecord, line_of(written)) == written
 
 
 def test_a_record_is_a_sample_with_its_line() -> None:
@@ -181,7 +181,7 @@ def test_a_line_without_a_record_is_a_bad_record(row: object) -> None:
 
 def test_a_long_reading_and_a_long_reference_are_cut_in_the_record() -> None:
     long = Verdicts(official=Scored(1, "x" * 500), robust=Scored(1))
-    written = PictureRecord.of(
+    written = ImageRecord.of(
         long, id="a", answer=(Segment(image="data:" + "x" * 500, problem="unreadable"),)
     )
     assert written.official == Scored(1, "x" * 80 + "…")
@@ -304,6 +304,16 @@ def test_digits_of_an_older_reply_are_read_and_those_of_the_oldest_are_left_out(
     oldest = [{"offset": 7, "logprobs": digits}]
     read = read_record(SketchRecord, older(replies=[{**asdict(REPLY), "digits": oldest}]))
     assert read.replies == (REPLY,)
+
+
+def test_shares_that_were_logged_as_parts_are_read() -> None:
+    result = JudgeResult(reply=REPLY)
+    shares = replace(grade(result), shares={"official": {"style": 0.5}})
+    judged = Judged.by([Judgement(judge=JUDGE, result=result, verdicts=shares)], None)
+    written = SketchRecord.of(judged, id="a", category="scene", signature=SIGNATURE)
+    text = json.dumps(line_of(written))
+    assert text.count('"shares"') == 2
+    assert read_record(SketchRecord, json.loads(text.replace('"shares"', '"parts"'))) == written
 
 
 @pytest.mark.parametrize("name", ["id", "official", "robust", "category"])

@@ -23,7 +23,7 @@ from mmie_tasks.record.signature import Signature
 
 SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
 WHOLE = Metric(name="", title="All", kind="headline")
-EVEN = Metric(name="even", title="Even", kind="part", by="parity", weights={"even": 1})
+EVEN = Metric(name="even", title="Even", kind="group", by="parity", weights={"even": 1})
 HALVES = Metric(
     name="halves", title="Halves", kind="mean", by="parity", weights={"even": 0.5, "odd": 0.5}
 )

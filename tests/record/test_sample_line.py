@@ -13,7 +13,7 @@ from support.panels import judged, mmie_line
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.record import PictureRecord, Record
+from mmie_tasks.record.record import ImageRecord, Record
 from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.record.segment import Segment
 
@@ -47,7 +47,7 @@ def test_an_answer_that_is_not_a_text_is_no_text() -> None:
 def test_images_are_placeholders_in_the_texts() -> None:
     question = (Segment(text="Look ", image="a.png"), Segment(text=" and say."))
     answer = (Segment(image="b.png", problem="missing"),)
-    record = PictureRecord.of(
+    record = ImageRecord.of(
         Verdicts.unscored("refused", ""), id="a", question=question, answer=answer
     )
     line = sample_line({}, record, SCALE)

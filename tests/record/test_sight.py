@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from mmie_tasks.record.reply import JudgeReply, RequestSize, Usage
-from mmie_tasks.record.sight import unseen_pictures
+from mmie_tasks.record.sight import unseen_images
 
 Count = Callable[[int, int], float]  # prompt tokens of characters and pictures
 
@@ -41,19 +41,19 @@ def replies(
     [
         pytest.param(lambda _c, _p: 2050, "2,050 prompt tokens for each of", id="Ollama, cut"),
         pytest.param(lambda c, p: min(c / 4 + 800 * p, 2050), "2,050 prompt", id="long ones cut"),
-        pytest.param(lambda c, _p: c / 4, "prompt tokens for a picture", id="text only"),
-        pytest.param(lambda c, _p: c / 4 + 25, "prompt tokens for a picture", id="a chat template"),
-        pytest.param(lambda c, _p: c / 1.4, "prompt tokens for a picture", id="Chinese, text only"),
-        pytest.param(lambda c, p: c / 4 + 5 * p, "prompt tokens for a picture", id="a marker each"),
+        pytest.param(lambda c, _p: c / 4, "prompt tokens for an image", id="text only"),
+        pytest.param(lambda c, _p: c / 4 + 25, "prompt tokens for an image", id="a chat template"),
+        pytest.param(lambda c, _p: c / 1.4, "prompt tokens for an image", id="Chinese, text only"),
+        pytest.param(lambda c, p: c / 4 + 5 * p, "prompt tokens for an image", id="a marker each"),
     ],
 )
 @pytest.mark.parametrize(
     ("number", "pictures"), [(30, (1, 5)), (600, (1, 1))], ids=["several", "one each"]
 )
-def test_a_server_that_counts_no_pictures_is_noticed(
+def test_a_server_that_counts_no_images_is_noticed(
     count: Count, words: str, number: int, pictures: tuple[int, int]
 ) -> None:
-    assert words in unseen_pictures(replies(count, number, pictures))
+    assert words in unseen_images(replies(count, number, pictures))
 
 
 @pytest.mark.parametrize("per_picture", [64, 85, 255, 258, 1024, 2833])
@@ -64,7 +64,7 @@ def test_a_judge_that_sees_pictures_is_not(
     per_picture: int, pictures: tuple[int, int], number: int, per_character: float
 ) -> None:
     seen = replies(lambda c, p: c / per_character + per_picture * p + 20, number, pictures)
-    assert unseen_pictures(seen) == ""
+    assert unseen_images(seen) == ""
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_judge_that_sees_pictures_is_not(
     ],
 )
 def test_what_says_nothing_of_pictures_gives_no_mark(given: list[JudgeReply]) -> None:
-    assert unseen_pictures(given) == ""
+    assert unseen_images(given) == ""
 
 
 @pytest.mark.parametrize("number", [5, 8, 50])
@@ -90,7 +90,7 @@ def test_requests_of_similar_sizes_give_no_mark_by_chance(
         seen = replies(
             lambda c, p: c / 4 + 64 * p, number, (1, 1), characters=characters, seed=seed
         )
-        assert unseen_pictures(seen) == ""
+        assert unseen_images(seen) == ""
 
 
 @pytest.mark.parametrize(
@@ -106,4 +106,4 @@ def test_a_small_picture_may_have_few_tokens(side_px: int, per_picture: int) -> 
     def few(c: int, p: int) -> float:
         return c // 4 + per_picture * p
 
-    assert unseen_pictures(replies(few, 400, side_px=side_px)) == ""
+    assert unseen_images(replies(few, 400, side_px=side_px)) == ""

@@ -44,10 +44,10 @@ def rescore_json(*words):
     return json.loads(rescore(*words, "--json"))
 
 
-def with_wrong_verdict(task, number=2, reading="official", verdict=None):
+def with_wrong_verdict(task, number=2, kind="official", verdict=None):
     """Lines of a log; one has a verdict that the current reader does not return."""
     lines = copy.deepcopy(LINES[task])
-    lines[number]["record"][reading] = verdict or WRONG[task]
+    lines[number]["record"][kind] = verdict or WRONG[task]
     return lines
 
 
@@ -61,16 +61,16 @@ def test_unchanged_readers_change_no_verdict(tmp_path, task):
 
 
 @every_task
-@pytest.mark.parametrize("reading", ["official", "robust"])
-def test_a_verdict_that_differs_from_the_log_is_a_change(tmp_path, task, reading):
-    write_run(tmp_path, task, with_wrong_verdict(task, reading=reading))
+@pytest.mark.parametrize("kind", ["official", "robust"])
+def test_a_verdict_that_differs_from_the_log_is_a_change(tmp_path, task, kind):
+    write_run(tmp_path, task, with_wrong_verdict(task, kind=kind))
     (result,) = rescore_json(tmp_path)
     sound = LINES[task][2]["record"]
-    other = "robust" if reading == "official" else "official"
-    assert result["changed"] == {reading: 1, other: 0}
+    other = "robust" if kind == "official" else "official"
+    assert result["changed"] == {kind: 1, other: 0}
     (change,) = result["changes"]
-    assert (change["id"], change["score_kind"]) == (sound["id"], reading)
-    assert change["after"]["points"] == pytest.approx(sound[reading]["points"])
+    assert (change["id"], change["score_kind"]) == (sound["id"], kind)
+    assert change["after"]["points"] == pytest.approx(sound[kind]["points"])
 
 
 def test_the_headline_is_shown_before_and_after(tmp_path):

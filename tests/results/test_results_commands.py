@@ -100,7 +100,7 @@ def test_expected_scores_are_read_where_a_run_has_them(
     word: str, two_judged: Callable[..., list[str]]
 ) -> None:
     runs = two_judged(word, count=120, with_digits=120)
-    output = run_command(word, [*runs, "--reading", "expected"])
+    output = run_command(word, [*runs, "--score", "expected"])
     assert BY_EXPECTED[word] in output
     assert output != run_command(word, runs).replace("official score", "expected score")
 
@@ -109,7 +109,7 @@ def test_expected_scores_are_read_where_a_run_has_them(
 def test_a_run_without_expected_scores_is_an_error_that_names_the_reason(
     word: str, two_judged: Callable[..., list[str]]
 ) -> None:
-    message = error_of(word, [*two_judged(word), "--reading", "expected"])
+    message = error_of(word, [*two_judged(word), "--score", "expected"])
     assert "has no expected scores: no_probabilities (12)" in message
 
 
@@ -132,9 +132,9 @@ def third_line(line: str) -> Callable[[str], str]:
 
 
 def make_unscored(line: Line) -> None:
-    for reading in ("official", "robust"):
-        line["record"][reading] = {"reason": "unavailable", "detail": "it was down"}
-        line.pop(reading, None)
+    for kind in ("official", "robust"):
+        line["record"][kind] = {"reason": "unavailable", "detail": "it was down"}
+        line.pop(kind, None)
 
 
 def set_points(value: float) -> Callable[[Line], None]:

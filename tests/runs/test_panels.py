@@ -24,7 +24,7 @@ from mmie_tasks.results.frames import LoadedRun
 from mmie_tasks.runs.details import details_of
 from mmie_tasks.runs.headline import headline_of
 from mmie_tasks.runs.log_notes import notes_of
-from mmie_tasks.runs.panels import judge_facts
+from mmie_tasks.runs.panels import judge_points
 from mmie_tasks.runs.run import Run, TaskRun
 
 
@@ -72,14 +72,14 @@ def test_a_logged_panel_is_read_as_it_was_judged() -> None:
 
 
 def test_the_facts_of_a_sample_name_each_judges_points_and_their_difference() -> None:
-    facts = judge_facts(BENCHMARK.read_line(mmie_line(judged(4, 5, None))))
-    assert facts == {
+    points = judge_points(BENCHMARK.read_line(mmie_line(judged(4, 5, None))))
+    assert points == {
         "judge gpt-4o": "4",
         "judge gpt-4o-mini": "5",
         "judge qwen": "no points: unavailable",
         "judges differ by": "1",
     }
-    assert judge_facts(BENCHMARK.read_line(mmie_line(NOT_JUDGED))) == {}
+    assert judge_points(BENCHMARK.read_line(mmie_line(NOT_JUDGED))) == {}
 
 
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:

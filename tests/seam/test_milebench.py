@@ -12,7 +12,7 @@ from support.runner import CommandResult, Workplace
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 
 WHOLE = "MileBench"
-TABLE = {  # what the example gives: half of it is there for the readings to differ
+TABLE = {  # what the example gives: half of it is there for the scores to differ
     "coverage": "100",
     "differ": "10",
     "official": "59.7222",
@@ -61,7 +61,7 @@ def test_the_printed_table_is_the_expected_one(whole: CommandResult) -> None:
     ), whole.output
 
 
-def test_the_log_shows_both_readings_coverage_and_signature(whole: CommandResult) -> None:
+def test_the_log_shows_both_scores_coverage_and_signature(whole: CommandResult) -> None:
     assert "official and robust scores differ: 10" in whole.output
     assert whole.output.count("task:milebench@3-B|variant:test|prompt:official") == 1
     assert "58 of 58 answers found" in whole.output

@@ -140,7 +140,7 @@ def test_agreement_begins_with_the_papers_table(workplace: Workplace) -> None:
     assert [row[2].split()[0], row[3].split()[0]] == ["4.667", "1.111"], output  # MSE, MAE
     assert [other[2].split()[0], other[3].split()[0]] == ["0.667", "0.667"], output
     robust = run_command(
-        *(workplace, "agreement", people, "judge=A", "--task", "mmie", "--reading", "robust")
+        *(workplace, "agreement", people, "judge=A", "--task", "mmie", "--score", "robust")
     ).output
     assert against_people(robust, "judge")[3].startswith("0.111"), robust
 
@@ -177,7 +177,7 @@ def test_a_judge_with_probabilities_gives_an_expected_score_beside_the_official_
 
 def test_expected_scores_are_in_the_commands_and_in_a_rescored_log(workplace: Workplace) -> None:
     people = f"people={RESULTS / 'people.csv'}"
-    words = ("agreement", people, "judge=other", "--task", "mmie", "--reading", "expected")
+    words = ("agreement", people, "judge=other", "--task", "mmie", "--score", "expected")
     assert against_people(run_command(workplace, *words).output, "judge")[3].startswith(
         "0.528"
     )  # off by 4.75 in all
@@ -188,7 +188,7 @@ def test_expected_scores_are_in_the_commands_and_in_a_rescored_log(workplace: Wo
     for name in ("other", "again"):
         assert "  61.20 [^" in run_command(workplace, "table", name, "--expected").output
     result = workplace.run(
-        "mmie-tasks", "compare", "A=A", "B=A", "--task", "mmie", "--reading", "expected"
+        "mmie-tasks", "compare", "A=A", "B=A", "--task", "mmie", "--score", "expected"
     )
     assert result.status == 1, result.output
     assert (

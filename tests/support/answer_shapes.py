@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.core.wording import counted as number
 
 A, B = "/o/a.png", "/o/b.png"

@@ -25,7 +25,7 @@ class Letters(UnloadedBenchmark):
             )
             for letter in "abc"
         ),
-        Metric(name="style", title="Style", kind="part", part="style"),
+        Metric(name="style", title="Style", kind="component", component="style"),
     )
 
 
@@ -46,7 +46,7 @@ def make_run(points, signatures=None, robust=None, styles=None, groups=None):
             official=verdict(value),
             robust=verdict((robust or {}).get(name, value)),
             groups=(groups or {}).get(name, {"letter": (name[0],)}),
-            parts={"official": {"style": styles[name]}} if styles and name in styles else {},
+            shares={"official": {"style": styles[name]}} if styles and name in styles else {},
             signature=Signature.parse(
                 (signatures or {}).get(name, "judge:made_up|task:letters@1-A")
             ),

@@ -92,8 +92,8 @@ def _sample(index: int, official: int | None, robust: int | None, answer: str) -
         answer=(Segment(answer), Segment(image="pixel.png", prompt=f"prompt {text}")),
         judgements=replied(reply),
         groups={"category": (("even", ATTACK)[index % 2],), "place": (str(index),)},
-        facts={"characters": 12.0, "fits": True, text[:40]: text[:60]},
-        parts={"official": {"tone": 0.5}, "robust": {"tone": 1.0}},
+        properties={"characters": 12.0, "fits": True, text[:40]: text[:60]},
+        shares={"official": {"tone": 0.5}, "robust": {"tone": 1.0}},
         needle=Needle(length=8 * (1 + index % 3), depth=index / 8),
     )
 

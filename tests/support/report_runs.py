@@ -30,9 +30,14 @@ METRICS = (
     *(_by_category(name) for name in ("c", "a", "b")),
     *(
         Metric(
-            name=part, title=part, kind="component", by="component", weights={part: 1.0}, part=part
+            name=name,
+            title=name,
+            kind="component",
+            by="component",
+            weights={name: 1.0},
+            component=name,
         )
-        for part in ("look", "tell", "spell")
+        for name in ("look", "tell", "spell")
     ),
 )
 
@@ -59,7 +64,7 @@ def sample(
     signature: str = SIGNATURE,
     **fields: object,
 ) -> LoggedSample:
-    """A sample; without `robust`, both readings give the same points."""
+    """A sample; without `robust`, both scores have the same points."""
     other = points if isinstance(robust, str) else robust
     return LoggedSample(
         id=id,

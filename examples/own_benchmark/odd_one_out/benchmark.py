@@ -14,8 +14,8 @@ from typing import Any, Literal
 from mmie_tasks.extend import (
     Benchmark,
     Doc,
+    ImageRecord,
     Metric,
-    PictureRecord,
     Scale,
     Scored,
     Verdict,
@@ -55,7 +55,7 @@ def picture(doc: Doc) -> Path:
     return FOLDER / "images" / f"{doc['id']}.png"
 
 
-class OddRecord(PictureRecord):
+class OddRecord(ImageRecord):
     """What the log has of a sample."""
 
     category: Literal["colour", "shape", "size"]

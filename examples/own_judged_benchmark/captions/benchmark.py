@@ -9,10 +9,10 @@ from mmie_tasks.extend import (
     Benchmark,
     BenchmarkJudge,
     Doc,
+    ImageRecord,
     JudgeRequest,
     JudgeResult,
     Metric,
-    PictureRecord,
     Scale,
     Scored,
     Unscored,
@@ -37,7 +37,7 @@ def read_reply(reply: str) -> Verdict:
     return Scored(points, numbers[-1]) if points <= 5 else Unscored("off_scale", numbers[-1])
 
 
-class CaptionRecord(PictureRecord):
+class CaptionRecord(ImageRecord):
     """What the log has of a sample."""
 
     category: Literal["scene", "object"]

@@ -32,7 +32,7 @@ METRICS = (
             kind,
             name,
             name.replace("_", " ").capitalize(),
-            part=name if kind == "component" else "",
+            component=name if kind == "component" else "",
         )
         for kind, names in (("component", CATEGORIES), ("type", TYPES))
         for name in names
@@ -79,6 +79,6 @@ def notes(records: Sequence[MiaRecord]) -> Iterator[str]:
     """Log lines about the replies of a run, without counts of zero."""
     totals = counts(records)
     if unsound := totals["unsound_totals"]:
-        yield f"the stated total is not that of its parts: {unsound:,.0f}"
+        yield f"the stated total is not that of its components: {unsound:,.0f}"
     if repeated := totals["requested_twice"]:
         yield f"requested twice, because the first reply was impossible: {repeated:,.0f}"

@@ -82,9 +82,9 @@ class MiaRecord(Record):
 
     @property
     @override
-    def shown_facts(self) -> dict[str, str | float | bool]:
+    def shown_properties(self) -> dict[str, str | float | bool]:
         """Text and each judge's mark for each component, and what is unusual."""
-        facts: dict[str, str | float | bool] = {}
+        properties: dict[str, str | float | bool] = {}
         of_judges = self.marks
         columns = zip_longest(
             self.categories,
@@ -96,15 +96,15 @@ class MiaRecord(Record):
             suffix = f": {text}" if text else ""
             marks_in_order = component_marks or (None,) * max(1, len(of_judges))
             shown = ", ".join(_shown_mark(mark, weight) for mark in marks_in_order)
-            facts[f"component {number}"] = f"{category or '?'} {shown}{suffix}"
+            properties[f"component {number}"] = f"{category or '?'} {shown}{suffix}"
         if self.contradictory:
-            facts["contradictory"] = True
+            properties["contradictory"] = True
         if len(of_judges) == 1:
             if not of_judges[0].agrees:
-                facts["the stated total is that of its parts"] = False
+                properties["the stated total is that of its components"] = False
             if of_judges[0].recomputed is not None:
-                facts["total of the parts, percent"] = 100 * of_judges[0].recomputed
-        return facts
+                properties["total of the components, percent"] = 100 * of_judges[0].recomputed
+        return properties
 
     @override
     def shown_question(self, line: Line) -> Segments:

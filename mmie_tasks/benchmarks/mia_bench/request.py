@@ -57,11 +57,11 @@ def grade(sample: Sample, result: JudgeResult) -> Verdicts:
     result = needed_replies(sample, result)
     official = result.first_verdict(lambda reply: read_official(sample.categories, reply))
     robust = result.verdict(lambda reply: read_robust(sample, reply))
-    parts: dict[ScoreKind, Mapping[str, float]] = {}
+    shares: dict[ScoreKind, Mapping[str, float]] = {}
     if isinstance(official, Scored):
-        parts["official"] = metrics.official_shares(sample, result.replies[0].text)
+        shares["official"] = metrics.official_shares(sample, result.replies[0].text)
     if isinstance(robust, Scored):
-        parts["robust"] = metrics.robust_shares(sample, result.last_text)
+        shares["robust"] = metrics.robust_shares(sample, result.last_text)
     return Verdicts(
-        official=metrics.in_percent(official), robust=metrics.in_percent(robust), parts=parts
+        official=metrics.in_percent(official), robust=metrics.in_percent(robust), shares=shares
     )

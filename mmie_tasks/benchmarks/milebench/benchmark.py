@@ -70,8 +70,8 @@ class MileBench(Benchmark[MileRecord]):
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
-        parts = self.prompt(doc).parts
-        return [self._image(doc, p.index) if isinstance(p, PromptImage) else p for p in parts]
+        content = self.prompt(doc).content
+        return [self._image(doc, p.index) if isinstance(p, PromptImage) else p for p in content]
 
     @override
     def doc_to_messages(
@@ -79,7 +79,7 @@ class MileBench(Benchmark[MileRecord]):
     ) -> list[dict[str, object]]:
         return user_turn(
             self._open_image(doc, part.index) if isinstance(part, PromptImage) else part
-            for part in self.prompt(doc).parts
+            for part in self.prompt(doc).content
         )
 
     @override

@@ -32,12 +32,12 @@ PromptPart: TypeAlias = str | PromptImage
 class QuestionPrompt:
     """Texts and images in order."""
 
-    parts: tuple[PromptPart, ...]
+    content: tuple[PromptPart, ...]
 
     @property
     def images(self) -> list[int]:
         """The indices of the shown images, in order."""
-        return [part.index for part in self.parts if isinstance(part, PromptImage)]
+        return [part.index for part in self.content if isinstance(part, PromptImage)]
 
     def text(self, placeholder: Callable[[int], str] = lambda _: PLACEHOLDER) -> str:
         """The prompt as one text.
@@ -46,7 +46,7 @@ class QuestionPrompt:
             placeholder: The text for the n-th shown image, from 1; by default the official one.
         """
         shown = itertools.count(1)
-        return "".join(p if isinstance(p, str) else placeholder(next(shown)) for p in self.parts)
+        return "".join(p if isinstance(p, str) else placeholder(next(shown)) for p in self.content)
 
 
 def _choice_block(sample: Sample) -> str:
@@ -69,11 +69,11 @@ def interleaved(sample: Sample) -> QuestionPrompt:
     if len(sample.images) > len(before_images):
         before_images.insert(0, "")
     first = len(sample.images) - len(before_images)  # index of the first image; negative: none
-    parts: list[PromptPart] = [sample.instruction + "\n"]
+    content: list[PromptPart] = [sample.instruction + "\n"]
     for index, fragment in enumerate(before_images, start=first):
-        parts += [fragment, PromptImage(index) if index >= 0 else PLACEHOLDER]
-    parts.append(last)
-    return QuestionPrompt(tuple(part for part in parts if part != ""))
+        content += [fragment, PromptImage(index) if index >= 0 else PLACEHOLDER]
+    content.append(last)
+    return QuestionPrompt(tuple(part for part in content if part != ""))
 
 
 def combined(sample: Sample) -> QuestionPrompt:

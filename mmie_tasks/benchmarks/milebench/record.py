@@ -75,16 +75,16 @@ class MileRecord(Record):
     def sample(self, line: Line) -> LoggedSample:
         prompt = str(line.get("input") or "")
         images = prompt.count(IMAGE_PLACEHOLDER) if self.images is None else len(self.images)
-        facts: dict[str, str | float | bool] = {"rule": self.rule, "images": images}
+        properties: dict[str, str | float | bool] = {"rule": self.rule, "images": images}
         needle = None
         if self.rule == "needle":  # its depth is known if the question contains the gold answer
             position = prompt.find(self.gold) if self.gold else -1
             depth = position / len(prompt) if position >= 0 else None
             needle = Needle(length=images, depth=depth)
-            facts["needle_length"] = images
+            properties["needle_length"] = images
             if depth is not None:
-                facts["needle_depth"] = depth
-        return replace(super().sample(line), needle=needle, facts=facts)
+                properties["needle_depth"] = depth
+        return replace(super().sample(line), needle=needle, properties=properties)
 
 
 def record_fields(sample: Sample) -> dict[str, object]:

@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
-from mmie_tasks.benchmarks.mmie.question import question_parts
+from mmie_tasks.benchmarks.mmie.question import question_content
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -104,8 +104,8 @@ class Mmie(Benchmark[MmieRecord]):
         after = str(options.get("post_prompt", ""))
         if options.get("instruct") and (limit := self.picture_limit(doc)):
             after += f"\n\n{INSTRUCT.instruction(limit)}"
-        parts = question_parts(Sample.from_doc(doc))
-        return [str(options.get("pre_prompt", "")), *parts, after]
+        content = question_content(Sample.from_doc(doc))
+        return [str(options.get("pre_prompt", "")), *content, after]
 
     @override
     def add_answer_folder(self, folder: Path) -> None:
@@ -119,7 +119,7 @@ class Mmie(Benchmark[MmieRecord]):
         The answer ends at the third image of question and answer together (D9 and D5 in `prompts`).
         """
         sample = Sample.from_doc(doc)
-        in_question = sum(isinstance(part, Path) for part in question_parts(sample))
+        in_question = sum(isinstance(part, Path) for part in question_content(sample))
         return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
 
     @override

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.image_data import described, image_dataset, missing_images
 from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
 from mmie_tasks.benchmarks.mmie.download import ANNOTATION, DATASET, IMAGES
 from mmie_tasks.benchmarks.mmie.image_folder import ImageFolder
@@ -20,7 +21,6 @@ from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.order import fair_order
-from mmie_tasks.benchmarks.picture_data import described, missing_images, picture_dataset
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in an order in which every prefix has categories and fields in their proportions
     (`fair_order`).
 
-    Columns: those of `picture_dataset`, ``id``, ``index`` (position among these samples in the
+    Columns: those of `image_dataset`, ``id``, ``index`` (position among these samples in the
     order of the data file, from 0), ``category`` (from the id), ``field`` and ``subfield`` (may be
     empty). An image is an absolute path that was not opened and may be missing. ``data`` is the
     revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file.
@@ -80,7 +80,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     _count(samples, revision)
     selected = _selected(samples, selection, path)
     numbered = [replace(sample, index=index) for index, sample in enumerate(selected)]
-    return picture_dataset(
+    return image_dataset(
         fair_order(numbered, lambda s: s.id, lambda s: s.category, lambda s: s.field),
         revision or file.digest,
         texts=("id", "category", "field", "subfield"),

@@ -10,20 +10,20 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.record.segment import Segment, Segments
 
 
-def question_parts(sample: Sample) -> list[str | Path]:
+def question_content(sample: Sample) -> list[str | Path]:
     """Text and images of the question to the tested model, in order, with line ends around texts; a
     missing image is left out, as in the request to the judge.
     """
-    parts: list[str | Path] = []
+    content: list[str | Path] = []
     for segment in question_segments(sample):
         image = None if segment.problem or segment.image is None else Path(segment.image)
         for part in (segment.text or None, image):
             if part is None:
                 continue
-            if parts and (isinstance(part, str) or isinstance(parts[-1], str)):
-                parts.append("\n")
-            parts.append(part)
-    return parts
+            if content and (isinstance(part, str) or isinstance(content[-1], str)):
+                content.append("\n")
+            content.append(part)
+    return content
 
 
 def question_segments(sample: Sample) -> Segments:

@@ -8,12 +8,12 @@ from typing import Literal
 
 from typing_extensions import override
 
-from mmie_tasks.record.answer_facts import AnswerFacts, shown_facts
+from mmie_tasks.record.answer_facts import AnswerFacts, properties_of
 from mmie_tasks.record.metrics import slug
-from mmie_tasks.record.record import Line, PictureRecord
+from mmie_tasks.record.record import ImageRecord, Line
 from mmie_tasks.record.sample import LoggedSample
 
-_FACTS = {
+_TITLES = {
     "shape": "shape of the answer",
     "answer_images": "images in the answer",
     "shown_images": "images shown to the judge",
@@ -57,7 +57,7 @@ class RequestFacts(AnswerFacts):
         return replace(self, shown_images=0)
 
 
-class MmieRecord(PictureRecord):
+class MmieRecord(ImageRecord):
     """The record of a sample of MMIE.
 
     Attributes:
@@ -86,8 +86,8 @@ class MmieRecord(PictureRecord):
 
     @property
     @override
-    def shown_facts(self) -> dict[str, str | float | bool]:
-        shown = shown_facts(self.facts, _FACTS, _COUNTS)
+    def shown_properties(self) -> dict[str, str | float | bool]:
+        shown = properties_of(self.facts, _TITLES, _COUNTS)
         if self.judge_tokens:
             shown["judge tokens"] = self.judge_tokens
         if marks := ", ".join(self.facts.typed):

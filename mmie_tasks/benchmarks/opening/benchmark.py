@@ -17,7 +17,7 @@ from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
 from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES, TOPIC_SIZES
-from mmie_tasks.benchmarks.opening.question import MOST_STEPS, question_parts, told_steps
+from mmie_tasks.benchmarks.opening.question import MOST_STEPS, question_content, told_steps
 from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
@@ -45,14 +45,14 @@ def grade(result: JudgeResult) -> Verdicts:
     official = result.verdict(read_official)
     if result.second_reply is None:
         official = result.first_verdict(read_official, read_cut_off=True)
-    robust, shares = result.verdict(read_robust), metrics.shares(result.last_text)
+    robust, of_reply = result.verdict(read_robust), metrics.shares(result.last_text)
     verdicts = {"official": official, "robust": robust}
-    parts = {
-        kind: shares[kind]
+    shares = {
+        kind: of_reply[kind]
         for kind in READER_KINDS
-        if kind in shares and isinstance(verdicts[kind], Scored)
+        if kind in of_reply and isinstance(verdicts[kind], Scored)
     }
-    return Verdicts(official=official, robust=robust, parts=parts)
+    return Verdicts(official=official, robust=robust, shares=shares)
 
 
 class Opening(Benchmark[OpeningRecord]):
@@ -123,7 +123,7 @@ class Opening(Benchmark[OpeningRecord]):
         models that get another one.
         """
         instruction = bool(options.get("instruction", True))
-        return question_parts(Sample.from_doc(doc), self.settings, instruction=instruction)
+        return question_content(Sample.from_doc(doc), self.settings, instruction=instruction)
 
     @override
     def add_answer_folder(self, folder: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.image_data import described, image_dataset, missing_images
 from mmie_tasks.benchmarks.json_file import digest_of, read_data_file, read_samples
 from mmie_tasks.benchmarks.opening.official_files import (
     DATA,
@@ -28,7 +29,6 @@ from mmie_tasks.benchmarks.opening.official_files import (
 )
 from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
 from mmie_tasks.benchmarks.order import fair_order
-from mmie_tasks.benchmarks.picture_data import described, missing_images, picture_dataset
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside
@@ -66,7 +66,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in an order in which every prefix has topics and tasks in their proportions
     (`fair_order`).
 
-    Columns: those of `picture_dataset`, ``id``, ``topic`` and ``subtask``. An image is an absolute
+    Columns: those of `image_dataset`, ``id``, ``topic`` and ``subtask``. An image is an absolute
     path that was not opened and may be missing. ``data`` is the revision:
     ``LanceZPF/OpenING@56b663b``, or ``sha256:`` and 12 digits of another file.
 
@@ -101,7 +101,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         samples = [sample for sample in samples if sample.topic == selection]
         if not samples:
             raise DataMissing(f"`{source.path}` has no question of {selection}.", hint=_LAYOUT)
-    return picture_dataset(
+    return image_dataset(
         fair_order(samples, lambda s: s.id, lambda s: s.topic, lambda s: s.subtask),
         REVISION if official else digest_of(source.content),
         texts=("id", "topic", "subtask"),

@@ -26,13 +26,14 @@ SCALE = Scale(
     open_ended=True,
 )
 _HEADLINE = Metric(name="", title=OVERALL, kind="headline")
-_PARTS = tuple(
-    Metric(name=slug(name), title=name, kind="metric", part=name, in_table=True) for name in METRICS
+_METRICS = tuple(
+    Metric(name=slug(name), title=name, kind="metric", component=name, in_table=True)
+    for name in METRICS
 )
 _TOPICS = tuple(
     Metric.of_group("topic", slug(title), title, in_table=False) for title in TOPICS.values()
 )
-ALL_METRICS = (_HEADLINE, *_PARTS, *_TOPICS)
+ALL_METRICS = (_HEADLINE, *_METRICS, *_TOPICS)
 TABLE = RunnerTable(metrics=(_HEADLINE,), scale=SCALE)
 
 
@@ -42,13 +43,13 @@ def shares(reply: str) -> dict[ScoreKind, dict[str, float]]:
     >>> shares('{"Correctness": {"Score": 7}}')
     {'official': {'Correctness': 0.7}}
     """
-    readings: dict[ScoreKind, Mapping[str, float] | Unscored] = {
+    by_kind: dict[ScoreKind, Mapping[str, float] | Unscored] = {
         "official": official.read_scores(reply),
         "robust": robust.read_scores(reply),
     }
     return {
         kind: {name: points / FULL_MARKS for name, points in scores.items()}
-        for kind, scores in readings.items()
+        for kind, scores in by_kind.items()
         if not isinstance(scores, Unscored)
     }
 
@@ -60,7 +61,7 @@ def official_row(records: Iterable[OpeningRecord]) -> dict[str, float]:
     return official.summary(
         {name: round(share * FULL_MARKS, 9) for name, share in shares.items()}
         for record in records
-        if (shares := record.parts.get("official"))
+        if (shares := record.shares.get("official"))
     )
 
 

@@ -94,19 +94,21 @@ def answer_steps(segments: Iterable[Segment]) -> Segments:
     return tuple(steps)
 
 
-def question_parts(question: Sequence[Segment], instruction: str, opening: str) -> list[str | Path]:
+def question_content(
+    question: Sequence[Segment], instruction: str, opening: str
+) -> list[str | Path]:
     """The question to the tested model: instruction to write and draw, opening with the number of
     steps (both may be empty), and the question's texts and existing pictures in order, each on its
     own line.
 
     The official scripts also send the marks `BEGIN` and `IMAGE`; here the pictures replace them.
     """
-    parts: list[str | Path] = [part for part in (instruction, opening.strip()) if part]
+    content: list[str | Path] = [part for part in (instruction, opening.strip()) if part]
     for segment in question:
         text = (segment.text or "").replace(BEGIN, "").replace(IMAGE, "").strip()
-        parts += [text] if text else []
-        parts += [Path(segment.image)] if segment.image else []
+        content += [text] if text else []
+        content += [Path(segment.image)] if segment.image else []
     lines: list[str | Path] = []
-    for part in parts:
+    for part in content:
         lines += ["\n", part] if lines else [part]
     return lines

@@ -20,7 +20,7 @@ def told_steps(sample: Sample, settings: OpeningSettings) -> int | None:
     return None if settings.steps == "untold" else len(sample.gold)
 
 
-def question_parts(
+def question_content(
     sample: Sample, settings: OpeningSettings, *, instruction: bool = True
 ) -> list[str | Path]:
     """Texts and existing pictures of the question, in order; `instruction` puts the official
@@ -34,4 +34,4 @@ def question_parts(
         for segment in sample.question
     ]
     opening = "" if steps is None else texts.steps.replace("{steps}", str(steps))
-    return prompts.question_parts(question, texts.instruction if instruction else "", opening)
+    return prompts.question_content(question, texts.instruction if instruction else "", opening)

@@ -11,12 +11,12 @@ from typing_extensions import override
 
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS
 from mmie_tasks.benchmarks.opening.sample import TOPICS
-from mmie_tasks.record.answer_facts import AnswerFacts, shown_facts
+from mmie_tasks.record.answer_facts import AnswerFacts, properties_of
 from mmie_tasks.record.metrics import slug
-from mmie_tasks.record.record import PictureRecord
+from mmie_tasks.record.record import ImageRecord
 
 _TOPICS = tuple(map(slug, TOPICS.values()))
-_FACTS = {
+_TITLES = {
     "shape": "shape of the answer",
     "steps": "steps of the answer",
     "gold_steps": "steps of the gold answer",
@@ -59,7 +59,7 @@ def _topic(topic: str) -> str:
     return topic
 
 
-class OpeningRecord(PictureRecord):
+class OpeningRecord(ImageRecord):
     """The record of a sample of OpenING.
 
     Attributes:
@@ -79,8 +79,8 @@ class OpeningRecord(PictureRecord):
 
     @property
     @override
-    def shown_facts(self) -> dict[str, str | float | bool]:
-        shown = shown_facts(self.facts, _FACTS, _COUNTS)
-        for name, share in self.parts.get("official", {}).items():
+    def shown_properties(self) -> dict[str, str | float | bool]:
+        shown = properties_of(self.facts, _TITLES, _COUNTS)
+        for name, share in self.shares.get("official", {}).items():
             shown[name] = round(FULL_MARKS * share, 2)
         return shown

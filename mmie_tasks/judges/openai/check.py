@@ -30,10 +30,10 @@ from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import OWN_ADDRESS_HINT, Settings
 from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sight import LEAST_PER_PICTURE
+from mmie_tasks.record.sight import LEAST_PER_IMAGE
 
-_PICTURE_HINT = (
-    "it answers without pictures, and the benchmark's requests have up to {images}: choose a model "
+_IMAGE_HINT = (
+    "it answers without images, and the benchmark's requests have up to {images}: choose a model "
     "that takes images; start vLLM with `--limit-mm-per-prompt '{{\"image\": {images}}}'`, "
     "llama.cpp with `--mmproj`"
 )
@@ -49,10 +49,10 @@ _COLOURS = {
     "black": (0, 0, 0),
     "white": (255, 255, 255),
 }
-_SPEAKS_OF_PICTURES = re.compile(
+_SPEAKS_OF_IMAGES = re.compile(
     rf"\b(?:yes|images?|pictures?|photos?|{'|'.join(_COLOURS)})\b", re.IGNORECASE
 )
-_SIDE_PX = 256  # models that count by size count more than `LEAST_PER_PICTURE` tokens for it
+_SIDE_PX = 256  # models that count by size count more than `LEAST_PER_IMAGE` tokens for it
 
 
 def check(
@@ -65,28 +65,28 @@ def check(
 ) -> None:
     """Check the server with a short chat request with the run's parameters.
 
-    The request has a picture, or two if the run's requests have several. The log warns about a
+    The request has an image, or two if the run's requests have several. The log warns about a
     model that is shut down or soon will be, by the server's list of models or else by our table.
 
     Args:
         settings: The judge's settings.
-        max_images: The most pictures in one request of the run.
+        max_images: The most images in one request of the run.
         pace: Waiting times between attempts.
         today: The date for the warning; by default, today.
         adaptations: Updated with the parameters that the server accepts.
 
     Raises:
         JudgeMisconfigured: The key is missing or wrong, the model is unknown, or the server does
-            not answer or does not take pictures.
+            not answer or does not take images.
     """
     if (missing_key := settings.access.missing_key(JudgeMisconfigured)) is not None:
         raise missing_key
     shared = (pace or Pace(), adaptations or Adaptations(dialect=settings.dialect))
-    # The colours are random, because a model that sees no pictures may guess.
+    # The colours are random, because a model that sees no images may guess.
     colours = random.sample(list(_COLOURS), min(max_images, 2))
     with tempfile.TemporaryDirectory() as folder:
-        pictures = _pictures(Path(folder), colours)
-        ping = JudgeRequest(parts=(_QUESTION, *pictures), max_tokens=16)
+        images = _images(Path(folder), colours)
+        ping = JudgeRequest(parts=(_QUESTION, *images), max_tokens=16)
 
         async def check_server() -> JudgeMisconfigured | None:
             listing = asyncio.create_task(_listed(settings))
@@ -109,9 +109,9 @@ async def _listed(settings: Settings) -> ModelList | Failure:
         return await list_models(client, access)
 
 
-def _pictures(folder: Path, colours: Sequence[str]) -> list[Path]:
-    """Write one picture per colour."""
-    from PIL import Image  # not needed by a judge without pictures
+def _images(folder: Path, colours: Sequence[str]) -> list[Path]:
+    """Write one image per colour."""
+    from PIL import Image  # not needed by a judge without images
 
     paths = []
     for number, colour in enumerate(colours, start=1):
@@ -150,16 +150,16 @@ async def _problem(
             logger.warning(f"The judge at {address} is busy: {failure.reason}")
             return None
         problem = await _describe(settings, address, failure, client, access)
-        if max_images and await _refuses_pictures(failure, server, ping, pace):
-            hint = _PICTURE_HINT.format(images=max_images)
+        if max_images and await _refuses_images(failure, server, ping, pace):
+            hint = _IMAGE_HINT.format(images=max_images)
             return JudgeMisconfigured(problem.message, hint=hint)
         return problem
 
 
-async def _refuses_pictures(
+async def _refuses_images(
     failure: Failure, server: ChatServer, ping: JudgeRequest, pace: Pace
 ) -> bool:
-    """Whether the same request succeeds without its pictures."""
+    """Whether the same request succeeds without its images."""
     error = failure.error
     if error is None or error.status in (401, 402, 403) or error.is_quota:
         return False
@@ -168,19 +168,19 @@ async def _refuses_pictures(
 
 
 def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> None:
-    """Warn if the prompt tokens or the words of a reply show that no picture was seen."""
-    tokens, images = reply.usage.input_tokens, counted(len(colours), "picture")
+    """Warn if the prompt tokens or the words of a reply show that no image was seen."""
+    tokens, images = reply.usage.input_tokens, counted(len(colours), "image")
     named = set(re.findall(r"[a-z]+", reply.text.lower())).intersection(colours)
     if len(named) == len(colours):
         return
-    if 0 < tokens < len(colours) * LEAST_PER_PICTURE:
+    if 0 < tokens < len(colours) * LEAST_PER_IMAGE:
         reason = f"its server counts {tokens} prompt tokens for a question with {images}"
-    elif not named and reply.finish == "stop" and _SPEAKS_OF_PICTURES.search(reply.text):
+    elif not named and reply.finish == "stop" and _SPEAKS_OF_IMAGES.search(reply.text):
         words = " ".join(reply.text.split())[:100]
         reason = f"asked for the colours of {images}, {' and '.join(colours)}, it replied `{words}`"
     else:
         return
-    warn(f"The judge {judge} may not see pictures: {reason}.", hint="a model that takes images")
+    warn(f"The judge {judge} may not see images: {reason}.", hint="a model that takes images")
 
 
 async def _failure(

@@ -81,7 +81,7 @@ class Agreement:
 
     task: str
     benchmark: str
-    reading: ScoreKind
+    score_kind: ScoreKind
     scale: Mapping[str, object]
     reference: str
     samples: Mapping[str, int]
@@ -120,7 +120,7 @@ def analyse(panel: RaterPanel, reference: str, score_kind: ScoreKind, top: int) 
     return Agreement(
         task=panel.task,
         benchmark=panel.benchmark.title,
-        reading=score_kind,
+        score_kind=score_kind,
         scale={"full_marks": scale.full_marks, "unit": scale.unit, "whole": scale.whole},
         reference=reference,
         samples=panel.samples,

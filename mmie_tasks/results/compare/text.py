@@ -95,8 +95,8 @@ def _in_words(metric: MetricComparison, difference: float) -> str:
     if metric.is_level:
         return f"A and B are level. {counts}"
     ahead, behind = ("B", "A") if difference > 0 else ("A", "B")
-    facts = [f"p (Holm) {_p(metric.p_corrected)}"] if metric.p_corrected is not None else []
-    facts.append(
+    statistics = [f"p (Holm) {_p(metric.p_corrected)}"] if metric.p_corrected is not None else []
+    statistics.append(
         f"95 % interval of B - A: {_interval(metric)}"
         if metric.interval
         else f"{metric.why_no_interval}: no interval"
@@ -104,7 +104,7 @@ def _in_words(metric: MetricComparison, difference: float) -> str:
     chance = " That may well be chance." if metric.may_be_chance else ""
     return (
         f"{ahead} is ahead of {behind} by {abs(difference):.2f} percentage points "
-        f"({'; '.join(facts)}).{chance} {counts}"
+        f"({'; '.join(statistics)}).{chance} {counts}"
     )
 
 

@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = result_parser(
         "report",
         "One HTML file with the scores, charts and samples of saved runs; it opens offline.",
-        reading=False,
+        score=False,
     )
     parser.add_argument(
         *("-o", "--output"), metavar="FILE", default="report.html", help="default: %(default)s"

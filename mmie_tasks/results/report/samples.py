@@ -37,7 +37,7 @@ from mmie_tasks.results.page_data import (
     segments_json,
 )
 from mmie_tasks.results.render import RichText, Table, Value, columns, html
-from mmie_tasks.runs.panels import judge_facts
+from mmie_tasks.runs.panels import judge_points
 from mmie_tasks.runs.run import Run, TaskRun
 
 ASSETS = Path(__file__).resolve().parent / "assets"
@@ -48,7 +48,7 @@ MAX_SIGNATURE = 2_000  # characters of a signature
 
 _T = TypeVar("_T")
 _MAX_REPLIES = 10
-_MAX_FACTS = 50
+_MAX_PROPERTIES = 50
 
 SampleRow: TypeAlias = tuple[LoggedSample | None, ...]
 """One sample in each run; None where a run does not have it."""
@@ -224,8 +224,8 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[Segment], Sequence[Segme
 
 
 def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -> Json:
-    facts = {**judge_facts(sample), **sample.facts}
-    shown = {_label(name): _fact(fact) for name, fact in _first(facts)}
+    properties = {**judge_points(sample), **sample.properties}
+    shown = {_label(name): _property(value) for name, value in _first(properties)}
     if signature := str(sample.signature):
         shown["signature"] = cut(signature, MAX_SIGNATURE)
     kinds = (*READER_KINDS, "expected") if isinstance(sample.expected, Scored) else READER_KINDS
@@ -238,13 +238,13 @@ def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -
         "differs": sample.differs,
         "entropy": sample.entropy_bits,
         "replies": _replies(sample),
-        "facts": list(shown.items()),
-        "parts": _part_table(sample),
+        "properties": list(shown.items()),
+        "shares": _share_table(sample),
     }
 
 
-def _part_table(sample: LoggedSample) -> Markup | None:
-    shares = [dict(_first(sample.parts.get(kind, {}))) for kind in READER_KINDS]
+def _share_table(sample: LoggedSample) -> Markup | None:
+    shares = [dict(_first(sample.shares.get(kind, {}))) for kind in READER_KINDS]
     names = dict.fromkeys(name for of_kind in shares for name in of_kind)
     rows: list[list[Value]] = [
         [_label(name), *(_percent(of_kind.get(name)) for of_kind in shares)] for name in names
@@ -261,8 +261,8 @@ def _label(text: str) -> str:
     return cut(text, MAX_LABEL)
 
 
-def _first(facts: Mapping[str, _T]) -> list[tuple[str, _T]]:
-    return list(facts.items())[:_MAX_FACTS]
+def _first(values: Mapping[str, _T]) -> list[tuple[str, _T]]:
+    return list(values.items())[:_MAX_PROPERTIES]
 
 
 def _verdict(verdict: Verdict, scale: Scale) -> tuple[str | None, str, str]:
@@ -289,24 +289,24 @@ def _replies(sample: LoggedSample) -> list[tuple[str, str, str]]:
 
 
 def _reply(reply: JudgeReply, judge: Signature) -> tuple[str, str, str]:
-    """Text, model, and facts about the reply."""
+    """Text, model, and details of the reply."""
     usage, cost = reply.usage, reply.usage.cost_usd
     model = _label(reply.model) or "unnamed model"
     is_other = bool(other_models(judge, [reply.model]))
-    facts = ["from the cache" if reply.cached else "new reply"]
-    facts += [f"finish: {reply.finish}"] if reply.finish else []
+    details = ["from the cache" if reply.cached else "new reply"]
+    details += [f"finish: {reply.finish}"] if reply.finish else []
     if usage.input_tokens or usage.output_tokens:
-        facts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+        details.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
     if cost is not None and math.isfinite(cost):
-        facts.append(f"${cost:.2f}" if cost >= 1 else f"${cost:.5f}")
+        details.append(f"${cost:.2f}" if cost >= 1 else f"${cost:.5f}")
     shown_model = f"{_label(judge.name)}, answered by {model}" if is_other else model
-    return cut(reply.text, MAX_REPLY), shown_model, " · ".join(facts)
+    return cut(reply.text, MAX_REPLY), shown_model, " · ".join(details)
 
 
-def _fact(fact: str | float | bool) -> str:
-    match fact:
+def _property(value: str | float | bool) -> str:
+    match value:
         case str():
-            return _label(fact)
+            return _label(value)
         case bool():
-            return "yes" if fact else "no"
-    return f"{round(fact, 6):.15g}" if math.isfinite(fact) else NO_VALUE
+            return "yes" if value else "no"
+    return f"{round(value, 6):.15g}" if math.isfinite(value) else NO_VALUE

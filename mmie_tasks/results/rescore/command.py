@@ -12,7 +12,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.results.arguments import listed_names, result_parser
 
 if TYPE_CHECKING:
-    from mmie_tasks.results.rescore.rescoring import RescoredTask
+    from mmie_tasks.results.rescore.rescored_task import RescoredTask
     from mmie_tasks.runs.run import Run
 
 
@@ -25,7 +25,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
     from mmie_tasks.results.commands import open_runs
     from mmie_tasks.results.rescore.attempt import attempt
     from mmie_tasks.results.rescore.logs import write_logs
-    from mmie_tasks.results.rescore.rescoring import rescored_task
+    from mmie_tasks.results.rescore.rescored_task import rescored_task
     from mmie_tasks.results.rescore.text import rescored_json, rescored_text
 
     runs: list[tuple[Run, Sequence[RescoredTask]]] = []
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         "rescore",
         "Apply the readers of this version to the judge's saved replies, or to answers that are "
         "scored by rule, and print the changes. Makes no judge calls.",
-        reading=False,
+        score=False,
         top=20,
     )
     help_text = (

@@ -14,7 +14,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.record import Rescored
 from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.results.rescore.attempt import attempt
-from mmie_tasks.results.rescore.rescoring import RescoredTask
+from mmie_tasks.results.rescore.rescored_task import RescoredTask
 from mmie_tasks.runs.run import Run, record_lines
 
 _RUNNER_KEYS = (

@@ -10,7 +10,7 @@ from mmie_tasks.core.tables import percent_cell, signed_cell
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.results.render import Table, columns, json_text, markdown
 from mmie_tasks.results.rescore.attempt import printable
-from mmie_tasks.results.rescore.rescoring import RescoredTask, metric_changes
+from mmie_tasks.results.rescore.rescored_task import RescoredTask, metric_changes
 from mmie_tasks.runs.run import Run
 
 _MAX_TEXT = 60  # characters of a reading or detail in a table

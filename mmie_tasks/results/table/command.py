@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         "Print the scores of runs as a table: models by benchmarks, with footnotes on what is "
         "incomparable."
     )
-    parser = result_parser("table", description, reading=False)
+    parser = result_parser("table", description, score=False)
     help_text = (
         "groups of columns, such as headline, category, field, task, dataset, component, type; or "
         "all; default: %(default)s"

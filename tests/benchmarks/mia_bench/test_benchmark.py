@@ -100,7 +100,7 @@ def test_a_contradictory_sample_is_not_among_the_clean():
     line = judged_line(SOUND, contradictory=True)
     assert "clean" not in BENCHMARK.read_line(line).groups
     assert BENCHMARK.read_line(judged_line(SOUND)).groups["clean"] == ("clean",)
-    assert BENCHMARK.read_line(line).facts["contradictory"] is True
+    assert BENCHMARK.read_line(line).properties["contradictory"] is True
 
 
 def test_the_image_comes_before_the_instruction():
@@ -124,16 +124,18 @@ def test_an_image_that_is_not_known_says_why(line, problem):
 
 
 def test_each_component_is_shown_with_its_mark_and_what_it_asks():
-    facts = BENCHMARK.read_line(judged_line(SOUND)).facts
-    assert facts["component 1"] == "describe 3/6: a"
-    assert facts["component 2"] == "mention 4/4: b"
-    assert facts["total of the parts, percent"] == pytest.approx(70)
-    assert BENCHMARK.read_line(judged_line("nothing")).facts["component 2"] == "mention -/4: b"
+    properties = BENCHMARK.read_line(judged_line(SOUND)).properties
+    assert properties["component 1"] == "describe 3/6: a"
+    assert properties["component 2"] == "mention 4/4: b"
+    assert properties["total of the components, percent"] == pytest.approx(70)
+    assert BENCHMARK.read_line(judged_line("nothing")).properties["component 2"] == "mention -/4: b"
 
 
-def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
+def test_a_total_that_is_not_that_of_its_components_is_shown():
     line = judged_line(SOUND.replace("7/10", "9/10"))
-    assert BENCHMARK.read_line(line).facts["the stated total is that of its parts"] is False
+    assert (
+        BENCHMARK.read_line(line).properties["the stated total is that of its components"] is False
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,8 +146,8 @@ def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
         pytest.param({"categories": "math"}, "categories", id="categories"),
         pytest.param({"weights": [6, "four"]}, "weights", id="weight"),
         pytest.param({"weights": [0, 4]}, "weights", id="weight-of-0"),
-        pytest.param({"parts": []}, "parts", id="parts"),
-        pytest.param({"parts": {"robust": 1}}, "robust", id="parts-of-a-reading"),
+        pytest.param({"shares": []}, "shares", id="shares"),
+        pytest.param({"shares": {"robust": 1}}, "robust", id="shares-of-a-score"),
         pytest.param({"components": "a"}, "components", id="components"),
         pytest.param({"image": 3}, "image", id="image"),
     ],
@@ -170,10 +172,10 @@ def test_reading_again_gives_what_was_logged(line):
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
     line = with_replies(SOUND)
-    line["record"] |= {"official": {"points": 1}, "robust": {"reason": "unparsed"}, "parts": {}}
+    line["record"] |= {"official": {"points": 1}, "robust": {"reason": "unparsed"}, "shares": {}}
     record = regraded(line)
     assert record.official.points == record.robust.points == 70
-    assert record.parts["official"] == record.parts["robust"] != {}
+    assert record.shares["official"] == record.shares["robust"] != {}
 
 
 def test_officially_the_first_reply_counts_and_robustly_the_last():
@@ -254,9 +256,11 @@ def test_a_second_reply_of_a_panels_judge_that_would_not_be_asked_for_today_is_n
 
 
 def test_a_panels_sample_shows_the_marks_of_each_judge():
-    assert BENCHMARK.read_line(PANEL_LINE).facts["component 1"] == f"{CATEGORIES[0]} 3/6, 6/6: a"
-    parts = BENCHMARK.read_record(PANEL_LINE).parts["robust"]
-    assert parts == {CATEGORIES[0]: 0.75, CATEGORIES[1]: 0.75}
+    assert (
+        BENCHMARK.read_line(PANEL_LINE).properties["component 1"] == f"{CATEGORIES[0]} 3/6, 6/6: a"
+    )
+    shares = BENCHMARK.read_record(PANEL_LINE).shares["robust"]
+    assert shares == {CATEGORIES[0]: 0.75, CATEGORIES[1]: 0.75}
 
 
 def test_reading_a_panels_line_again_gives_what_was_logged():

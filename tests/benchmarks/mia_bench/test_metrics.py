@@ -72,16 +72,18 @@ def rows(of, result):
     return TABLE.rows(record(of, result))
 
 
-def parts(of, text, kind, name):
+def share_of(of, text, kind, name):
     """The share of full marks for a category, in percent."""
-    return 100 * grade(of, result_of(text)).parts[kind][name]
+    return 100 * grade(of, result_of(text)).shares[kind][name]
 
 
 def test_official_and_robust_scores_are_in_percent():
     table = rows(sample(), result_of(SENTENCE))
     assert (table["official"]["score"], table["robust"]["score"]) == (80.0, 80.0)
     assert (
-        table["official_mention"]["score"] == parts(sample(), SENTENCE, "robust", "mention") == 50.0
+        table["official_mention"]["score"]
+        == share_of(sample(), SENTENCE, "robust", "mention")
+        == 50.0
     )
     assert table["official_complex"]["score"] == 80.0
     assert (table["official_basic"], table["official_grammar"]) == ({}, {})
@@ -93,14 +95,14 @@ def test_a_repeated_category_is_the_last_officially_and_the_mean_robustly():
     text = text.replace("a:", "component 1:").replace("b:", "component 2:")
     text = text.replace("c:", "component 3:")
     assert rows(repeated, result_of(text))["official_mention"]["score"] == 0.0
-    assert parts(repeated, text, "robust", "mention") == 50.0
+    assert share_of(repeated, text, "robust", "mention") == 50.0
 
 
 def test_what_only_the_robust_reader_reads_differs():
     text = SENTENCE.replace(", ", "\n")
     table = rows(sample(), result_of(text))
     assert table["official_describe"]["unscored"] == table["official"]["unscored"] == "unparsed"
-    assert parts(sample(), text, "robust", "describe") == 100.0
+    assert share_of(sample(), text, "robust", "describe") == 100.0
 
 
 def test_an_answer_that_is_not_judged_has_every_row_and_no_score():
@@ -111,7 +113,7 @@ def test_an_answer_that_is_not_judged_has_every_row_and_no_score():
 
 def test_a_reply_that_was_cut_off_gives_no_category_either():
     table = rows(sample(), result_of(SENTENCE, finish="length"))
-    assert table["record"]["parts"] == {}
+    assert table["record"]["shares"] == {}
     assert "score" not in table["official_describe"]
 
 
@@ -147,7 +149,7 @@ def test_notes_and_counts_name_impossible_totals_and_second_requests():
     records = [record(sample(), result_of(SENTENCE)), record(sample(), twice)]
     assert counts(records) == {"unsound_totals": 1, "requested_twice": 1}
     assert list(notes(records)) == [
-        "the stated total is not that of its parts: 1",
+        "the stated total is not that of its components: 1",
         "requested twice, because the first reply was impossible: 1",
     ]
     assert list(notes(records[:1])) == []

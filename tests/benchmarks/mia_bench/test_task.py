@@ -54,7 +54,7 @@ def scores(rows, metric):
     return [row[metric].get("score") for row in rows if metric in row]
 
 
-def test_the_bundled_replies_give_both_readings(judged):
+def test_the_bundled_replies_have_both_scores(judged):
     assert scores(judged, "official") == [100, 90, 50, 80, 100, 0, 60, 90]
     assert scores(judged, "robust") == pytest.approx([100, 90, 90, 80, 100, 100, 75, 90])
 
@@ -174,7 +174,7 @@ def listed():
 
 
 def behaviour():
-    """A digest of everything that can move a score: prompt, settings and both readings."""
+    """A digest of everything that can move a score: prompt, settings and both readers."""
     lines = [json.dumps([listed()["generation_kwargs"], prompts.MAX_TOKENS, prompts.PROBES])]
     for case in vectors("mia_bench")["cases"]:
         sample = Sample(

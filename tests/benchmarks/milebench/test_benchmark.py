@@ -94,14 +94,14 @@ def test_the_depth_of_a_needle_is_its_position(question, depth):
     line["input"] = question
     read = BENCHMARK.read_line(line)
     assert read.needle == Needle(length=2, depth=depth)
-    assert read.facts["needle_length"] == 2
-    assert read.facts.get("needle_depth") == depth
+    assert read.properties["needle_length"] == 2
+    assert read.properties.get("needle_depth") == depth
 
 
 def test_only_needles_have_a_depth():
     read = BENCHMARK.read_line(ONE)
     assert read.needle is None
-    assert not {"needle_length", "needle_depth"} & read.facts.keys()
+    assert not {"needle_length", "needle_depth"} & read.properties.keys()
 
 
 @pytest.mark.parametrize(

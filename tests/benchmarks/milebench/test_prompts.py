@@ -66,17 +66,17 @@ def make(context, n_images, **fields):
 
 def test_images_are_at_their_placeholders():
     prompt = interleaved(make("one {image#1} two {table#2} three", 2))
-    assert prompt.parts == ("Do it.\n", "one ", PromptImage(0), " two ", PromptImage(1), " three")
+    assert prompt.content == ("Do it.\n", "one ", PromptImage(0), " two ", PromptImage(1), " three")
 
 
 def test_an_image_without_a_placeholder_stands_before_the_context():
     prompt = interleaved(make("q", 1))
-    assert prompt.parts == ("Do it.\n", PromptImage(0), "q")
+    assert prompt.content == ("Do it.\n", PromptImage(0), "q")
 
 
 def test_a_placeholder_without_an_image_stays_text():
     prompt = interleaved(make("<ImageHere>{image#1}q", 1))
-    assert prompt.parts == ("Do it.\n", "<ImageHere>", PromptImage(0), "q")
+    assert prompt.content == ("Do it.\n", "<ImageHere>", PromptImage(0), "q")
 
 
 def test_no_image_makes_a_text_prompt():

@@ -74,14 +74,14 @@ def test_question_gold_and_answer_are_shown_with_their_images():
     assert [segment.image for segment in sample.answer] == [None, "kite.png"]
     assert sample.answer[0].text.startswith("model-a: ")
     assert sample.groups == {"category": ("SA",), "field": ("literature",)}
-    assert sample.facts["judge tokens"] == 900
-    assert "truncated" not in sample.facts
+    assert sample.properties["judge tokens"] == 900
+    assert "truncated" not in sample.properties
 
 
 def test_an_answer_that_the_limit_on_images_cut_is_marked():
     whole, cut = LINES[0], changed(facts={"truncated": True})
     assert [BENCHMARK.read_line(one).answer_cut for one in (whole, cut)] == [False, True]
-    assert BENCHMARK.read_line(cut).facts == {"truncated": True, "judge tokens": 900}
+    assert BENCHMARK.read_line(cut).properties == {"truncated": True, "judge tokens": 900}
 
 
 def test_an_image_of_an_answer_that_could_not_be_used_says_why():

@@ -68,9 +68,9 @@ def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
     sample = BENCHMARK.read_line({"record": record})
     assert sample.answer[1].prompt == "<b>scissors</b>"
     assert sample.pictures_not_drawn == 2
-    assert sample.facts["pictures drawn"] == 1
-    assert sample.facts["pictures not drawn"] == "refused (2)"
-    assert sample.facts["not used of the writer's answer"] == "pictures over the limit (1)"
+    assert sample.properties["pictures drawn"] == 1
+    assert sample.properties["pictures not drawn"] == "refused (2)"
+    assert sample.properties["not used of the writer's answer"] == "pictures over the limit (1)"
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def assemblies():
 
 
 def behaviour():
-    """A digest of everything that can move a score: prompt, settings and both readings."""
+    """A digest of everything that can move a score: prompt, settings and both readers."""
     lines = [json.dumps([listed()["generation_kwargs"], prompts.MAX_TOKENS]), *assemblies()]
     for case in vectors("mmie_scores")["cases"]:
         for read in (read_official, read_robust):

@@ -150,7 +150,7 @@ def sample_with(facts):
 def test_a_logged_sample_has_the_signs_of_its_answer():
     read = sample_with(facts_of("See a.png, <img src=b.png> and ![](gone.png)."))
     assert read.picture_signs == ("names an existing image", "has an image tag")
-    assert read.facts["images of the answer not used"] == "missing (1)"
+    assert read.properties["images of the answer not used"] == "missing (1)"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_logged_sample_has_the_count_of_pictures_without_a_place(answer, n_unp
     built = requests.build_request(sample, [answer], "mmie", BENCHMARK.settings)
     read = sample_with(built.facts)
     assert read.pictures_unplaced == n_unplaced
-    assert read.facts.get("pictures without a place", 0) == n_unplaced
+    assert read.properties.get("pictures without a place", 0) == n_unplaced
 
 
 def test_images_that_cannot_be_used_are_counted_by_their_reasons():

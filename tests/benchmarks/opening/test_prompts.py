@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.benchmarks.opening.prompts import answer_steps, judge_parts, question_parts
+from mmie_tasks.benchmarks.opening.prompts import answer_steps, judge_parts, question_content
 from mmie_tasks.record.segment import Segment
 
 A, B, C = Path("a.jpg"), Path("b.jpg"), Path("c.jpg")
@@ -96,5 +96,5 @@ def test_a_lost_picture_keeps_its_problem_and_its_place() -> None:
 )
 def test_the_tested_model_is_asked_with_pictures_in_place(opening: str, before: list[str]) -> None:
     question = (Segment("<BEGIN> Look. <image> ", "a.jpg"), Segment("<image>"), Segment("Go."))
-    parts = question_parts(question, "Write.", opening)
+    parts = question_content(question, "Write.", opening)
     assert parts == [*before, "Look.", "\n", A, "\n", "Go."]

@@ -14,7 +14,7 @@ from support.settings import change
 from mmie_tasks.answers.failures import MISSING, NOT_TEXT
 from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.opening.question import question_parts
+from mmie_tasks.benchmarks.opening.question import question_content
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.request import build_request
 from mmie_tasks.benchmarks.opening.sample import Sample
@@ -144,21 +144,21 @@ def test_an_empty_answer_is_judged(answer: str, text: str) -> None:
 def test_the_number_of_steps_is_told_unless_a_setting_says_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert "Answer in 3 steps" in str(question_parts(sample(steps=3), BENCHMARK.settings))
+    assert "Answer in 3 steps" in str(question_content(sample(steps=3), BENCHMARK.settings))
     assert BENCHMARK.request_provenance()["steps"] == "told"
     assert (
-        question_parts(sample(), BENCHMARK.settings, instruction=False)[0]
+        question_content(sample(), BENCHMARK.settings, instruction=False)[0]
         != TEXTS["model"]["system"]
     )
     change(monkeypatch, BENCHMARK, steps="untold")
-    assert "steps" not in str(question_parts(sample(), BENCHMARK.settings))
+    assert "steps" not in str(question_content(sample(), BENCHMARK.settings))
     assert BENCHMARK.request_provenance()["steps"] == "untold"
 
 
 def test_a_missing_picture_is_left_out_of_the_question(tmp_path: Path) -> None:
     there = draw(tmp_path / "a.jpg")
     question = (Segment("a", str(tmp_path / "none.jpg")), Segment("b", str(there)))
-    assert question_parts(sample(*question), BENCHMARK.settings)[-5:] == [
+    assert question_content(sample(*question), BENCHMARK.settings)[-5:] == [
         "a",
         "\n",
         "b",

@@ -66,7 +66,7 @@ def test_in_doubt_there_are_no_points(text: str, reason: str) -> None:
 
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 10), min_size=7, max_size=7))
-def test_both_readings_agree_on_a_reply_as_asked_for(points: list[int]) -> None:
+def test_both_readers_agree_on_a_reply_as_asked_for(points: list[int]) -> None:
     assert read_robust(reply(*points)) == read_official(reply(*points))
 
 

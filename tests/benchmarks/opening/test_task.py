@@ -62,7 +62,7 @@ def lines() -> dict[str, Line]:
     }
 
 
-def test_the_examples_replies_give_both_readings() -> None:
+def test_the_examples_replies_have_both_scores() -> None:
     logged = {sample_id: BENCHMARK.read_line(line) for sample_id, line in lines().items()}
     official = {sample_id: sample.official for sample_id, sample in logged.items()}
     assert official.pop("1101004") == Unscored(
@@ -72,8 +72,8 @@ def test_the_examples_replies_give_both_readings() -> None:
     expected = {"0101001": 59, "0301002": 56, "0501003": 35, "1402005": 1, "2001006": 51}
     assert points == {**expected, "2301007": 60}
     assert logged["1101004"].robust == Scored(36 / 7)
-    assert logged["0501003"].parts["official"]["Content Richness"] == 0.3  # of the second reply
-    assert logged["1101004"].facts["pictures of the answer not shown"] == "no JPEG (1)"
+    assert logged["0501003"].shares["official"]["Content Richness"] == 0.3  # of the second reply
+    assert logged["1101004"].properties["pictures of the answer not shown"] == "no JPEG (1)"
     assert logged["2001006"].groups == {
         "topic": ("cooking_tasks",),
         "subtask": ("recipe_generation",),
@@ -170,7 +170,7 @@ def test_the_last_reply_that_the_official_script_would_ask_for_counts(
     )
     for verdict, expected in ((verdicts.official, official), (verdicts.robust, robust)):
         assert (verdict if isinstance(verdict, Scored) else verdict.reason) == expected
-    assert set(verdicts.parts) == {
+    assert set(verdicts.shares) == {
         kind
         for kind, expected in (("official", official), ("robust", robust))
         if isinstance(expected, Scored)
@@ -209,7 +209,7 @@ REPLIES = (
 
 def behaviour() -> str:
     """A digest of what can move a score: requests about the example's answers, the settings of the
-    tested model and both readings.
+    tested model and both readers.
     """
     shared = (task_dir() / "opening" / "_opening_shared").read_text(encoding="utf-8")
     content = yaml.load(shared.replace("!function", ""), yaml.SafeLoader)

@@ -360,7 +360,7 @@ SECRETS = (
     "secret-run",
     "secret-reply",
     "secret-reading",
-    "secret-fact",
+    "secret-property",
     "secret-file",
     "secret-prompt",
 )
@@ -384,9 +384,9 @@ def test_nothing_that_could_sway_people_is_in_the_file(tmp_path: Path) -> None:
         ),
         judgements=replied(reply),
         signature="judge:openai|model:secret-model",
-        facts={"secret-fact": 1.0},
+        properties={"secret-property": 1.0},
         groups={"category": ("a",)},
-        parts={"official": {"secret-fact": 0.5}},
+        shares={"official": {"secret-property": 0.5}},
     )
     html = page_text([item(logged)])
     everything = html.encode() + b"".join(pictures_of(html))

@@ -330,7 +330,7 @@ def test_the_judges_of_a_panel_are_compared_if_its_run_is_the_only_source(tmp_pa
         mmie_line(judged(6, 6, 0), "SA-2"),
     ]
     write_run(tmp_path / "one", "mmie", lines)
-    output = as_json(tmp_path / "one", reading=kind)
+    output = as_json(tmp_path / "one", score=kind)
     assert {rater["name"]: rater["mean"] for rater in output["raters"]} == {
         "gpt-4o": 4,
         "gpt-4o-mini": pytest.approx(14 / 3),

@@ -32,7 +32,7 @@ def two(tmp_path):
 
 @pytest.mark.parametrize("task", LINES)
 def test_every_benchmark_is_compared(two, task):
-    text = compare(*two(task, skill=0.9), "--reading", "robust")
+    text = compare(*two(task, skill=0.9), "--score", "robust")
     assert "robust score" in text
     assert "B is ahead of A by" in text
     assert [line for line in text.splitlines()[2:] if len(line) > 100] == []  # after the folders

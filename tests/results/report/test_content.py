@@ -200,7 +200,7 @@ def test_hostile_text_anywhere_is_escaped_and_safe() -> None:
         signature=bad,
         category=bad,
         groups={bad: (bad,)},
-        facts={bad: bad},
+        properties={bad: bad},
     )
     bad_run = replace(run(bad, [hostile], notes=(bad,)), notes=(bad,), folder=Path(bad))
     page = page_of(bad_run, title=bad)

@@ -115,16 +115,22 @@ def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
         JudgeReply(text="y" * (MAX_REPLY + 7), model="made-up", usage=Usage(cost_usd=float("nan"))),
     )
     words = words_of(html_of(sample("1", judgements=replied(*replies))))
-    facts = "from the cache · finish: length · 9 tokens in, 2 out · $0.50000"
-    assert f"Judge's reply 1 of 2 Good. made-up, answered by m · {facts}" in words
+    details = "from the cache · finish: length · 9 tokens in, 2 out · $0.50000"
+    assert f"Judge's reply 1 of 2 Good. made-up, answered by m · {details}" in words
     assert "(7 more characters in the log) made-up · new reply" in words
     assert "nan" not in words
 
 
-def test_verdicts_facts_and_parts_are_shown() -> None:
-    facts = {"tiles": 3, "whole": True, "shape": "json", "odd": float("nan"), "long": 1234567.5}
-    parts = {"official": {"look": 0.5, "odd": float("inf")}}
-    words = words_of(html_of(sample("1", None, 3, facts=facts, parts=parts)))
+def test_verdicts_properties_and_shares_are_shown() -> None:
+    properties = {
+        "tiles": 3,
+        "whole": True,
+        "shape": "json",
+        "odd": float("nan"),
+        "long": 1234567.5,
+    }
+    shares = {"official": {"look": 0.5, "odd": float("inf")}}
+    words = words_of(html_of(sample("1", None, 3, properties=properties, shares=shares)))
     assert "official n/a unparsed no number robust 3 of 4 read from 3" in words
     assert "expected" not in words
     assert "look 50.00 n/a odd n/a n/a" in words
@@ -138,14 +144,14 @@ HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 
 @settings(max_examples=40)
 @given(HOSTILE, st.floats() | HOSTILE | st.booleans())
-def test_any_content_of_a_log_can_be_packed_and_no_tag_begins_in_it(text: str, fact: Any) -> None:
+def test_any_content_of_a_log_can_be_packed_and_no_tag_begins_in_it(text: str, value: Any) -> None:
     segments = (Segment(text, text), Segment(image=text, problem=text, prompt=text))
     reply = JudgeReply(text=text, model=text)
     fields = {
         "question": segments,
         "answer": segments,
         "judgements": replied(reply),
-        "facts": {text: fact},
+        "properties": {text: value},
     }
     html, harmless = html_of(sample("1", **fields)), html_of(sample("1"))  # type: ignore[arg-type]
     _, (chunk,) = pack([html])

@@ -32,7 +32,7 @@ def test_runs_without_a_task_keep_their_index() -> None:
     ("row", "expected"),
     [
         pytest.param([(2, 2), (3, 3)], 0.25, id="runs"),
-        pytest.param([(0, 3)], 0.75, id="readings"),
+        pytest.param([(0, 3)], 0.75, id="scores"),
         pytest.param([(1, 2), (4, 2)], 0.75, id="the-greatest"),
         pytest.param([(None, 0)], 1, id="unscored-beside-scored"),
         pytest.param([(2, 2), None], 0, id="a-run-that-lacks-it"),

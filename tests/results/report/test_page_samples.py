@@ -37,7 +37,7 @@ def test_a_choice_changes_which_samples_are_shown(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        pytest.param("Only where official and robust differ (1)", "2", id="readings"),
+        pytest.param("Only where official and robust differ (1)", "2", id="scores"),
         pytest.param("Only where runs differ (3)", "350", id="runs"),
     ],
 )

@@ -63,9 +63,9 @@ def test_a_run_without_samples_of_a_metric_has_an_empty_cell() -> None:
 
 
 def test_a_component_counts_its_own_differences() -> None:
-    parts = {"official": {"look": 1.0, "tell": 0.5}, "robust": {"look": 1.0, "tell": 1.0}}
+    shares = {"official": {"look": 1.0, "tell": 0.5}, "robust": {"look": 1.0, "tell": 1.0}}
     groups = {"component": ("look", "tell")}
-    tables = tables_of(run("one", [sample("1", 4, 4, parts=parts, groups=groups)]))
+    tables = tables_of(run("one", [sample("1", 4, 4, shares=shares, groups=groups)]))
     assert [cells(tables[-1], "Differ", row) for row in (0, 1)] == [[0], [1]]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.answer_shapes import SHAPES, A, counted, parsed
 
 from mmie_tasks.answers.failures import MISSING, failure_of
-from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.answers.saved import as_answer
 from mmie_tasks.answers.thinking import StrippedText, strip_thinking
 from mmie_tasks.record.segment import Segment

@@ -102,7 +102,7 @@ def metric_changes(rescored: RescoredTask) -> list[MetricChange]:
     """
     task_run, changes = rescored.task_run, []
     # Readers give the sample's points, not the shares of components.
-    metrics = [metric for metric in metrics_of([task_run]) if not metric.part]
+    metrics = [metric for metric in metrics_of([task_run]) if not metric.component]
     for metric, kind in product(metrics, READER_KINDS):
         before, after = (
             metric_value(samples, metric, kind, task_run.benchmark.scale)

@@ -1,4 +1,4 @@
-"""Samples of texts and pictures as a `datasets.Dataset`, and a check of the pictures."""
+"""Samples of texts and images as a `datasets.Dataset`, and a check of the images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import datasets
 
 
-def picture_dataset(
+def image_dataset(
     samples: Sequence[Any], data: str, *, texts: Iterable[str], numbers: Iterable[str] = ()
 ) -> datasets.Dataset:
     """The dataset that lmms-eval iterates; nothing is opened.

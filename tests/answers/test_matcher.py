@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.answers.failures import MISSING
-from mmie_tasks.answers.matching import AnswerMatcher, MatchedAnswers, RequestedSample
+from mmie_tasks.answers.matcher import AnswerMatcher, MatchedAnswers, RequestedSample
 from mmie_tasks.answers.saved import SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
