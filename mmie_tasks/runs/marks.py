@@ -70,7 +70,7 @@ def _sight_marks(task_run: TaskRun) -> Iterator[str]:
     for judge_run in judge_runs(task_run).values() or [task_run]:
         replies = (reply for sample in judge_run.samples for reply in sample.replies)
         if reason := unseen_images(replies):
-            yield f"the judge may not have seen the pictures: {reason}"
+            yield f"the judge may not have seen the images: {reason}"
 
 
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:

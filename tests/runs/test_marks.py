@@ -192,7 +192,7 @@ def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named()
         replace(sample, judgements=replied(judge_reply(number), judge="judge:mmie_score"))
         for number, sample in enumerate(run.samples)
     )
-    mark = "the judge may not have seen the pictures: 2,050 prompt tokens for each of 6 requests"
+    mark = "the judge may not have seen the images: 2,050 prompt tokens for each of 6 requests"
     assert paper_marks(replace(run, samples=samples)) == (mark,)
 
 
