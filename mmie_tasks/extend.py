@@ -16,6 +16,7 @@ from mmie_tasks.benchmarks.benchmark import Doc as Doc
 from mmie_tasks.benchmarks.benchmark import Environment as Environment
 from mmie_tasks.benchmarks.benchmark import Prepared as Prepared
 from mmie_tasks.benchmarks.benchmark import PublishedRow as PublishedRow
+from mmie_tasks.benchmarks.settings import TaskSettings as TaskSettings
 from mmie_tasks.core.errors import AnswersUnusable as AnswersUnusable
 from mmie_tasks.core.errors import DataBroken as DataBroken
 from mmie_tasks.core.errors import DataMissing as DataMissing

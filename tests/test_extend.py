@@ -23,9 +23,9 @@ JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable J
 LoggedSample Metric MmieTasksError Needle NoJudgeRequest OutOfBudget Outcome Panel PendingSample
 ImageRecord Prepared PublishedRow Record ReplySchema ReplyStore RequestBroken RequestCounts
 RequestUnfit Row RunnerTable Scale ScoreKind Scored Segment Segments SettingWrong Signature
-TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation answer_text check_images
-coverage expected_verdict failure_of request_parts signature_text text_segments user_turn
-write_answer
+TaskSettings TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation answer_text
+check_images coverage expected_verdict failure_of request_parts signature_text text_segments
+user_turn write_answer
 """
 
 NAMES = {name for name in vars(extend) if not name.startswith("_")}

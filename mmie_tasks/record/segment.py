@@ -30,7 +30,7 @@ class Segment:
 
     @property
     def logged(self) -> Segment:
-        """The segment as a record stores it: only the beginning of an unusable image."""
+        """What a record stores of the segment; of an unusable image, only the beginning."""
         if not self.problem:
             return self
         return replace(self, image=self.image and self.image[:_REFERENCE_CHARACTERS], detail="")
