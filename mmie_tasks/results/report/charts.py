@@ -214,10 +214,10 @@ def _value_axis(series: Sequence[Series]) -> Json:
 def _hover(labels: Sequence[str], series: Series, names: Sequence[str]) -> Json:
     of_run = f"{label(names[series.run])}, {series.kind}"
     texts = []
-    for text, value in zip(labels, series.values, strict=True):
+    for text, value, reason in zip(labels, series.values, series.reasons, strict=True):
         match value:
             case Cell():
-                shown = percent_cell(value.percent, value.interval)
+                shown = label(reason) or percent_cell(value.percent, value.interval)
             case _:
                 shown = "n/a" if value is None else f"{value:,}"
         texts.append(f"{label(text)}<br>{of_run}: {shown}")
@@ -280,7 +280,7 @@ def _bar_trace(
     return {
         **trace,
         "type": "bar",
-        "text": [label(why, 60) for why in reasons],
+        "text": [NO_SCORE if why else "" for why in reasons],
         "textposition": "outside",
         "constraintext": "none",
         "textfont": {"size": 11, "color": "--faint"},

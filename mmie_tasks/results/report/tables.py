@@ -217,13 +217,13 @@ def score_table(
     kinds: list[ScoreKind] = [*READER_KINDS]
     kinds += ["expected"] if any(scores.has_expected for scores, _ in tasks) else []
     scored_help = "Samples with official points, of those that count for the score"
+    judge_help = "The judge, and how it agreed with people in `mmie-tasks judge-exam`"
     header = [
         *columns("Task", "Run", text=2),
         *(Column(title=f"{kind.capitalize()} score", kind="score") for kind in kinds),
         Column(title="Unlike the paper", kind="text"),
         Column(title="Scored", help=scored_help),
-        Column(title="Published", help="Samples that the published scores are of"),
-        Column(title="Judge", kind="text"),
+        Column(title="Judge", kind="text", help=judge_help),
     ]
     rows: list[list[Value]] = []
     for scores, of_runs in tasks:
@@ -270,7 +270,6 @@ def _score_rows(
             *(shown.cell(kind) if shown else None for kind in kinds),
             RichText(text="", badges=marks) if marks else None,
             _scored(shown) if shown else None,
-            task_run.benchmark.published.get(task_run.task),
             RichText(text=cut(task_run.judge_name, _MAX_MODEL) or "by rule", lines=grades),
         ]
         corrected = annotation.corrected
@@ -287,14 +286,11 @@ def run_table(runs: Sequence[Run]) -> Table:
     rows: list[list[Value]] = [
         [
             *(RichText(text=run.name, run=index), run.started_text),
-            RichText(text=str(run.folder), style="code"),
-            RichText(text="" if run.notes else "none", lines=tuple(run.notes)),
+            RichText(text=str(run.folder), style="code", lines=tuple(run.notes)),
         ]
         for index, run in enumerate(runs)
     ]
-    return Table(
-        title="Runs", columns=columns("Run", "Started", "Folder", "Notes", text=4), rows=rows
-    )
+    return Table(title="Runs", columns=columns("Run", "Started", "Folder", text=3), rows=rows)
 
 
 def reply_table(scores: TaskScores) -> Table:

@@ -9,7 +9,7 @@ from support.unloaded_benchmark import varied
 
 from mmie_tasks.record.sample import Needle
 from mmie_tasks.results.render import Cell
-from mmie_tasks.results.report.charts import Chart, charts
+from mmie_tasks.results.report.charts import NO_SCORE, Chart, charts
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import task_scores
 
@@ -75,7 +75,8 @@ def test_a_category_without_a_score_says_why_in_its_chart() -> None:
     bars = charts_of(run("one", samples))["By category"]
     assert column(bars, 1) == [100.0, None]
     trace = bars.figure["data"][0]
-    assert trace["text"] == ["", "no score: only 1 of 2 samples have a score"]
+    assert trace["text"] == ["", NO_SCORE]
+    assert "only 1 of 2 samples have a score" in trace["hovertext"][1]
     assert (trace["orientation"], trace["x"]) == ("h", [100.0, 0])
 
 

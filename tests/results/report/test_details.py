@@ -131,7 +131,7 @@ def test_verdicts_properties_and_shares_are_shown() -> None:
     }
     shares = {"official": {"look": 0.5, "odd": float("inf")}}
     words = words_of(html_of(sample("1", None, 3, properties=properties, shares=shares)))
-    assert "official n/a unparsed no number robust 3 of 4 read from 3" in words
+    assert "official n/a unparsed no number robust 3 of 4, read from 3" in words
     assert "expected" not in words
     assert "look 50.00 n/a odd n/a n/a" in words
     assert "tiles 3 whole yes shape json odd n/a long 1234567.5 signature judge:made_up" in words

@@ -74,8 +74,7 @@ def test_every_chart_is_drawn_and_has_its_numbers_in_a_table(drawn_page: Page) -
         labels = chart.locator("svg").first.locator("text").count()
         assert labels >= chart.locator("tbody tr").count() >= 5
     assert drawn_page.locator(".plot:not([role=img][aria-label])").count() == 0
-    no_score = "no score: no sample has a score"
-    assert no_score in charts.first.locator("svg .bartext").all_text_contents()
+    assert "no score" in charts.first.locator("svg .bartext").all_text_contents()
     expect(charts.first.locator("tbody tr").nth(3)).to_contain_text("no sample has a score")
 
 
@@ -209,11 +208,15 @@ def test_the_page_never_scrolls_sideways(opened: Open, hostile: Path) -> None:
         assert [box for box in boxes if box and box["width"] > width] == []
 
 
-def test_the_printed_page_has_all_tables_and_no_controls(opened: Open, hostile: Path) -> None:
+def test_the_printed_page_has_all_tables_samples_of_all_tasks_and_no_controls(
+    opened: Open, hostile: Path
+) -> None:
     page = opened(hostile, "#mmie", color_scheme="dark")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("table:visible").count() == page.locator("table").count()
+    tasks = page.locator("section.task")
+    assert tasks.filter(has=page.locator(".sample:visible")).count() == tasks.count() > 1
     assert page.locator("button:visible, select:visible, input:visible").count() == 0
     ink, paper = colours(page)
     assert luminance(ink) < luminance(paper)

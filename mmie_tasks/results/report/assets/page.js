@@ -275,7 +275,12 @@ function showTask(section) {
     if (link.hash === (section ? `#${section.id}` : "#overview")) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (!section || browsers.has(section)) return;
+  if (section) prepare(section);
+}
+
+/** Fill a task's list of samples, and draw its charts when they come into view. */
+function prepare(section) {
+  if (browsers.has(section)) return;
   const { charts: figures, ...data } = JSON.parse(byId(`x-task-${section.dataset.task}`).textContent);
   section.querySelectorAll(".plot").forEach((plot, index) => {
     charts.set(plot, figures[index]);
@@ -317,10 +322,11 @@ byId("x-theme").addEventListener("click", () => {
 });
 dark.addEventListener("change", applyTheme);
 
-// On paper, all tables and long texts are open.
+// On paper, all tasks have their samples, and all tables and long texts are open.
 
 let opened = [];
 addEventListener("beforeprint", () => {
+  sections.forEach(prepare);
   opened = [...document.querySelectorAll("details[data-print]:not([open])")];
   for (const details of opened) details.open = true;
 });
