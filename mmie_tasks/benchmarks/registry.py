@@ -60,8 +60,8 @@ class BenchmarkEntry:
         return module.rpartition(".")[0] or module
 
     def load(self) -> Benchmark:
-        """Import the `Benchmark` object. Raises `SettingWrong` if the module cannot be imported, or
-        if the object or its judge belongs to another benchmark.
+        """Import the `Benchmark` object. Raises `SettingWrong` if the module cannot be imported, if
+        the object lacks a part, or if it or its judge belongs to another benchmark.
         """
         module, _, attribute = self.target.partition(":")
         try:
@@ -82,6 +82,11 @@ class BenchmarkEntry:
                 f"The judge of the benchmark `{self.name}` is that of "
                 f"`{benchmark.judge.benchmark}`.",
                 hint=f'`BenchmarkJudge("{self.name}", ...)`',
+            )
+        if missing := _missing(benchmark):
+            raise SettingWrong(
+                f"The benchmark `{self.name}` lacks {', '.join(f'`{part}`' for part in missing)}.",
+                hint=f"add to the class of `{self.target}` what is missing",
             )
         return benchmark
 
@@ -126,6 +131,15 @@ class BenchmarkEntry:
                     if isinstance(tag, str):
                         names[tag] = (*names.get(tag, ()), task)
         return names
+
+
+def _missing(benchmark: Benchmark) -> list[str]:
+    """What the benchmark needs for a run and does not define."""
+    kind = type(benchmark)
+    needed = ["title", "scale", "metrics", "record"]
+    if kind.prepared is Benchmark.prepared and kind.process_results is Benchmark.process_results:
+        needed += ["score"] if benchmark.judge is None else ["request", "grade"]
+    return [part for part in needed if getattr(kind, part, None) is getattr(Benchmark, part, None)]
 
 
 class _TaskLoader(yaml.SafeLoader):
@@ -213,9 +227,9 @@ def require_judged(choices: Iterable[str], source: str) -> None:
     for name in filter(None, choices):
         entry = entry_of_task(name)
         if entry is None or entry.name != name or entry.load().judge is None:
-            judged = [e.name for e in entries() if e.is_ours and e.load().judge is not None]
+            judged = [e.name for e in entries() if e.load().judge is not None]
             hint = f"`BENCHMARK=JUDGE:MODEL`, where benchmarks with a judge are {', '.join(judged)}"
             raise SettingWrong(
-                f"{source} chooses a judge for `{name}`, which is no benchmark with a judge.",
+                f"{source} chooses a judge for `{name}`, which is not a benchmark with a judge.",
                 hint=hint + did_you_mean(name, judged),
             )

@@ -15,7 +15,7 @@ from mmie_tasks.answers.files import read_answers
 from mmie_tasks.answers.saved import SavedAnswer
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, dataset_names, entry_of_task, is_setting
 from mmie_tasks.core.choice import split_options
-from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.hub.pinned_file import downloads_are_off
 from mmie_tasks.judges.choice import ALL_OTHERS, ChosenJudges, JudgeChoices
@@ -40,11 +40,19 @@ def check_command_line(
     Raises:
         AnswersUnusable: The answers cannot be read, or none is to a task of a requested benchmark.
         DataMissing: A folder of data does not exist, or there is no data and downloads are off.
-        SettingWrong: A variable has an invalid value.
+        SettingWrong: A variable has an invalid value, or ``--tasks`` is a folder without
+            task files.
     """
     options = _parsed(arguments)
     if options.help or options.config or not is_first_process(environment):
         return
+    folder = Path(options.tasks)
+    if options.tasks and folder.is_dir() and not any(folder.glob("*.yaml")):
+        raise SettingWrong(  # the runner would find no tasks (`__main__.py:705`)
+            f"`--tasks {folder}`: there is a folder `{folder}` here, which lmms-eval takes for the "
+            "tasks, and it has no task files (`*.yaml`).",
+            hint="for the task of that name, start in another folder",
+        )
     selection = _selection(options, environment)
     if options.model == "predictions":
         _check_answers(options.model_args, selection)

@@ -101,6 +101,30 @@ def test_a_judge_of_another_benchmark_is_refused(package):
 
 
 @pytest.mark.parametrize(
+    ("name", "judge", "missing"),
+    [
+        pytest.param("judged_parts", "BenchmarkJudge('sketch', 'openai:m')", ["request", "grade"]),
+        pytest.param("rule_parts", "None", ["score"]),
+    ],
+)
+def test_what_a_benchmark_lacks_is_named(package, name, judge, missing):
+    folder = package(sketch=f"{name}.benchmark:BENCHMARK")
+    (folder / name / "benchmark.py").write_text(
+        "from mmie_tasks.extend import Benchmark, BenchmarkJudge, Scale\n"
+        "class Sketch(Benchmark):\n"
+        "    name = title = 'sketch'\n"
+        "    scale = Scale(full_marks=1, unit='points', percent=lambda mean: mean)\n"
+        f"    judge = {judge}\n"
+        "    def question(self, doc, options): return []\n"
+        "BENCHMARK = Sketch()\n"
+    )
+    with pytest.raises(SettingWrong) as refused:
+        entry_of_task("sketch").load()
+    parts = ["metrics", "record", *missing]
+    assert refused.value.message.endswith(f"lacks {', '.join(f'`{part}`' for part in parts)}.")
+
+
+@pytest.mark.parametrize(
     ("name", "source", "named"),
     [
         pytest.param("lacks", "import no_such_module", "no_such_module", id="no-module"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
-from mmie_tasks.core.errors import AnswersUnusable, DataMissing, MmieTasksError
+from mmie_tasks.core.errors import AnswersUnusable, DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.judges.choice import ChosenJudges
 from mmie_tasks.runner.command_inputs import check_command_line
 
@@ -30,8 +30,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "scores.json").write_text('{"accuracy": 0.5}')
     (tmp_path / "plain.jsonl").write_text('{"id": "1", "answer": "A"}\n')
     for task in ("mia_bench", "milebench_DocVQA", "mme"):
-        (tmp_path / task).mkdir()
-        (tmp_path / task / LOG.format(task)).write_text(log_line("1"))
+        (tmp_path / "out" / task).mkdir(parents=True)
+        (tmp_path / "out" / task / LOG.format(task)).write_text(log_line("1"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -63,7 +63,7 @@ NOWHERE = "/not/there"
             SAVED.format("scores.json", "theirs"), AnswersUnusable, ["scores.json"], id="no-answers"
         ),
         pytest.param(
-            SAVED.format("mia_bench", "theirs,milebench_DocVQA"),
+            SAVED.format("out/mia_bench", "theirs,milebench_DocVQA"),
             AnswersUnusable,
             ["None of the 1 ", "`milebench_DocVQA`", "`mia_bench`", "--tasks mia_bench"],
             id="log-of-another-benchmark",
@@ -104,11 +104,13 @@ def test_a_folder_of_data_that_does_not_exist_is_refused(tasks: str) -> None:
         pytest.param("--tasks opening --config runs.yaml", id="options-in-a-file"),
         pytest.param("--tasks opening_*,opening.yaml,opening_own", id="pattern-file-and-own-task"),
         pytest.param("--tasks mia_bench", id="data-is-here"),
-        pytest.param(SAVED.format("mia_bench", "milebench*,theirs"), id="log-for-a-pattern"),
-        pytest.param(SAVED.format("milebench_DocVQA", "milebench"), id="log-of-a-smaller-task"),
+        pytest.param(SAVED.format("out/mia_bench", "milebench*,theirs"), id="log-for-a-pattern"),
+        pytest.param(SAVED.format("out/milebench_DocVQA", "milebench"), id="log-of-a-smaller-task"),
         pytest.param(SAVED.format("plain.jsonl", "mia_bench"), id="answers-without-a-task"),
         pytest.param(SAVED.format(".", "mia_bench,milebench"), id="logs-of-all-tasks"),
-        pytest.param(SAVED.format("mme", "mia_bench"), id="log-of-a-task-that-may-be-the-users"),
+        pytest.param(
+            SAVED.format("out/mme", "mia_bench"), id="log-of-a-task-that-may-be-the-users"
+        ),
     ],
 )
 def test_what_may_work_is_left_to_the_runner(words: str) -> None:
@@ -130,6 +132,9 @@ def test_the_environment_may_leave_the_data_to_the_runner(variables: dict[str, s
 
 def test_a_folder_with_the_name_of_a_task_has_task_files(folder: Path) -> None:
     (folder / "opening").mkdir()
+    with pytest.raises(SettingWrong, match="`opening`"):
+        check("--tasks opening")
+    (folder / "opening" / "theirs.yaml").touch()
     check("--tasks opening")
 
 

@@ -208,5 +208,5 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
     monkeypatch: pytest.MonkeyPatch, rank: int
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
-    with pytest.raises(SettingWrong, match="`mmei`, which is no benchmark"):
+    with pytest.raises(SettingWrong, match="`mmei`, which is not a benchmark"):
         early_checks.check_judges([mmie_benchmark.BENCHMARK], rank)

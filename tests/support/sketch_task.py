@@ -27,10 +27,6 @@ def doc_to_text(doc):
     return doc["question"]
 
 
-def process_results(doc, results):
-    return {"sketch_acc": float(results[0] == doc["answer"])}
-
-
 class Sketch(Benchmark):
     name = "sketch"
     title = "Sketch"
@@ -47,5 +43,9 @@ class Sketch(Benchmark):
     def check_data(self, docs):
         check_data(docs)
 
+    def process_results(self, doc, results):
+        return {"sketch_acc": float(results[0] == doc["answer"])}
+
 
 BENCHMARK = Sketch()
+process_results = BENCHMARK.process_results
