@@ -72,6 +72,9 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
             contradict each other.
     """
     roots = [Path(root.strip()).expanduser() for root in path.split(";") if root.strip()]
+    if not roots:
+        hint = f"name the saved answers with `--model_args path=...`; {SUPPORTED_FILES}"
+        raise AnswersUnusable("`--model predictions` got no `path=`.", hint=hint)
     if absent := next((root for root in roots if not root.exists()), None):
         raise AnswersUnusable(
             f"`{absent}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}"

@@ -40,8 +40,8 @@ def check_command_line(
     Raises:
         AnswersUnusable: The answers cannot be read, or none is to a task of a requested benchmark.
         DataMissing: A folder of data does not exist, or there is no data and downloads are off.
-        SettingWrong: A variable has an invalid value, or ``--tasks`` is a folder without
-            task files.
+        SettingWrong: A variable has an invalid value, there is no ``--model``, or ``--tasks`` is a
+            folder without task files.
     """
     options = _parsed(arguments)
     if options.help or options.config or not is_first_process(environment):
@@ -54,6 +54,9 @@ def check_command_line(
             hint="for the task of that name, start in another folder",
         )
     selection = _selection(options, environment)
+    if selection and not options.model:  # lmms-eval's default, `hf`, is none of its models
+        hint = "`--model NAME`; `mmie-tasks models` lists them, `predictions` scores saved answers"
+        raise SettingWrong("The command names no model to test.", hint=hint)
     if options.model == "predictions":
         _check_answers(options.model_args, selection)
     if not options.predict_only:  # it needs no judge prompts

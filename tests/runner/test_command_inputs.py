@@ -68,6 +68,7 @@ NOWHERE = "/not/there"
             ["None of the 1 ", "`milebench_DocVQA`", "`mia_bench`", "--tasks mia_bench"],
             id="log-of-another-benchmark",
         ),
+        pytest.param("--tasks opening", SettingWrong, ["--model NAME"], id="no-model"),
         pytest.param(
             "eval --model qwen2_5_vl --task opening",
             DataMissing,
@@ -95,15 +96,20 @@ def test_a_folder_of_data_that_does_not_exist_is_refused(tasks: str) -> None:
     [
         pytest.param("eval", id="wizard"),
         pytest.param("tasks list", id="another-command"),
-        pytest.param("--tasks opening --help", id="help"),
-        pytest.param("--tasks opening -h", id="short-help"),
-        pytest.param("--tasks opening --predict_only", id="no-judge-prompts-needed"),
-        pytest.param("--tasks opening -x", id="short-predict-only"),
-        pytest.param("--tasks opening --predict", id="abbreviated-option"),
-        pytest.param("--tasks opening --include_path .", id="own-task-files-may-come-first"),
-        pytest.param("--tasks opening --config runs.yaml", id="options-in-a-file"),
-        pytest.param("--tasks opening_*,opening.yaml,opening_own", id="pattern-file-and-own-task"),
-        pytest.param("--tasks mia_bench", id="data-is-here"),
+        pytest.param("--model theirs --tasks opening --help", id="help"),
+        pytest.param("--model theirs --tasks opening -h", id="short-help"),
+        pytest.param("--model theirs --tasks opening --predict_only", id="no-judge-prompts-needed"),
+        pytest.param("--model theirs --tasks opening -x", id="short-predict-only"),
+        pytest.param("--model theirs --tasks opening --predict", id="abbreviated-option"),
+        pytest.param(
+            "--model theirs --tasks opening --include_path .", id="own-task-files-may-come-first"
+        ),
+        pytest.param("--model theirs --tasks opening --config runs.yaml", id="options-in-a-file"),
+        pytest.param(
+            "--model theirs --tasks opening_*,opening.yaml,opening_own",
+            id="pattern-file-and-own-task",
+        ),
+        pytest.param("--model theirs --tasks mia_bench", id="data-is-here"),
         pytest.param(SAVED.format("out/mia_bench", "milebench*,theirs"), id="log-for-a-pattern"),
         pytest.param(SAVED.format("out/milebench_DocVQA", "milebench"), id="log-of-a-smaller-task"),
         pytest.param(SAVED.format("plain.jsonl", "mia_bench"), id="answers-without-a-task"),
@@ -127,15 +133,15 @@ def test_what_may_work_is_left_to_the_runner(words: str) -> None:
     ],
 )
 def test_the_environment_may_leave_the_data_to_the_runner(variables: dict[str, str]) -> None:
-    check("--tasks opening", **variables)
+    check("--model theirs --tasks opening", **variables)
 
 
 def test_a_folder_with_the_name_of_a_task_has_task_files(folder: Path) -> None:
     (folder / "opening").mkdir()
     with pytest.raises(SettingWrong, match="`opening`"):
-        check("--tasks opening")
+        check("--model theirs --tasks opening")
     (folder / "opening" / "theirs.yaml").touch()
-    check("--tasks opening")
+    check("--model theirs --tasks opening")
 
 
 def test_mmie_tasks_refuses_before_it_imports_the_runner(tmp_path: Path) -> None:
@@ -163,7 +169,7 @@ def test_prompts_that_a_setting_names_need_no_download(is_ours: bool) -> None:
 
     def check_with(prompts: str) -> None:
         data = {"MMIE_DATA": str(EXAMPLES / "mmie" / "data"), "HF_HUB_OFFLINE": "1"}
-        words = ["--tasks", "mmie"]
+        words = ["--model", "theirs", "--tasks", "mmie"]
         words += [] if is_ours else ["--launcher_args", f"name=replay,prompts={prompts}"]
         chosen = {"": ChosenJudges(settings={"prompts": prompts})}
         check_command_line(words, data, chosen if is_ours else {})

@@ -113,7 +113,7 @@ def test_no_image_column_is_decoded(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param({}, "has no saved answers", id="no path"),
+        pytest.param({}, "got no `path=`", id="no path"),
         pytest.param({"path": "nowhere"}, "`nowhere` does not exist", id="no such path"),
         pytest.param({"path": 1, "temperature": 0}, "no argument `temperature`", id="unknown"),
     ],

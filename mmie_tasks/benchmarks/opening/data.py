@@ -96,7 +96,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         raise DataBroken(f"`{source.path}` has no row.", hint=_REPAIR)
     official = PINS[QUESTIONS].holds(source.content)
     if not official:
-        logger.info(f"OpenING: {len(samples):,} samples; published are 2,160 of another file.")
+        logger.info(f"OpenING: {len(samples):,} samples; published are 2,160, in another file.")
     if selection != "all":
         samples = [sample for sample in samples if sample.topic == selection]
         if not samples:

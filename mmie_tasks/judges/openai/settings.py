@@ -174,7 +174,8 @@ def read_settings(options: OpenAIOptions, environment: Mapping[str, str]) -> Set
     """
     model = options.model or first_of(environment, MODEL_VARIABLES)
     if model is None:
-        raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
+        message = "The judge `openai` does not know which model to use."
+        raise SettingWrong(message, hint="`openai:MODEL`, or the option `model=MODEL`")
     # Other values of `API_TYPE` (`async_openai`, `bedrock`) are for other tasks.
     service: ApiType = (
         "azure" if (options.api_type or environment.get("API_TYPE")) == "azure" else "openai"

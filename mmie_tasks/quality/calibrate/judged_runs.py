@@ -31,7 +31,7 @@ def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -
     judged = [task for task in common if opened[0].tasks[task].benchmark.judge is not None]
     if not judged:
         rule = ", ".join(f"`{task}`" for task in common)
-        hint = "`calibrate` corrects the scores of judges: MMIE's and MIA-Bench's"
+        hint = "`calibrate` corrects the scores of judges: choose a run with such a task"
         raise SettingWrong(f"No judge scored {rule}: it is scored by rule.", hint=hint)
     if len(judged) > 1:
         message = f"`calibrate` corrects one task, and there are {len(judged)}: "

@@ -33,11 +33,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks export",
         description="Convert a run to the official formats of its benchmark, to `.eval_results/` "
-        "of a model repository on the Hub, or to Every Eval Ever. `mmie-tasks export TARGET "
+        "of a model repository on the Hub, or to Every Eval Ever. `mmie-tasks export FORMAT "
         "--help` shows the formats and options.",
     )
     help_text = "`hub`, `every-eval-ever`, or a benchmark that has an export of its own"
-    parser.add_argument("target", metavar="TARGET", help=help_text)
+    parser.add_argument("target", metavar="FORMAT", help=help_text)
     help_text = "what the export takes, such as `RUN -o PATH`"
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=help_text)
     parsed = parser.parse_args(arguments)
