@@ -54,8 +54,9 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
         yield "other prompt words"
     if any(signature.has_other_assembly for signature in signatures):
         yield "other text in the judge's request"
-    if any(signature.min_coverage != COVERAGE_FLOOR for signature in signatures):
-        yield "another floor of coverage"
+    for share in {signature.min_coverage: None for signature in signatures}:
+        if share != COVERAGE_FLOOR:
+            yield f"min_coverage {share:g}, not {COVERAGE_FLOOR:g}"
     yield from _picture_marks(task_run)
     yield from text_marks(task_run.samples)
     reasons = reasons_of(task_run, "official")

@@ -74,8 +74,8 @@ def test_a_run_as_published_has_no_mark() -> None:
             "other text in the judge's request",
             id="assembly",
         ),
-        pytest.param(f"{PAPER}|min_coverage:0.5", "another floor of coverage", id="floor"),
-        pytest.param(f"{PAPER}|min_coverage:1e-05", "another floor of coverage", id="low floor"),
+        pytest.param(f"{PAPER}|min_coverage:0.5", "min_coverage 0.5, not 0.9", id="floor"),
+        pytest.param(f"{PAPER}|min_coverage:1e-05", "min_coverage 1e-05, not 0.9", id="low floor"),
         pytest.param(
             f"{PAPER}|judges_itself:qwen at 127.0.0.1",
             "judge and tested model are one: qwen at 127.0.0.1",
