@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 UnscoredReason: TypeAlias = Literal[
-    # the answer: `benchmarks.text_answer`, `benchmarks.answer_request`
+    # the answer: `benchmarks.text_answer`, `benchmarks.answer_request`, `scoring` of MileBench;
+    # images also `request` of the benchmark and `Benchmark.process_results`
     "no_answer",  # the tested model gave no answer: missing, or its API failed
     "not_text",  # the answer is null, a number or a list
     "not_drawn",  # a picture was withheld for a reason outside the models: see `answers.drawn`
     "bad_image",  # an image for the tested model or the judge cannot be used
-    # the sample: `request` or `scoring` of the benchmark
+    # the sample: `request` of MMIE, `official` and `robust` of MileBench and OpenING
     "bad_gold",  # the sample cannot be scored: gold missing, empty, or not among its options
     "not_scorable",  # the official scorer raises an error for this pair of texts
     "left_out",  # the official script leaves the sample out
-    # the judge's errors: `judging.requests`
+    # the judge's errors: `judging.requests`, `judging.batch` if judging ended early
     "unavailable",  # no reply from the judge: down, overloaded, or no longer configured correctly
     "unfit",  # the judge cannot take the request: too long, or it contains the judge's own marks
     "refused",  # the judge replied and declined to judge

@@ -36,7 +36,8 @@ _FILE_ERRORS = (sqlite3.Error, OSError, MmieTasksError)
 class CachedJudge(Judge):
     """A judge with a cache file of its replies; errors are never cached.
 
-    The key of a reply is `Judge.storage_signature` and `content_key` of its request.
+    The key of a reply is `Judge.storage_signature` (the signature, and a server with its port) and
+    `content_key` of its request (a hash of texts, image bytes, token limit and attempt).
 
     A problem with the file loses no reply: it is logged once as a warning, and the rest of the run
     does without the cache.
