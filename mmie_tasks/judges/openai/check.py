@@ -207,6 +207,11 @@ async def _describe(
     settings: Settings, address: str, failure: Failure, client: openai.AsyncOpenAI, access: Access
 ) -> JudgeMisconfigured:
     judge = f"The judge `{settings.model}` at {address}"
+    if failure.kind == "timed_out":
+        return JudgeMisconfigured(
+            f"{judge} gave no answer in time (at most {access.timeout_s:g} s).",
+            hint=f"run again once its model is loaded; if it is not running, {UNREACHABLE_HINT}",
+        )
     if (error := failure.error) is None:
         return JudgeMisconfigured(
             f"{judge} is not reachable: {failure.reason}.", hint=UNREACHABLE_HINT
