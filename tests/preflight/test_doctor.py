@@ -270,7 +270,7 @@ def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch: pytest.Mo
     assert "no judge `nobody`" in findings["mmie: judge"][0].message
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "replay mmei=openai")
     _, findings = report("--tasks", "mmie")
-    assert "`mmei`, which is no benchmark" in findings["MMIE_TASKS_JUDGE"][0].message
+    assert "`mmei`, which is not a benchmark" in findings["MMIE_TASKS_JUDGE"][0].message
 
 
 def test_the_command_ends_with_the_status(

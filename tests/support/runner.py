@@ -222,7 +222,7 @@ def _result(status: int, output: bytes) -> CommandResult:
 
 def _details(path: Path) -> dict[tuple[str, str], str]:
     saved = json.loads(path.read_text(encoding="utf-8"))
-    aliases = {task: of_task["task_alias"] for task, of_task in saved["configs"].items()}
+    aliases = {task: of_task.get("task_alias", task) for task, of_task in saved["configs"].items()}
     return {
         (aliases[task], metric): str("nan" if value is None else value)
         for task, values in saved.get("mmie_tasks", {}).items()

@@ -20,6 +20,9 @@ class UnloadedBenchmark(Benchmark[Record]):
     def question(self, doc, options):
         raise NotImplementedError
 
+    def score(self, record, answer):
+        raise NotImplementedError
+
 
 def varied(benchmark: BenchmarkT, **attributes: object) -> BenchmarkT:
     """The benchmark with other attributes."""

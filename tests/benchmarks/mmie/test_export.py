@@ -139,4 +139,4 @@ def test_the_command_says_what_it_did_and_what_is_wrong_in_words(monkeypatch, ca
     for words in ([], ["milebench", "run"]):
         with pytest.raises(SystemExit, match="2"):
             command(monkeypatch, *words)
-        assert "mmie-tasks export [-h] TARGET" in capsys.readouterr().err
+        assert "mmie-tasks export [-h] FORMAT" in capsys.readouterr().err

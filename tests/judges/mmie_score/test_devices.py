@@ -1,7 +1,5 @@
 """Device and dtype by option, with simulated GPUs."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
@@ -9,18 +7,6 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, start
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
-
-
-@pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A function that simulates GPUs, by their number and compute capability."""
-
-    def simulate(count: int, capability: tuple[int, int] = (9, 0)) -> None:
-        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-        monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-
-    return simulate
 
 
 @pytest.mark.parametrize(
