@@ -1,10 +1,10 @@
 import contextlib
 import io
-import os
 import pickle
 import struct
 import warnings
 import zlib
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ def encoded(image, kind, **options):
     return file.getvalue()
 
 
-NOISE = Image.frombytes("RGB", (40, 40), os.urandom(4_800))
+NOISE = Image.frombytes("RGB", (40, 40), Random(0).randbytes(4_800))  # noqa: S311 - not secret
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_broken_image_says_why_in_another_process_too(tmp_path):
 def test_a_truncated_image_is_an_error_even_if_the_runner_allows_it(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)  # as lmms_eval/api/task.py does
     content = encoded(NOISE, kind)
-    (tmp_path / "cut").write_bytes(content[:-20])
+    (tmp_path / "cut").write_bytes(content[: len(content) // 2])
     (tmp_path / "whole").write_bytes(content)
     with pytest.raises(
         DataBroken, match=r"cannot be used: (it is truncated|could not create decoder object)"
