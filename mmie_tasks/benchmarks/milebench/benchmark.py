@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from mmie_tasks.benchmarks.benchmark import NOT_IN_ANSWER, Benchmark, Doc, Environment, Options
+from mmie_tasks.benchmarks.benchmark import (
+    NOT_IN_ANSWER,
+    Benchmark,
+    Doc,
+    Environment,
+    Options,
+    Prepared,
+)
 from mmie_tasks.benchmarks.milebench import data, metrics
 from mmie_tasks.benchmarks.milebench.combined_image import combined_image
 from mmie_tasks.benchmarks.milebench.prompts import (
@@ -113,8 +120,8 @@ class MileBench(Benchmark[MileRecord]):
         self._drawn.remember(doc["id"], drawn)
         return drawn
 
-    def record_for(self, doc: Doc, results: Sequence[object]) -> MileRecord:
-        """The record of a sample, with the verdicts on its answer."""
+    @override
+    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MileRecord]:
         sample = Sample.from_doc(doc)
         verdicts = score_answer(sample, results, self.opener.failure(sample.id))
         if doc["variant"] != "combined1":
@@ -123,24 +130,25 @@ class MileBench(Benchmark[MileRecord]):
             images = [str(drawn)]
         else:  # no combined image is drawn for the log
             images = data.published_image(doc) or list(doc["images"])
-        return MileRecord.of(
+        record = MileRecord.of(
             verdicts,
             **record_fields(sample),
             images=images,
             facts=facts_of_answer(sample, results, verdicts),
             signature=self.signature(doc),
         )
+        return Prepared(record=record, request=None)
 
     @override
     def process_results(self, doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:
         """The rows of one answer in a ``milebench_<dataset>`` task."""
         # Samples of one `image_set` have the same images.
-        record = self.record_for(doc, results)
+        record = self.prepared(doc, results).record
         return metrics.DATASET_TABLE.rows(record, image_set=doc["image_set"])
 
     def process_results_all(self, doc: Doc, results: Sequence[object]) -> Mapping[str, Row]:
         """The rows of one answer in the ``milebench`` task."""
-        return metrics.TABLE.rows(self.record_for(doc, results))
+        return metrics.TABLE.rows(self.prepared(doc, results).record)
 
     @override
     def regraded(self, record: MileRecord, line: Line) -> MileRecord:
