@@ -238,7 +238,7 @@ def test_a_killed_run_loses_no_reply_and_the_next_sends_only_the_other_requests(
     stored = {line.split()[1] for line in seen if line.startswith("new") and line.endswith("\n")}
     judge = ScriptedJudge()
     list(CachedJudge(judge, CacheFile(path)).ask(REQUESTS))
-    sent = set(judge.calls[0])
+    sent = {text for call in judge.calls for text in call}  # none, if the run was faster
     assert len(stored) >= lines - 1
     assert len(NUMBERS) - 1 <= len(sent) + len(stored) <= len(NUMBERS)  # one is perhaps unprinted
     assert sent.isdisjoint(stored)
