@@ -36,7 +36,8 @@ from mmie_tasks.runs.saved_results import read_saved_results
 def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """The command on its parsed arguments; see `rejudge.run`."""
     choices = parse_flags(options.judge, options.judge_args, is_setting)
-    if not choices and not options.failed:
+    has_judge = any(chosen.judges for chosen in choices.values())
+    if not has_judge and not options.failed:
         hint = "`--judge JUDGE` judges every answer, `--failed` those without a reply"
         raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
     require_judged(choices, "`--judge`")
@@ -44,7 +45,7 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     tasks = _judged_tasks(logged_run, choices)
     config = _config(tasks)
     if options.failed:
-        choices = choices or _own_judges(tasks)
+        choices = choices if has_judge else {**_own_judges(tasks), **choices}
         for task_run in tasks:
             keep_replies(task_run, choices, environment)
     choices = _with_settings(choices, tasks)
@@ -120,10 +121,11 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
 
 def _with_settings(choices: JudgeChoices, tasks: Sequence[TaskRun]) -> JudgeChoices:
     """The choices with the settings of the run, which those that are given now replace."""
+    everywhere = choices.get(ALL_OTHERS, ChosenJudges()).settings
     for task_run in tasks:
         benchmark = task_run.benchmark
         metadata = read_saved_results(task_run.log).metadata.get(task_run.task, {})
-        names = metadata.keys() & benchmark.settings_type.model_fields.keys()
+        names = metadata.keys() & benchmark.settings_type.model_fields.keys() - everywhere.keys()
         chosen = choices.get(benchmark.name, ChosenJudges())
         settings = {name: str(metadata[name]) for name in names} | {**chosen.settings}
         choices = {**choices, benchmark.name: replace(chosen, settings=settings)}

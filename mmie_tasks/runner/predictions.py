@@ -76,6 +76,9 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
                 names = ", ".join(f"`{name}`" for name in sorted(unknown))
                 message = f"The model `predictions` has no argument {names}."
                 raise SettingWrong(message, hint=_ARGUMENTS)
+            if images and not Path(str(images)).expanduser().is_dir():
+                message = f"`images=` of `predictions` is `{images}`, which is not a folder."
+                raise SettingWrong(message, hint=_ARGUMENTS)
             benchmarks = [entry.load() for entry in entries()]
             reading = read_answers(str(path), dataset_names())
         except MmieTasksError as error:

@@ -116,6 +116,7 @@ def test_no_image_column_is_decoded(saved: Path) -> None:
         pytest.param({}, "got no `path=`", id="no path"),
         pytest.param({"path": "nowhere"}, "`nowhere` does not exist", id="no such path"),
         pytest.param({"path": 1, "temperature": 0}, "no argument `temperature`", id="unknown"),
+        pytest.param({"path": 1, "images": "nowhere"}, "`nowhere`, which is not", id="no images"),
     ],
 )
 def test_an_invalid_argument_ends_the_run_with_a_hint(

@@ -13,6 +13,7 @@ from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.runner.rejudge import run
 
 JUDGE = ("--judge", "replay")
+SETTING = ("--judge_args", "assembly=full")
 
 
 def judged(folder: Path) -> None:
@@ -47,7 +48,11 @@ def by_rule(folder: Path) -> None:
         pytest.param(only_samples, JUDGE, SettingWrong, "_results.json", id="no-results-file"),
         pytest.param(by_rule, JUDGE, SettingWrong, "none", id="scored-by-rule"),
         pytest.param(judged, (), SettingWrong, "`--failed`", id="no-judge"),
+        pytest.param(judged, SETTING, SettingWrong, "`--failed`", id="only-a-setting"),
         pytest.param(judged, ("--failed",), SettingWrong, "`--judge mmie=JUDGE`", id="unnamed"),
+        pytest.param(
+            judged, ("--failed", *SETTING), SettingWrong, "`--judge mmie=JUDGE`", id="a-setting"
+        ),
         pytest.param(
             judged, ("--judge", "mia_bench=replay"), SettingWrong, "mmie", id="other-benchmark"
         ),

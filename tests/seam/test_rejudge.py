@@ -11,7 +11,7 @@ import pytest
 from support.judge_server import Body, JudgeServer
 from support.logged_records import signature_of
 from support.loopback import Sent, error
-from support.mmie_judge import by_category, text_of
+from support.mmie_judge import WORDS, by_category, gives, text_of
 from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
 from support.runner import CommandResult, Workplace
 
@@ -77,9 +77,14 @@ def test_what_failed_is_asked_again_and_nothing_else(run: Workplace, judge: Judg
 
 def test_another_judge_gets_each_answer_once(run: Workplace, judge: JudgeServer) -> None:
     judge.models = ("judge-model", "other")
-    result = rejudge(run, "out", "--judge", f"openai:other,base_url={judge.url}")
+    words = {name: text.replace("Rate", "Grade") for name, text in WORDS.items()}
+    (run.folder / "grade.json").write_text(json.dumps(words), encoding="utf-8")
+    other = f"openai:other,base_url={judge.url},prompts=grade.json"
+    judge.says(gives(4))
+    result = rejudge(run, "out", "--judge", other)
     assert result.status == 0, result.output
     assert {body["model"] for body in judge.asked[N:]} == {"other"}
+    assert all(text_of(body).startswith("Grade the ") for body in judge.asked[N:])
     assert len(judge) == 2 * N
     assert scored(run, "out-by-other") == N
 
