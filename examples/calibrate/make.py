@@ -140,7 +140,7 @@ def replies(out: Path, judge: str) -> Iterator[str]:
         sample = Sample.from_doc(doc)
         for count in {sentence_count(model, sample.id) for model in SKILL}:
             given = [answer(sample.category, count)]
-            request = build_request(sample, given, "mmie", settings).request
+            request = build_request(sample, given, settings).request
             if request is None:
                 raise ValueError(f"{sample.id} is not judged")
             points, logprobs = judge_points(judge, sample.id, count)

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.saved import SavedAnswer
+from mmie_tasks.answers.saved import SavedAnswer, read_answers
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, dataset_names, entry_of_task, is_setting
 from mmie_tasks.core.choice import split_options
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong

@@ -17,9 +17,8 @@ from lmms_eval.api.model import lmms
 from loguru import logger
 
 from mmie_tasks.answers.failures import MISSING
-from mmie_tasks.answers.files import read_answers
 from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
-from mmie_tasks.answers.saved import Answer
+from mmie_tasks.answers.saved import ResultText, read_answers
 from mmie_tasks.benchmarks.registry import dataset_names, entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
@@ -52,8 +51,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
 
     Args:
         path: A file or folder of saved answers, or several separated by ``;``. See
-            `mmie_tasks.answers.files.SUPPORTED_FILES`.
-        model: The tested model; by default what `mmie_tasks.answers.files.SavedAnswers` says, and
+            `mmie_tasks.answers.saved.SUPPORTED_FILES`.
+        model: The tested model; by default what `mmie_tasks.answers.saved.SavedAnswers` says, and
             ``predictions`` if that is nothing.
         images: A folder to search for the images of answers, for several paths.
         others: The runner's own arguments are ignored; others are an error.
@@ -125,7 +124,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         """Refuse: the images between the steps were not saved."""
         raise _unsupported(requests, "requests the images between its steps")
 
-    def _answers(self, task: str, requests: Sequence[_ParsedRequest]) -> dict[int, Answer]:
+    def _answers(self, task: str, requests: Sequence[_ParsedRequest]) -> dict[int, ResultText]:
         """Match the samples of a task to saved answers, and log one line about it.
 
         A rank may have no answer to any of its samples. That is an error only if no rank has one.

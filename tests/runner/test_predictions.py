@@ -97,9 +97,7 @@ def test_an_image_beside_saved_answers_is_found_from_any_folder(
     sample = Sample(
         id="SA-1", index=0, row=0, category="SA", field="", question=(Segment("?"),), gold=()
     )
-    facts = request.build_request(
-        sample, ["A fox. Image saved to: out/a.png"], "mmie", settings
-    ).facts
+    facts = request.build_request(sample, ["A fox. Image saved to: out/a.png"], settings).facts
     assert facts.picture_signs == {"names an existing image": 1}
 
 

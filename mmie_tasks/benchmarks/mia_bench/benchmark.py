@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from mmie_tasks.answers.failures import null_failure
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
 from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
@@ -169,8 +168,7 @@ def _answer(sample: Sample, results: Sequence[object]) -> str | Unscored:
         return answer
     if answer == _SKIPPED:
         return Unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
-    failure = null_failure(answer, (sample.instruction, *sample.components))
-    return Unscored("no_answer", failure) if failure else answer
+    return answer
 
 
 def _marked(parts: Sequence[str | Path], first_number: int) -> str:

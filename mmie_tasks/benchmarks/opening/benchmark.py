@@ -137,7 +137,7 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[OpeningRecord]:
         sample = Sample.from_doc(doc)
-        built = requests.build_request(sample, results, doc["task"], self.settings)
+        built = requests.build_request(sample, results, self.settings)
         return built.prepared(
             OpeningRecord,
             id=sample.id,

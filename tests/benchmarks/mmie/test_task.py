@@ -170,7 +170,7 @@ def test_the_expected_score_is_read_where_the_official_one_is(reply, expected):
 
 
 def test_a_sample_that_is_not_judged_has_no_expected_score_for_its_own_reason(docs):
-    record = task.process_results(docs[0], ["[PREDICTIONS_MISSING]"])["record"]
+    record = task.process_results(docs[0], ["[NO_ANSWER] x"])["record"]
     assert record["expected"] == record["official"]
     assert record["expected"]["reason"] == "no_answer"
 
@@ -186,7 +186,7 @@ def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monke
     change(monkeypatch, benchmark.BENCHMARK, min_coverage=0.5)
     assert "|min_coverage:0.5|pkg:" in str(benchmark.BENCHMARK.signature(docs[0]))
     assert "min_coverage" not in benchmark.BENCHMARK.provenance(docs[0])
-    rows = task.process_results(docs[0], ["[PREDICTIONS_MISSING]"])
+    rows = task.process_results(docs[0], ["[NO_ANSWER] x"])
     assert rows["official"]["min_coverage"] == 0.5
 
 
