@@ -107,7 +107,7 @@ def _keep(reply: object, resolver: ImageResolver) -> object:
         return reply
     messages = [choice.message for choice in reply.choices]
     listed = [_kept(url, resolver) for message in messages for url in _listed(message)]
-    for message in messages:
+    for message in messages if listed else ():
         (message.model_extra or {}).pop("images", None)  # they are in the content from here on
     if len(messages) == 1 and listed and isinstance(text := messages[0].content, str | None):
         messages[0].content = json_text({"text": text, "images": listed})
