@@ -37,7 +37,9 @@ SUPPORTED_FILES = (
 )
 
 # A run's log of samples, or the answers that a process of it saved before judging.
-_RUN_FILE = re.compile(r"(?P<date>.*?)(?:_samples|(?P<rank>_rank\d+)_answers)_(?P<task>.+)\.jsonl")
+_RUN_FILE = re.compile(
+    r"(?P<date>.*?)(?:_samples|(?P<rank>_rank[^_]+)_answers)_(?P<task>.+)\.jsonl"
+)
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 _WHOLE_FILE = "the whole file"
 _ENDED_RUN: AnswerFormat = "answers of an ended run"

@@ -86,8 +86,9 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
         name: The rater if the file names none; the file's name without suffix if empty.
 
     Raises:
-        AnswersUnusable: The file cannot be read, a column is missing, a score is not a number on
-            the scale, or a rater scored an answer twice; names the line.
+        AnswersUnusable: The file cannot be read, a column is missing, a row has more filled cells
+            than the header, a score is not a number on the scale, or a rater scored an answer
+            twice; names the line.
     """
     rows = list(_csv_rows(path))
     names_raters = any(row["rater"] for _, row in rows)
@@ -164,6 +165,9 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     for line, cells in lines:
         if len(cells) < len(columns):
             raise _csv_error(path, line, f"it has {len(cells)} of the {len(columns)} columns")
+        if any(cells[len(columns) :]):
+            problem = f"it has {len(cells)} cells, and the header {len(columns)} columns"
+            raise _csv_error(path, line, f"{problem}; a cell with a separator in it needs quotes")
         row = dict.fromkeys(COLUMNS, "") | dict(zip(columns, cells, strict=False))
         if not row["id"]:
             raise _csv_error(path, line, "its `id` is empty")

@@ -100,6 +100,9 @@ def test_scores_of_any_scale_are_read_without_a_scale(tmp_path):
             "id,score,seed\na,1,x", "line 2: the seed 'x' is not a whole number", id="seed"
         ),
         pytest.param("id,score\na", "it has 1 of the 2 columns", id="short"),
+        pytest.param("id,score\na,5\nb,3,5", "line 3: .* 3 cells.* 2 columns", id="decimal-comma"),
+        pytest.param("id,score\na,5,,x", "line 2: .* 4 cells.* 2 columns", id="cell-far-right"),
+        pytest.param("answer;id;score\nYes; no;a;5", "line 2: .* 4 cells", id="shifted"),
         pytest.param('id,score\n"a,1', "line 2: unexpected end of data", id="open-quote"),
         pytest.param(f"id,score\n{'a' * 200_000},1", "field larger than", id="huge-field"),
         pytest.param("id,score\na,1".encode("utf-16"), "not UTF-8", id="utf-16"),

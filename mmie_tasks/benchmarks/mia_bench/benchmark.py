@@ -37,7 +37,7 @@ class MiaBench(Benchmark[MiaRecord]):
 
     name = "mia_bench"
     title = "MIA-Bench"
-    version = "5-B"
+    version = "6-B"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MiaRecord
