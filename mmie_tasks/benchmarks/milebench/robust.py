@@ -174,8 +174,8 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
     'B'
     >>> read_choice("dog", "A. cat\nB. dog\n\nB", ["cat", "dog"]).reading
     'B'
-    >>> read_choice("cat", "A dog is shown, so A", ["cat", "dog"]).reading
-    'B'
+    >>> read_choice("cat", "A bird is shown, so A", ["cat", "dog"]).reading
+    'A'
     >>> read_choice("cat", "A or B", ["cat", "dog"])
     Scored(points=0.0, reading='')
     """
