@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
 from mmie_tasks.benchmarks.milebench.official import common_words, f_measure, label
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -33,11 +34,12 @@ _WORD_A_OR_I = re.compile(rf"[AI][^\S\n]+(?!(?i:is)\b)[{_LATIN}]")
 _LABEL = re.compile(rf"(?!{_WORD_A_OR_I.pattern}){_CAPITALS}")
 _OPTION = r"(?i:\b(?:answer|option|choice))\b"
 _LEADING_LABEL = re.compile(rf"[\W_]*(?:{_OPTION}[^\w\n]*)?{_CAPITALS}")
-_SMALL_LABEL = re.compile(rf"[\W_]*([a-z])(?![{_LATIN}])[^\w\n<]*(?:[\n<]|$)")
+_SMALL_ALONE = rf"([a-z])(?![{_LATIN}])[^\w\n<]*(?:[\n<]|$)"
+_SMALL_LABEL = re.compile(rf"[\W_]*{_SMALL_ALONE}")
 _DECLARATION = re.compile(
     rf"(?<!/){_OPTION}[\"'”’)\]]*\s*"
     r"(?:(?i:is|are|was|would\s+be|should\s+be|must\s+be)\b\s*[:=]?|[:=>]"
-    rf"|(?={_SMALL_LABEL.pattern}))"
+    rf"|(?=[\W_]{{0,3}}{_SMALL_ALONE}))"
 )
 _OPTION_LABEL = re.compile(rf"{_OPTION}[^\w.,;:!?]*{_CAPITALS}")
 _A_LINE = re.compile(r"^A[^\S\n]*:(.{1,500})", re.MULTILINE)
@@ -222,11 +224,12 @@ class _AnswerOptions:
 
 
 def _only_one(text: str, options: Sequence[str]) -> frozenset[int]:
-    matches = set()
-    for option in sorted(set(options), key=len, reverse=True):
-        if option.strip() and (remaining := _without(text, option.strip())) != text:
-            matches.add(option)
-            text = remaining
+    matches: set[str] = set()
+    for _, equally_long in groupby(sorted(set(options), key=len, reverse=True), key=len):
+        found = {o for o in equally_long if o.strip() and _without(text, o.strip()) != text}
+        for option in found:
+            text = _without(text, option.strip())
+        matches |= found
     if len(matches) != 1:
         return frozenset()
     return frozenset(i for i, option in enumerate(options) if option in matches)

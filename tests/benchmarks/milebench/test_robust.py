@@ -276,6 +276,12 @@ def test_currency_signs_distinguish_options():
     assert read_choice("€5", "The answer is $5.", options).points == 0
 
 
+@pytest.mark.parametrize("other", range(10, 30))
+def test_options_that_overlap_in_the_answer_are_no_choice(other):
+    options = [f"40, {other}, 40", f"{other}, 40, {other}"]
+    assert read_choice(options[0], f"40, {other}, 40, {other}", options).reading == ""
+
+
 def test_an_empty_option_is_never_chosen():
     assert read_choice("x", "something else", ["", "x"]) == Scored(0.0, "")
 
@@ -368,8 +374,12 @@ def test_the_order_of_options_does_not_matter_for_their_texts(options, gold, sty
         "A, image2, B and " * 60_000,
         "A. image1\n" * 100_000,
         "A" + ", " * 500_000,
+        "answer" + "\n" * 1_000_000 + "?",
     ],
-    ids=["declarations", "options", "labels", "brackets", "lists", "repeated options", "commas"],
+    ids=[
+        *("declarations", "options", "labels", "brackets", "lists", "repeated options", "commas"),
+        "lines",
+    ],
 )
 def test_a_megabyte_is_read(answer):
     assert isinstance(read_choice("image9", answer, IMAGES), Scored)
