@@ -22,7 +22,8 @@ from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.command import as_called
-from mmie_tasks.record.record import RECORD_KEY
+from mmie_tasks.record.record import RECORD_KEY, BadRecord, Line, Record
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.details import details_of
@@ -63,8 +64,8 @@ class RunSummary:
         try:
             records = [benchmark.read_record({RECORD_KEY: record}) for record in logged]
             samples = tuple(
-                with_answerers(without_off_scale_points(record.sample({}), benchmark.scale))
-                for record in records
+                with_answerers(without_off_scale_points(_sample(record, line), benchmark.scale))
+                for record, line in zip(records, lines or [{}] * len(records), strict=True)
             )
             run = TaskRun(
                 task=task,
@@ -129,6 +130,13 @@ class RunSummary:
         table = tabulate(rows, "firstrow", tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
         return f"\n{title}\n\n{table}\n\n{report}"
+
+
+def _sample(record: Record, line: Line) -> LoggedSample:
+    try:
+        return record.sample(line)
+    except BadRecord:  # the answer is not a text
+        return record.sample({})
 
 
 def _remove_empty(rows: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply, RequestSize, Usage
 from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
@@ -159,6 +160,54 @@ def test_answers_with_pictures_without_a_place_are_counted() -> None:
     )
     marks = ("pictures without a place: 2 answers",)
     assert paper_marks(replace(run, samples=samples)) == marks
+
+
+QUESTION = (
+    Segment(text="Look at the pictures.\n", image="1.png"),
+    Segment(text="What is shown\nin all of them?"),
+)
+ASKED = "Look at the pictures. What is shown in all of them?"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_counted"),
+    [
+        pytest.param(f"{ASKED} B", True, id="question, answer"),
+        pytest.param(f"USER: {ASKED}\nASSISTANT: B", True, id="roles"),
+        pytest.param(
+            "<image>\nLook at  the pictures.\n<|image_pad|>[image 1]What is\tshown in all of them?",
+            True,
+            id="placeholders and white space",
+        ),
+        pytest.param("<image>" * 100 + ASKED, True, id="100 placeholders"),
+        pytest.param("x" * 99 + ASKED, True, id="from character 99, the last"),
+        pytest.param("x" * 100 + ASKED, False, id="from character 100"),
+        pytest.param(f"{'x ' * 50}{ASKED}", False, id="from character 100, with spaces"),
+        pytest.param("Look at the pictures. A bar is shown.", False, id="only its beginning"),
+        pytest.param("B", False, id="answer"),
+        pytest.param("", False, id="empty"),
+    ],
+)
+def test_answers_that_begin_with_their_question_are_counted(answer: str, is_counted: bool) -> None:
+    run = task_run([Scored(3), Scored(4), Scored(5)])
+    echo = replace(run.samples[0], question=QUESTION, answer=(Segment(text=answer),))
+    once = replace(run, samples=(echo, *run.samples[1:]))
+    assert paper_marks(once) == (("1 answer begins with its question",) if is_counted else ())
+    twice = replace(run, samples=(echo, echo, run.samples[2]))
+    assert paper_marks(twice) == (("2 answers begin with their question",) if is_counted else ())
+
+
+@pytest.mark.parametrize(
+    ("question", "is_counted"),
+    [("Dog?", False), ("What is in this image?", False), ("What is shown in this image?", True)],
+)
+def test_a_question_of_few_words_is_in_an_answer_by_accident(
+    question: str, is_counted: bool
+) -> None:
+    run = task_run([Scored(3)])
+    texts = (Segment(text=question),), (Segment(text=f"You ask: {question} A dog."),)
+    sample = replace(run.samples[0], question=texts[0], answer=texts[1])
+    assert bool(paper_marks(replace(run, samples=(sample,)))) == is_counted
 
 
 def test_a_mixture_of_two_judges_is_named() -> None:

@@ -63,7 +63,7 @@ def test_the_printed_table_is_the_expected_one(whole: CommandResult) -> None:
 
 def test_the_log_shows_both_scores_coverage_and_signature(whole: CommandResult) -> None:
     assert "official and robust scores differ: 10" in whole.output
-    assert whole.output.count("task:milebench@3-B|variant:test|prompt:official") == 1
+    assert whole.output.count("task:milebench@4-B|variant:test|prompt:official") == 1
     assert "58 of 58 answers found" in whole.output
 
 
@@ -82,7 +82,7 @@ def test_the_results_file_has_version_and_provenance(
 ) -> None:
     (results,) = (workplace.folder / "out").rglob("*_results.json")
     config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
-    assert config["metadata"]["version"] == "3-B"
+    assert config["metadata"]["version"] == "4-B"
     assert config["metadata"]["provenance"] in whole.output
 
 

@@ -48,7 +48,7 @@ class MileBench(Benchmark[MileRecord]):
 
     name = "milebench"
     title = "MileBench"
-    version = "3-B"
+    version = "4-B"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MileRecord
