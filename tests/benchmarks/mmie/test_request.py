@@ -74,8 +74,11 @@ STEP = "Step.\nImage-1: <image>\n"
         pytest.param(parts("", None), "Step.\nStep.\n", id="no-image"),
         pytest.param("[PREDICTIONS_NOT_TEXT] []", "", id="saved-without-segments"),
         pytest.param(
-            '[{"text": "Step.", "image": "a.png", "caption": "So."}]', STEP + "So.\n",
-            id="further-keys",
+            '[{"text": "Step.", "image": "a.png", "caption": "So."}]', STEP, id="official-keys",
+        ),
+        pytest.param(
+            '[{"type": "image", "path": "a.png", "caption": "So."}]', STEP[6:] + "So.\n",
+            id="other-keys",
         ),
         pytest.param(
             '[PREDICTIONS_NOT_TEXT] {"text": "21.60", "images": []}', "21.60\n", id="saved-object"
