@@ -15,10 +15,11 @@ The texts of parts stay unchanged. Messages of other roles (``"role": "user"``) 
 In an object with an image, the words under all other keys (a caption, an ``alt``, a
 ``description``) are texts of the answer, too, in the order of the keys; but not in one with both
 ``text`` and ``image``, MMIE's own form, whose other keys the official ``dataset.py`` ignores. What
-is not read as words is counted: words *to* a model (``prompt``, ``revised_prompt``, ``question``), references to images,
-URLs, encoded data, objects inside with a type or a role of their own, and a single word in lower
-case if it is in an inner object or in a server's object (``"quality": "high"`` with a ``type``, a
-``role`` or an ``object``). Metadata (``id``, ``model``, keys that end in ``_id``) is not counted.
+is not read as words is counted: words *to* a model (``prompt``, ``revised_prompt``, ``question``),
+references to images, URLs, encoded data, objects inside with a type or a role of their own, and a
+single word in lower case if it is in an inner object or in a server's object (``"quality": "high"``
+with a ``type``, a ``role`` or an ``object``). Metadata (``id``, ``model``, keys that end in
+``_id``) is not counted.
 
 Every function here returns what it reads as an answer, with the count of what it does not read; or
 None for a value of another form, whose contents its caller counts.

@@ -192,6 +192,20 @@ def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
     assert (result.request, result.reason) == (None, "unavailable")
 
 
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        pytest.param("Fold. <image> Cut. <image>", 2, id="text"),
+        pytest.param('{"text": "Fold. <image> Cut. <image>", "images": ["a.png"]}', 1, id="list"),
+        pytest.param('[{"text": "Fold. <image>", "image": null}]', 1, id="part"),
+        pytest.param('[{"text": "Fold. <image>", "image": "a.png"}]', 0, id="part with an image"),
+        pytest.param("Fold. An image. <b>", 0, id="no placeholder"),
+    ],
+)  # fmt: skip
+def test_a_placeholder_in_an_answer_without_an_image_for_it_is_counted(answer, count):
+    assert build(answer).facts.unfilled_placeholders == count
+
+
 def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(tmp_path):
     draw(tmp_path / "out" / "o.png")
     draw(tmp_path / "else" / "e.png")
