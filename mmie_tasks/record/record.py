@@ -228,6 +228,7 @@ class ImageRecord(Record):
             text=self.facts.of_text,
             pictures_not_drawn=sum(self.facts.not_drawn.values()),
             picture_signs=tuple(self.facts.picture_signs),
+            unfilled_placeholders=self.facts.unfilled_placeholders,
             pictures_unplaced=self.facts.unplaced,
         )
 

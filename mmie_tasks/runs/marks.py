@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted, listed, plural
-from mmie_tasks.record.answer_facts import UNPLACED
+from mmie_tasks.record.answer_facts import ABSENT, UNPLACED
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segments
@@ -61,6 +61,7 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     for share in {signature.min_coverage: None for signature in signatures}:
         if share != COVERAGE_FLOOR:
             yield f"min_coverage {share:g}, not {COVERAGE_FLOOR:g}"
+    yield from _image_marks(task_run.samples)
     yield from _picture_marks(task_run)
     yield from text_marks(task_run.samples)
     yield from _question_marks(task_run.samples)
@@ -77,6 +78,19 @@ def _sight_marks(task_run: TaskRun) -> Iterator[str]:
         replies = (reply for sample in judge_run.samples for reply in sample.replies)
         if reason := unseen_images(replies):
             yield f"the judge may not have seen the images: {reason}"
+
+
+def _image_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
+    """Images that answers name or announce and that the judge did not get."""
+    images = [segment for sample in samples for segment in sample.answer if segment.image]
+    of_all = f"of {counted(len(images), 'image')} of answers"
+    problems = Counter(segment.problem for segment in images if segment.problem)
+    if missing := sum(problems.pop(problem, 0) for problem in ABSENT):
+        yield f"{missing:,} {of_all} missing"
+    if problems:
+        yield f"{problems.total():,} {of_all} unusable: {listed(problems)}"
+    if unfilled := sum(sample.unfilled_placeholders for sample in samples):
+        yield f"{counted(unfilled, 'placeholder')} without an image"
 
 
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:

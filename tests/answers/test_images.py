@@ -125,6 +125,21 @@ def test_a_link_must_end_inside_its_root(resolver, roots, tmp_path) -> None:
     assert resolver.resolve("second.png").path == roots[1] / "second.png"
 
 
+def test_a_path_of_another_machine_stays_inside_the_folders_that_it_is_looked_for_in(
+    roots, tmp_path
+) -> None:
+    resolver = ImageResolver([], tmp_path / "keep", roots)
+    (roots[0] / "out.png").symlink_to(tmp_path / "secret.png")
+    (roots[0] / "link").symlink_to(tmp_path)
+    for reference in ("/run/out.png", "/run/link/secret.png", "/run/../secret.png"):
+        assert resolver.resolve(reference).problem == "missing"
+    assert resolver.resolve("/run/sub/second.png").path == roots[1] / "second.png"
+    assert resolver.resolve("file:///run/sub/a%20b%2520.png").path == roots[1] / "sub/a b%20.png"
+    assert resolver.resolve("run/second.png").path is None  # may be any other file of that name
+    assert resolver.existing_file("/run/second.png") is None
+    assert resolver.existing_folder("/run/sub") is None
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_complete_image_has_no_problem(resolver, roots, kind) -> None:
     path = roots[0] / "a"
@@ -215,9 +230,10 @@ def test_a_data_uri_that_is_too_long_is_not_decoded(resolver, monkeypatch) -> No
 @example("data:;base64," + "%" * 50)
 def test_no_reference_raises(reference) -> None:
     resolver = ImageResolver(
-        [Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep")
+        [Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep"), [Path("/nowhere")]
     )
     assert not resolver.resolve(f"nowhere{reference}").path
     assert resolver.resolve(reference).problem != ""
+    resolver.locate(reference)
     resolver.existing_folder(reference)
     assert not resolver.is_folder(f"/nowhere/{reference}x")

@@ -51,6 +51,9 @@ def by_rule(folder: Path) -> None:
         pytest.param(only_samples, JUDGE, SettingWrong, "_results.json", id="no-results-file"),
         pytest.param(by_rule, JUDGE, SettingWrong, "none", id="scored-by-rule"),
         pytest.param(judged, (), SettingWrong, "`--failed`", id="no-judge"),
+        pytest.param(
+            judged, (*JUDGE, "--model_args", "path=x"), SettingWrong, "`path`", id="other-answers"
+        ),
         pytest.param(judged, SETTING, SettingWrong, "`--failed`", id="only-a-setting"),
         pytest.param(judged, ("--failed",), SettingWrong, "`--judge mmie=JUDGE`", id="unnamed"),
         pytest.param(

@@ -153,6 +153,44 @@ def test_answers_that_may_have_unread_pictures_are_counted_by_sign() -> None:
     assert paper_marks(replace(run, samples=samples)) == marks
 
 
+@pytest.mark.parametrize(
+    ("answers", "marks"),
+    [
+        pytest.param(
+            [("a.png", "missing"), ("b.png", "outside")],
+            "2 of 2 images of answers missing",
+            id="all",
+        ),
+        pytest.param(
+            [("a.png", ""), ("b.png", "missing")], "1 of 2 images of answers missing", id="one"
+        ),
+        pytest.param(
+            [("a.png", "unreadable"), ("b.png", "remote")],
+            "2 of 2 images of answers unusable: remote (1), unreadable (1)",
+            id="unusable",
+        ),
+        pytest.param([("a.png", "")], "", id="none"),
+    ],
+)
+def test_images_of_answers_that_the_judge_did_not_get_are_counted(
+    answers: list[tuple[str, str]], marks: str
+) -> None:
+    run = task_run([Scored(3)] * len(answers))
+    samples = tuple(
+        replace(sample, answer=(Segment("A.", image, problem), Segment("B.")))
+        for sample, (image, problem) in zip(run.samples, answers, strict=True)
+    )
+    assert paper_marks(replace(run, samples=samples)) == ((marks,) if marks else ())
+
+
+def test_placeholders_without_an_image_are_counted() -> None:
+    run = task_run([Scored(3), Scored(4), Scored(5)])
+    samples = tuple(
+        replace(sample, unfilled_placeholders=number) for number, sample in enumerate(run.samples)
+    )
+    assert paper_marks(replace(run, samples=samples)) == ("3 placeholders without an image",)
+
+
 def test_answers_with_pictures_without_a_place_are_counted() -> None:
     run = task_run([Scored(3), Scored(4), Scored(5)])
     samples = tuple(

@@ -92,6 +92,20 @@ def test_another_judge_gets_each_answer_once(run: Workplace, judge: JudgeServer)
     assert scored(run, "out-by-other") == N
 
 
+def test_a_run_whose_images_are_gone_is_judged_only_if_they_are_to_be_counted(
+    run: Workplace, judge: JudgeServer
+) -> None:
+    (run.folder / "given" / "drawn").rename(run.folder / "moved")
+    result = rejudge(run, "out", "--failed")
+    assert result.status == 1, result.output
+    assert "missing=count" in result.output
+    assert len(judge) == N
+    result = rejudge(run, "out", "--failed", "--model_args", "missing=count")
+    assert "12 of 12 images of answers missing" in result.output
+    result = rejudge(run, "out", "--failed", "--model_args", "images=moved")
+    assert TABLE.items() <= printed(result).items(), result.output
+
+
 def test_the_limit_is_that_of_the_run(workplace: Workplace, judge: JudgeServer) -> None:
     assert evaluate(workplace, "--limit", "2", url=judge.url).status == 0
     result = rejudge(workplace, "out", "--failed", "--output_path", "again")

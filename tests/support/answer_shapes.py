@@ -16,7 +16,8 @@ A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
 LONG_DATA = f"data:image/png;base64,{'A' * 80}"
 FOLDER = "out/wan"  # of the cases, the only path that names a folder
-WORDS_BESIDE = "with words under other keys, in their order; the official script ignores them"
+OFFICIAL_KEYS = "with words under other keys, which the official script ignores, too"
+OTHER_KEYS = "an image and no `text`: the words under other keys, in their order"
 NOT_WORDS = "no words: a prompt or a question, references, URLs, encoded data; ids are not counted"
 
 
@@ -50,10 +51,23 @@ SHAPES = [
     Shape(
         '[{"text": "A", "image": "/o/a.png", "caption": "fox", "step": 1}]',
         "json:parts",
-        ["A", f"@{A}", "fox"],
-        description=WORDS_BESIDE,
+        ["A", f"@{A}"],
+        "`caption` 1",
+        OFFICIAL_KEYS,
     ),
-    Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}", "p"]),
+    Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}"], "`n` 1"),
+    Shape(
+        '{"text": null, "image": "/o/a.png", "caption": "fox"}',
+        "json:part",
+        [f"@{A}"],
+        "`caption` 1",
+    ),
+    Shape(
+        '{"type": "image", "image": "/o/a.png", "caption": "A fox."}',
+        "json:part",
+        [f"@{A}", "A fox."],
+        description=OTHER_KEYS,
+    ),
     Shape('{"caption": "A fox.", "image": "/o/a.png"}', "json:part", ["A fox.", f"@{A}"]),
     Shape('{"image_url": "/o/a.png", "alt": "A fox."}', "json:part", [f"@{A}", "A fox."]),
     Shape('{"image": {"path": "/o/a.png", "caption": "A fox."}}', "json:part", [f"@{A}", "A fox."]),
@@ -448,7 +462,7 @@ SHAPES = [
 SOURCES = {  # of the rows of the page
     "`dataset.py` of MMIE": (
         "parts as in MMIE's own files; a null or empty image is none",
-        WORDS_BESIDE,
+        OFFICIAL_KEYS,
         "a number is its text",
     ),
     "this package": (
@@ -461,6 +475,7 @@ SOURCES = {  # of the rows of the page
         "messages; those of other roles than the assistant's are left out",
         "parts as OpenAI and Anthropic write them: `image_url`, `b64_json`, `source`",
         "with parts of other types",
+        OTHER_KEYS,
         NOT_WORDS,
         "nor one word in lower case beside a `type`, `role` or `object`: a server's setting",
         "a message of a chat server with its images",

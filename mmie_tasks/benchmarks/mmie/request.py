@@ -47,7 +47,7 @@ def build_request(
         task,
         sample.row,
         sample_texts=(*sample.question, *sample.gold),
-        start=lambda answer: RequestFacts(unfilled_placeholders=answer.unfilled_placeholders),
+        start=RequestFacts(),
         build=partial(_built, sample, settings),
     )
 

@@ -54,7 +54,7 @@ def build_request(
         task,
         sample.row,
         sample_texts=(*sample.question, *sample.gold),
-        start=lambda _: StepFacts(gold_steps=len(sample.gold)),
+        start=StepFacts(gold_steps=len(sample.gold)),
         build=partial(_built, sample, settings),
     )
     if built.request is None and built.reason != "unavailable" and not built.facts.steps:

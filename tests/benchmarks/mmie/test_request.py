@@ -74,8 +74,11 @@ STEP = "Step.\nImage-1: <image>\n"
         pytest.param(parts("", None), "Step.\nStep.\n", id="no-image"),
         pytest.param("[PREDICTIONS_NOT_TEXT] []", "", id="saved-without-segments"),
         pytest.param(
-            '[{"text": "Step.", "image": "a.png", "caption": "So."}]', STEP + "So.\n",
-            id="further-keys",
+            '[{"text": "Step.", "image": "a.png", "caption": "So."}]', STEP, id="official-keys",
+        ),
+        pytest.param(
+            '[{"type": "image", "path": "a.png", "caption": "So."}]', STEP[6:] + "So.\n",
+            id="other-keys",
         ),
         pytest.param(
             '[PREDICTIONS_NOT_TEXT] {"text": "21.60", "images": []}', "21.60\n", id="saved-object"
@@ -187,6 +190,20 @@ def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
     change(monkeypatch, BENCHMARK, prompts=Path("nowhere.json"))
     result = build("Plain.")
     assert (result.request, result.reason) == (None, "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        pytest.param("Fold. <image> Cut. <image>", 2, id="text"),
+        pytest.param('{"text": "Fold. <image> Cut. <image>", "images": ["a.png"]}', 1, id="list"),
+        pytest.param('[{"text": "Fold. <image>", "image": null}]', 1, id="part"),
+        pytest.param('[{"text": "Fold. <image>", "image": "a.png"}]', 0, id="part with an image"),
+        pytest.param("Fold. An image. <b>", 0, id="no placeholder"),
+    ],
+)  # fmt: skip
+def test_a_placeholder_in_an_answer_without_an_image_for_it_is_counted(answer, count):
+    assert build(answer).facts.unfilled_placeholders == count
 
 
 def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(tmp_path):

@@ -101,6 +101,12 @@ def test_a_picture_that_is_no_file_or_no_picture_is_lost_and_counted(
     assert built(("Cut.", tmp_path / name)).facts.pictures_lost == {reason: 1}
 
 
+def test_a_missing_picture_and_a_placeholder_without_one_are_named(tmp_path: Path) -> None:
+    result = built(("Cut. <image>", None), ("Fold.", tmp_path / "none.png"))
+    assert [segment.problem for segment in result.answer] == ["", "missing"]
+    assert built(("Cut. <image>", None)).facts.unfilled_placeholders == 1
+
+
 @pytest.mark.parametrize("name", ["none.jpg", "alpha.png"])
 def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
