@@ -159,10 +159,8 @@ pages: $(READY)  ## write the tables of pages, and the page of the record, from 
 	PYTHONPATH=tests $(BIN)/python tools/page_tables.py
 	$(BIN)/python tools/record_page.py
 
-yamls: $(READY)  ## write task_yamls/ from the tables in the code
-	PYTHONPATH=tests $(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
-	$(BIN)/python tests/support/opening_yamls.py task_yamls/opening
-	$(BIN)/python tests/support/metric_lists.py task_yamls
+yamls: $(READY)  ## write the generated parts of task_yamls/ from the tables in the code
+	$(BIN)/python tools/task_yamls.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-transformers4 $(VLLM) dist out

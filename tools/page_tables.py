@@ -16,7 +16,6 @@ from support.answer_shapes import SHAPES, SOURCES, Shape
 from support.judge_faults import FAULTS
 from support.writer_texts import CASES
 
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS
 from mmie_tasks.http.retirements import RETIREMENTS
 
 PACKAGE = Path(__file__).resolve().parents[1] / "mmie_tasks"
@@ -79,12 +78,6 @@ def protocols() -> Iterable[Sequence[str]]:
             yield description, _code(text), read, counts
 
 
-def milebench_tasks() -> Iterable[Sequence[str]]:
-    """MileBench's tags and datasets."""
-    for name in TASKS:
-        yield f"`milebench_{name}`", ", ".join(d for d in DATASETS if TASK_OF[d] == name)
-
-
 def retirements() -> Iterable[Sequence[str]]:
     """Models that are shut down or rerouted, with the source."""
     for retirement in dict.fromkeys(RETIREMENTS.values()):
@@ -111,11 +104,6 @@ TABLES = (
         PACKAGE / "interleaved" / "README.md",
         ("the writer writes", "example", "the judge sees; prompts", "counted"),
         protocols,
-    ),
-    PageTable(
-        PACKAGE / "benchmarks" / "milebench" / "README.md",
-        ("tag", "datasets, each a task `milebench_<dataset>`"),
-        milebench_tasks,
     ),
     PageTable(
         PACKAGE.parent / "docs" / "judge.md",

@@ -178,7 +178,13 @@ def test_a_mixture_of_two_judges_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("task", "n_samples"),
-    [("mmie", 20_103), ("mmie_pbl", 11_482), ("milebench_DocVQA_adv", 200), ("mia_bench", 400)],
+    [
+        ("mmie", 20_103),
+        ("mmie_pbl", 11_482),
+        ("milebench_DocVQA", 200),
+        ("milebench_adv", 5_200),
+        ("mia_bench", 400),
+    ],
 )
 def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: int) -> None:
     benchmark = benchmark_of_task(task)

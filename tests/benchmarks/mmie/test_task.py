@@ -120,7 +120,6 @@ def listed():
 
 
 def test_an_answer_may_be_json_so_the_runner_takes_no_thinking_out_of_it():
-    assert listed()["reasoning_tags"] == "none"
     assert listed()["generation_kwargs"]["until"] == []
 
 
