@@ -237,11 +237,6 @@ class Signature:
         return not self.benchmark.get("prompt", "official").startswith("official")
 
     @property
-    def has_other_assembly(self) -> bool:
-        """Whether the request has another text around the answer than the official one."""
-        return self.benchmark.get("assembly", "official") != "official"
-
-    @property
     def answer_form(self) -> AnswerForm:
         """How the answers came about.
 

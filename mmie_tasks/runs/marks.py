@@ -52,8 +52,6 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     yield from _sight_marks(task_run)
     if any(signature.has_other_prompt for signature in signatures):
         yield "other prompt words"
-    if any(signature.has_other_assembly for signature in signatures):
-        yield "other text in the judge's request"
     for share in {signature.min_coverage: None for signature in signatures}:
         if share != COVERAGE_FLOOR:
             yield f"min_coverage {share:g}, not {COVERAGE_FLOOR:g}"

@@ -13,7 +13,7 @@ from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.runner.rejudge import run
 
 JUDGE = ("--judge", "replay")
-SETTING = ("--judge_args", "assembly=full")
+SETTING = ("--judge_args", "missing_images=count")
 
 
 def judged(folder: Path) -> None:

@@ -16,8 +16,7 @@ from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
 
 PAPER = (
-    "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024"
-    "|assembly:official|task:mmie"
+    "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|task:mmie"
 )
 
 
@@ -68,11 +67,6 @@ def test_a_run_as_published_has_no_mark() -> None:
             PAPER.replace("prompt:official", "prompt:other:1ec4"),
             "other prompt words",
             id="other words",
-        ),
-        pytest.param(
-            PAPER.replace("assembly:official", "assembly:full"),
-            "other text in the judge's request",
-            id="assembly",
         ),
         pytest.param(f"{PAPER}|min_coverage:0.5", "min_coverage 0.5, not 0.9", id="floor"),
         pytest.param(f"{PAPER}|min_coverage:1e-05", "min_coverage 1e-05, not 0.9", id="low floor"),

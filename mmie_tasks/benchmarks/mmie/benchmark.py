@@ -58,7 +58,7 @@ class Mmie(Benchmark[MmieRecord]):
 
     name = "mmie"
     title = "MMIE"
-    version = "8-C"
+    version = "8-D"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MmieRecord

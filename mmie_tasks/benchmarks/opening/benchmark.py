@@ -60,7 +60,7 @@ class Opening(Benchmark[OpeningRecord]):
 
     name = "opening"
     title = "OpenING"
-    version = "3-A"
+    version = "3-B"
     scale = metrics.SCALE
     metrics = metrics.ALL_METRICS
     record = OpeningRecord
