@@ -74,13 +74,12 @@ def _sight_marks(task_run: TaskRun) -> Iterator[str]:
 
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:
     words = filter(None, (signature.picture_words for signature in task_run.signatures))
-    names, form = ", ".join(dict.fromkeys(words)), task_run.answer_form
-    if form == "instructed":
-        yield f"asked for pictures with words of ours ({names})"
-    elif form == "drawn":
+    is_drawn = task_run.answer_form == "drawn"
+    if is_drawn:
+        names = ", ".join(dict.fromkeys(words))
         yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
     cut = sum(sample.answer_cut for sample in task_run.samples)
-    if form != "plain" and cut:
+    if is_drawn and cut:
         yield f"{counted(cut, 'answer')} cut by the limit on images"
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
         yield f"{counted(not_drawn, 'picture')} not drawn"

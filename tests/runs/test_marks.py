@@ -80,11 +80,6 @@ def test_a_run_as_published_has_no_mark() -> None:
             "pictures drawn by our reconstruction (step-1), not by the paper's pipeline",
             id="drawn pictures",
         ),
-        pytest.param(
-            f"{PAPER}|answers:instruct-1",
-            "asked for pictures with words of ours (instruct-1)",
-            id="asked for pictures",
-        ),
     ],
 )
 def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: str) -> None:
