@@ -52,11 +52,13 @@ class ImageFile:
             that leaves its folder. ``unreadable``: not an image, or damaged. ``too_large``: too
             many pixels or bytes. ``remote``: a URL, which is never fetched.
         detail: The problem in words.
+        sha256: SHA-256 of the file, in hexadecimal; empty if there is a problem.
     """
 
     path: Path | None = None
     problem: ImageProblem = ""
     detail: str = ""
+    sha256: str = ""
 
 
 class _Unusable(Exception):
@@ -117,7 +119,9 @@ class ImageResolver:
             return segment
         file = self.resolve(segment.image)
         path = segment.image if file.path is None else str(file.path)
-        return replace(segment, image=path, problem=file.problem, detail=file.detail)
+        return replace(
+            segment, image=path, problem=file.problem, detail=file.detail, sha256=file.sha256
+        )
 
     def is_folder(self, reference: str) -> bool:
         """Whether the reference is an existing folder."""
@@ -196,20 +200,20 @@ class ImageResolver:
 def check_image(path: Path) -> ImageFile:
     """A file, or why it is not a complete image (see `check_whole`). Never raises."""
     try:
-        _require_image(path)
+        return ImageFile(path=path, sha256=_require_image(path))
     except _Unusable as unusable:
         return unusable.file
-    return ImageFile(path=path)
 
 
-def _require_image(path: Path) -> None:
+def _require_image(path: Path) -> str:
+    """The SHA-256 of a complete image; raises `_Unusable` for other files."""
     status = file_status(path)
     if status is None:
         raise _Unusable("missing", f"`{path}` does not exist")
     if not stat.S_ISREG(status.st_mode) or not status.st_size:
         raise _Unusable("unreadable", f"`{path}` is a folder, empty or not a regular file")
     try:
-        check_whole(path)
+        return check_whole(path)
     except TooManyPixels as error:
         raise _Unusable("too_large", error.message) from error
     except (DataMissing, DataBroken) as error:

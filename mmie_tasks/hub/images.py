@@ -204,8 +204,10 @@ def check_end(content: bytes, path: Path) -> bool:
     return True
 
 
-def check_whole(path: Path) -> None:
+def check_whole(path: Path) -> str:
     """Check that a file is a complete image, by its type, its header and its end.
+
+    Returns its SHA-256, in hexadecimal.
 
     The likely damage is a file that was cut off while it was written. An image is decoded only if
     its end cannot be recognised: TIFF, AVIF. It raises the errors of `open_rgb`.
@@ -214,6 +216,16 @@ def check_whole(path: Path) -> None:
     _header(BytesIO(content), path, MAX_PIXELS)
     if not check_end(content, path):
         open_bounded(path, content=content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def has_changed(path: Path, sha256: str) -> bool:
+    """Whether a file has another SHA-256; False if `sha256` is empty, or it cannot be read."""
+    if not sha256:
+        return False
+    with suppress(DataMissing):
+        return hashlib.sha256(read_image(path)).hexdigest() != sha256
+    return False
 
 
 def read_image(path: Path) -> bytes:

@@ -21,6 +21,7 @@ _MAX_TOTAL_TEXT = 200_000  # characters of a question, a gold answer or an answe
 _MAX_NAME = 80  # characters of a file's name
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff](?:(?<=\r)\n)?")
+_CHANGED = EmbeddedImage(None, "the file has changed since it was judged")
 _DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a float has
 
 
@@ -150,5 +151,7 @@ def _image_json(segment: Segment, title: str, find_image: FindImage, *, name_fil
         note = cut(f"{segment.problem}{reference}", MAX_LABEL)
         return {"image": None, "alt": title, "note": note, **prompt}
     shown = find_image(file)
+    if segment.sha256 and shown.sha256 and segment.sha256 != shown.sha256:
+        shown = _CHANGED
     alt = f"{title}: {file_name(file)}" if name_files else title
     return {"image": shown.address, "alt": alt, "note": shown.note, **prompt}

@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
+from loguru import logger
+
+from mmie_tasks.benchmarks.model_answers import answer_folders_of_run, resolver
 from mmie_tasks.benchmarks.registry import is_setting, require_judged
 from mmie_tasks.core.choice import parse_choice
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.wording import counted
+from mmie_tasks.hub.images import has_changed
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
     ChosenJudges,
@@ -55,6 +59,7 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
 
     with answer_folders_of_run():
         _search_pictures(tasks, config, source)
+        _warn_of_changed_images(tasks)
         return run_lmms_eval(choices, tested=served_model_of(config))
 
 
@@ -159,6 +164,18 @@ def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], sou
     for benchmark in {task.benchmark.name: task.benchmark for task in tasks}.values():
         for folder in filter(Path.is_dir, folders):
             benchmark.add_answer_folder(folder)
+
+
+def _warn_of_changed_images(tasks: Sequence[TaskRun]) -> None:
+    """Warn if image files of answers are not what the run judged."""
+    segments = (s for task_run in tasks for sample in task_run.samples for s in sample.answer)
+    judged = sorted({(s.image, s.sha256) for s in segments if s.image and s.sha256})
+    files = ((resolver().existing_file(image), sha256) for image, sha256 in judged)
+    if changed := [file for file, sha256 in files if file and has_changed(file, sha256)]:
+        logger.warning(
+            f"{counted(len(changed), 'image')} of answers changed since the run, the first: "
+            f"`{changed[0]}`. The judge gets the files as they are now."
+        )
 
 
 def _eval_arguments(

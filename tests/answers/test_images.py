@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import os
 import struct
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image, features
 
 from mmie_tasks.answers.images import ImageResolver, check_image
+from mmie_tasks.record.segment import Segment
 
 NOISE = Image.frombytes("RGB", (48, 40), os.urandom(5_760))
 KINDS = ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"]
@@ -105,6 +107,13 @@ def test_a_reference_to_no_image_has_a_problem(resolver, tmp_path, reference, pr
     file.detail.encode()
     written_files = tmp_path / "keep"
     assert not written_files.exists() or not list(written_files.iterdir())
+
+
+def test_the_sha256_of_a_usable_image_is_known(resolver, roots) -> None:
+    content = (roots[1] / "second.png").read_bytes()
+    segments = [Segment("a", image) for image in ("second.png", uri(content), "none.png", None)]
+    digests = [resolver.resolve_segment(segment).sha256 for segment in segments]
+    assert digests == [hashlib.sha256(content).hexdigest()] * 2 + [""] * 2
 
 
 def test_a_link_must_end_inside_its_root(resolver, roots, tmp_path) -> None:

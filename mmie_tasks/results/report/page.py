@@ -7,6 +7,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from markupsafe import Markup
@@ -165,7 +166,7 @@ def _stored(images: Mapping[str, EmbeddedImage], pictures: list[str]) -> dict[st
     for file, image in images.items():
         stored[file] = image
         if image.address:
-            stored[file] = EmbeddedImage(f"x-picture-{len(pictures)}")
+            stored[file] = replace(image, address=f"x-picture-{len(pictures)}")
             pictures.append(image.address)
     return stored
 

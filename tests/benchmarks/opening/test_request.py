@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from pathlib import Path
@@ -160,3 +161,10 @@ def test_a_missing_picture_is_left_out_of_the_question(tmp_path: Path) -> None:
         "\n",
         there,
     ]
+
+
+def test_the_record_has_the_sha256_of_each_image_of_the_answer(tmp_path: Path) -> None:
+    first, second = draw(tmp_path / "1.jpg"), draw(tmp_path / "2.jpg", "L")
+    answer = built(("One.", first), ("Two.", None), ("Three.", second)).answer
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (first, second)]
+    assert [step.sha256 for step in answer] == [digests[0], "", digests[1]]

@@ -135,6 +135,29 @@ def test_the_folder_an_answers_image_was_saved_in_does_not_matter(tmp_path):
         agreement(tmp_path / "a", tmp_path / "c")
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        pytest.param(("x.png", "1"), ("x.png", "2"), False, id="overwritten"),
+        pytest.param(("x.png", "1"), ("y.png", "1"), True, id="renamed"),
+        pytest.param(("x.png", ""), ("x.png", "2"), True, id="one-unknown"),
+        pytest.param(("x.png", ""), ("y.png", "2"), False, id="one-unknown-and-renamed"),
+    ],
+)
+def test_images_of_answers_are_compared_by_their_content_if_it_is_known(
+    tmp_path, one, other, is_same
+):
+    for name, (image, sha256) in (("a", one), ("b", other)):
+        lines = list(mmie_lines(9, unscored=0))
+        for line in lines[:4]:
+            images = [{"image": "gone.png", "problem": "missing"}]
+            images += [{"image": image, "sha256": sha256}]
+            line["record"]["answer"] = [{"text": "Both."}, *images]
+        write_run(tmp_path / name / name, "mmie", lines)
+    counts = as_json(tmp_path / "a", tmp_path / "b")["samples"]
+    assert (counts["compared"], counts["other_answers"]) == ((9, 0) if is_same else (5, 4))
+
+
 def test_the_most_disputed_samples_come_first(tmp_path):
     lines = list(mmie_lines(30, judge=GPT, unscored=0))
     judge = {line["record"]["id"]: points_of(line) for line in lines}
