@@ -27,7 +27,7 @@ PARITY := OPENING_FOLDER V2PE_FOLDER MILEBENCH_FOLDER MMIE_FOLDER MIA_FOLDER
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 test-vllm check dist lint bench parity parity-sources gpu pages yamls clean
+.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 test-vllm check dist lint bench parity gpu yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@rm -rf out/demo
@@ -146,23 +146,14 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python tests/bench/import_cost.py
 	$(if $(OPENING_FOLDER),$(BIN)/python -W ignore tests/bench/judge_bias.py '$(OPENING_FOLDER)')
 
-parity: $(READY)  ## one table of comparisons with published artefacts, and docs/parity.md; VARIABLE=folder for each of `make parity-sources`
+parity: $(READY)  ## one table of comparisons with published artefacts, and docs/parity.md; VARIABLE=folder for each source that it names
 	PYTHONPATH=tests $(BIN)/python -W ignore -m parity $(foreach name,$(PARITY),$(if $($(name)),'$(name)=$($(name))'))
-
-parity-sources: $(READY)  ## what to fetch for `make parity`: commit, size, licence, commands
-	@PYTHONPATH=tests $(BIN)/python -m parity --sources
 
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)
 
-pages: $(READY)  ## write the tables of pages, and the page of the record, from code and tests
-	PYTHONPATH=tests $(BIN)/python tools/page_tables.py
-	$(BIN)/python tools/record_page.py
-
-yamls: $(READY)  ## write task_yamls/ from the tables in the code
-	PYTHONPATH=tests $(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
-	$(BIN)/python tests/support/opening_yamls.py task_yamls/opening
-	$(BIN)/python tests/support/metric_lists.py task_yamls
+yamls: $(READY)  ## write the generated parts of task_yamls/ from the tables in the code
+	$(BIN)/python tools/task_yamls.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-transformers4 $(VLLM) dist out

@@ -281,6 +281,10 @@ class Benchmark(ABC, Generic[RecordT]):
         in_table = (metric for metric in self.metrics if metric.in_table)
         return RunnerTable(metrics=(self.metrics[0], *in_table), scale=self.scale)
 
+    def row_fields(self, doc: Doc) -> Mapping[str, object]:  # noqa: ARG002 - most need none
+        """What a sample's rows have besides its scores, such as a task file's ``cluster_key``."""
+        return {}
+
     def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
         """The request for any question and answer, in the benchmark's own judge prompt.
 
@@ -375,14 +379,15 @@ class Benchmark(ABC, Generic[RecordT]):
     def process_results(self, doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
         """The rows of one answer; if there is a judge, it fills them in later."""
         prepared = self.prepared(doc, results)
-        if problem := self.opener.failure(prepared.record.id):
+        if problem := self.opener.failures.get(prepared.record.id):
             prepared = prepared.withdrawn("bad_image", problem)
         record, table = prepared.record, self.table(doc)
 
         def make_rows(judged: Judged) -> dict[str, Row]:
             signature = self._logged_signature(doc, prepared.drawn_by)
             graded = record if prepared.request is None else record.graded(judged)
-            return table.rows(graded.model_copy(update={"signature": signature}))
+            signed = graded.model_copy(update={"signature": signature})
+            return table.rows(signed, **self.row_fields(doc))
 
         if prepared.request is None:
             return make_rows(Judged(verdicts=record.verdicts))
@@ -418,7 +423,7 @@ class Benchmark(ABC, Generic[RecordT]):
 
     def _open(self, doc: Doc, path: Path) -> Image.Image:
         """The image; a blank one if it cannot be opened (see `ImageOpener`)."""
-        return self.opener.open(doc["id"], lambda: path)
+        return self.opener.open(doc["id"], path)
 
 
 def _reason(record: Record) -> Unscored:

@@ -27,13 +27,10 @@ _SHARE = re.compile(r"0(?:\.\d+)?|1|\d(?:\.\d+)?e-\d\d")  # as `:g` writes 0 to 
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 _OF_BENCHMARK = re.compile(r"\|(?=(?:paper_judge|reader|task|data):)")  # after the last judge
 
-AnswerForm: TypeAlias = Literal["plain", "instructed", "drawn"]
-"""How answers came about. ``plain``: the model got only the question; ``instructed``: our words
-that ask for pictures were added; ``drawn``: ``--model interleaved`` drew the pictures.
+AnswerForm: TypeAlias = Literal["plain", "drawn"]
+"""How answers came about. ``plain``: the model got only the question; ``drawn``: ``--model
+interleaved`` drew the pictures.
 """
-
-INSTRUCTED = "instruct"
-"""The name of the words that ask models which draw by themselves."""
 
 
 def signature_text(*texts: str, **fields: object) -> str:
@@ -237,20 +234,13 @@ class Signature:
         return not self.benchmark.get("prompt", "official").startswith("official")
 
     @property
-    def has_other_assembly(self) -> bool:
-        """Whether the request has another text around the answer than the official one."""
-        return self.benchmark.get("assembly", "official") != "official"
-
-    @property
     def answer_form(self) -> AnswerForm:
         """How the answers came about.
 
         >>> Signature.parse("task:mmie@1-A|answers:step-2,images,model=flux").answer_form
         'drawn'
         """
-        if not self.picture_words:
-            return "plain"
-        return "instructed" if self.picture_words.startswith(INSTRUCTED) else "drawn"
+        return "drawn" if self.picture_words else "plain"
 
     @property
     def picture_words(self) -> str:

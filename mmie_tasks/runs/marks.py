@@ -56,8 +56,6 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     yield from _sight_marks(task_run)
     if any(signature.has_other_prompt for signature in signatures):
         yield "other prompt words"
-    if any(signature.has_other_assembly for signature in signatures):
-        yield "other text in the judge's request"
     for share in {signature.min_coverage: None for signature in signatures}:
         if share != COVERAGE_FLOOR:
             yield f"min_coverage {share:g}, not {COVERAGE_FLOOR:g}"
@@ -95,13 +93,12 @@ def _image_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
 
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:
     words = filter(None, (signature.picture_words for signature in task_run.signatures))
-    names, form = ", ".join(dict.fromkeys(words)), task_run.answer_form
-    if form == "instructed":
-        yield f"asked for pictures with words of ours ({names})"
-    elif form == "drawn":
+    is_drawn = task_run.answer_form == "drawn"
+    if is_drawn:
+        names = ", ".join(dict.fromkeys(words))
         yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
     cut = sum(sample.answer_cut for sample in task_run.samples)
-    if form != "plain" and cut:
+    if is_drawn and cut:
         yield f"{counted(cut, 'answer')} cut by the limit on images"
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
         yield f"{counted(not_drawn, 'picture')} not drawn"

@@ -363,18 +363,16 @@ def drawn_run(name: str, signature: str = f"{SIGNATURE}|answers:step-1,images,mo
     return run(name, samples, benchmark=PUBLISHED)
 
 
-def test_runs_whose_pictures_we_drew_or_asked_for_have_their_own_columns() -> None:
+def test_runs_whose_pictures_we_drew_have_their_own_columns() -> None:
     plain = of_benchmark(MODEL_A, benchmark=PUBLISHED)
-    asked = drawn_run("asked", f"{SIGNATURE}|answers:instruct-1")
-    text = written(table_of([plain, asked, drawn_run("pair")], published=True))
+    text = written(table_of([plain, drawn_run("pair")], published=True))
     rows = rows_of(text)
-    endings = ["", ", asked for pictures", ", drawn by our reconstruction"]
+    endings = ["", ", drawn by our reconstruction"]
     assert rows["model"] == [f"Sketch{ending}" for ending in endings]
-    for column, name in enumerate(("model_a", "asked", "pair")):
-        assert [cell != "-" for cell in rows[name]] == [column == index for index in range(3)]
-    assert rows["Someone's (published)"][1:] == ["-", "-"]
+    for column, name in enumerate(("model_a", "pair")):
+        assert [cell != "-" for cell in rows[name]] == [column == index for index in range(2)]
+    assert rows["Someone's (published)"][1:] == ["-"]
     assert "]: pictures drawn by our reconstruction (step-1), not by the paper's pipeline" in text
-    assert "]: asked for pictures with words of ours (instruct-1)" in text
 
 
 def test_columns_without_runs_are_there_only_for_published_scores() -> None:

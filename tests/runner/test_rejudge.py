@@ -16,7 +16,7 @@ from mmie_tasks.runner import judge_again
 from mmie_tasks.runner.rejudge import run
 
 JUDGE = ("--judge", "replay")
-SETTING = ("--judge_args", "assembly=full")
+SETTING = ("--judge_args", "missing_images=count")
 
 
 def judged(folder: Path, lines: Iterable[Line] = ()) -> None:

@@ -107,11 +107,6 @@ def test_the_table_has_no_mean_without_a_value_and_no_empty_standard_error() -> 
     summary.add_details(results)
     assert rows == {"alias": "Sketch", "robust,none": 100.0, "robust_stderr_clt,none": 0.5}
     assert [*others] == ["official,none"]
-    with_all = BENCHMARK.settings.model_copy(update={"rows": "all"})
-    summary.add("sketch", varied(BENCHMARK, settings=with_all), [logged(4, 5)], {})
-    summary.add_details(results)
-    assert (rows["scored,none"], rows["official,none"]) == (1, 80)
-    assert "ci95_low,none" not in rows
 
 
 def test_a_run_of_weights_and_biases_gets_counts_interval_and_judge(

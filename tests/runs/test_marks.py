@@ -17,8 +17,7 @@ from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
 
 PAPER = (
-    "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024"
-    "|assembly:official|task:mmie"
+    "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|task:mmie"
 )
 
 
@@ -70,11 +69,6 @@ def test_a_run_as_published_has_no_mark() -> None:
             "other prompt words",
             id="other words",
         ),
-        pytest.param(
-            PAPER.replace("assembly:official", "assembly:full"),
-            "other text in the judge's request",
-            id="assembly",
-        ),
         pytest.param(f"{PAPER}|min_coverage:0.5", "min_coverage 0.5, not 0.9", id="floor"),
         pytest.param(f"{PAPER}|min_coverage:1e-05", "min_coverage 1e-05, not 0.9", id="low floor"),
         pytest.param(
@@ -86,11 +80,6 @@ def test_a_run_as_published_has_no_mark() -> None:
             f"{PAPER}|answers:step-1,images,model=flux",
             "pictures drawn by our reconstruction (step-1), not by the paper's pipeline",
             id="drawn pictures",
-        ),
-        pytest.param(
-            f"{PAPER}|answers:instruct-1",
-            "asked for pictures with words of ours (instruct-1)",
-            id="asked for pictures",
         ),
     ],
 )
@@ -265,7 +254,13 @@ def test_a_mixture_of_two_judges_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("task", "n_samples"),
-    [("mmie", 20_103), ("mmie_pbl", 11_482), ("milebench_DocVQA_adv", 200), ("mia_bench", 400)],
+    [
+        ("mmie", 20_103),
+        ("mmie_pbl", 11_482),
+        ("milebench_DocVQA", 200),
+        ("milebench_adv", 5_200),
+        ("mia_bench", 400),
+    ],
 )
 def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: int) -> None:
     benchmark = benchmark_of_task(task)

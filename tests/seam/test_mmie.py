@@ -54,7 +54,6 @@ def test_a_judge_server_gets_the_official_request_and_its_replies_give_the_table
     signature = message["configs"]["mmie"]["metadata"]["signature"]
     for part in ("judge:openai|model:judge-model|t:0", "|paper_judge:no|", "|prompt:other:"):
         assert part in signature
-    assert "|assembly:official|" in signature
     assert signature in result.output
     assert message["usage"]["by_source"]["judge"]["n_api_calls"] == N
     assert KEY not in result.output + json.dumps(logged)

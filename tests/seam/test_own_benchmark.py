@@ -213,7 +213,7 @@ def test_an_unreadable_answer_is_unscored_and_not_zero(results: list[str], reaso
 
 @pytest.mark.usefixtures("odd_one_out")
 def test_an_answer_to_an_unreadable_picture_stays_unscored() -> None:
-    benchmark().opener.open("00", lambda: Path("no such file"))
+    benchmark().opener.open("00", Path("no such file"))
     line = {**benchmark().process_results(DOC, ["C"]), "filtered_resps": "C"}
     record = benchmark().read_record(line)
     assert isinstance(record.official, Unscored)

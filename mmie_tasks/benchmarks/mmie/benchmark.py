@@ -22,7 +22,6 @@ from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset
-from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.expected import expected_verdict
@@ -58,7 +57,7 @@ class Mmie(Benchmark[MmieRecord]):
 
     name = "mmie"
     title = "MMIE"
-    version = "8-C"
+    version = "8-D"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MmieRecord
@@ -98,14 +97,9 @@ class Mmie(Benchmark[MmieRecord]):
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
-        """The question between ``pre_prompt`` and ``post_prompt``; ``instruct: true`` appends the
-        words that ask for pictures.
-        """
-        after = str(options.get("post_prompt", ""))
-        if options.get("instruct") and (limit := self.picture_limit(doc)):
-            after += f"\n\n{INSTRUCT.instruction(limit)}"
-        content = question_content(Sample.from_doc(doc))
-        return [str(options.get("pre_prompt", "")), *content, after]
+        """The question between ``pre_prompt`` and ``post_prompt``."""
+        before, after = (str(options.get(name, "")) for name in ("pre_prompt", "post_prompt"))
+        return [before, *question_content(Sample.from_doc(doc)), after]
 
     @override
     def add_answer_folder(self, folder: Path) -> None:

@@ -33,9 +33,8 @@ def describe_prompts(settings: MmieSettings) -> str:
 
 
 def provenance(settings: MmieSettings) -> dict[str, str]:
-    """The request in the signature: templates and assembly."""
-    prompt = f"{judge_templates(settings.prompts).name},max_tokens={prompts.MAX_TOKENS}"
-    return {"prompt": prompt, "assembly": settings.assembly}
+    """The request in the signature."""
+    return {"prompt": f"{judge_templates(settings.prompts).name},max_tokens={prompts.MAX_TOKENS}"}
 
 
 def build_request(
@@ -62,17 +61,15 @@ def request_for(
 def _built(
     sample: Sample, settings: MmieSettings, facts: RequestFacts, answer: Segments
 ) -> BuiltRequest[RequestFacts]:
-    """The official script fails on a non-image file; the full assembly treats it as missing."""
-    full = settings.assembly == "full"
+    """The official script fails on a non-image file."""
     template = judge_templates(settings.prompts).texts[sample.category]
     question = question_segments(sample)
     existing = [_checked(segment) for segment in question if not segment.problem]
     unusable = {s.image: s.detail for s in (*existing, *answer) if _is_unusable_file(s)}
     assembled = prompts.assemble(
         replace(sample, question=question),
-        [replace(s, problem="") if _is_unusable_file(s) and not full else s for s in answer],
+        [replace(s, problem="") if _is_unusable_file(s) else s for s in answer],
         template,
-        full=full,
     )
     problems = Counter[str](segment.problem for segment in answer if segment.problem)
     n_unusable = sum(problems[problem] for problem in _UNUSABLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
-from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES, TOPIC_SIZES
+from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, TOPIC_SIZES
 from mmie_tasks.benchmarks.opening.question import MOST_STEPS, question_content, told_steps
 from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.robust import read_robust
@@ -60,7 +60,7 @@ class Opening(Benchmark[OpeningRecord]):
 
     name = "opening"
     title = "OpenING"
-    version = "3-A"
+    version = "3-B"
     scale = metrics.SCALE
     metrics = metrics.ALL_METRICS
     record = OpeningRecord
@@ -76,14 +76,14 @@ class Opening(Benchmark[OpeningRecord]):
     has_export = True
     strata = "topic"
     stratum_sizes = TOPIC_SIZES
-    published = PUBLISHED_SAMPLES
+    published: ClassVar[Mapping[str, int]] = {name: sum(TOPIC_SIZES.values())}
     published_rows = PUBLISHED_ROWS
     settings_type = OpeningSettings
     settings: OpeningSettings
 
     @override
     def documents(self, selection: str, environment: Environment) -> Dataset:
-        return data.task_dataset(selection, environment)
+        return data.dataset(environment)
 
     @override
     def check_data(self, docs: Any) -> None:
@@ -96,7 +96,7 @@ class Opening(Benchmark[OpeningRecord]):
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
-        """The questions with their pictures, and the fixed texts; every task needs both."""
+        """The questions with their pictures, and the fixed texts."""
         questions, texts = (official_files.QUESTIONS,), official_files.PROMPT_FILES
         return [
             official_files.files_asset(
@@ -137,7 +137,7 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[OpeningRecord]:
         sample = Sample.from_doc(doc)
-        built = requests.build_request(sample, results, doc["task"], self.settings)
+        built = requests.build_request(sample, results, self.name, self.settings)
         return built.prepared(
             OpeningRecord,
             id=sample.id,

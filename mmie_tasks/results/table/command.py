@@ -90,7 +90,6 @@ def as_json(scores: ScoreTable) -> dict[str, object]:
                     "metric": "_".join(filter(None, [column.kind, column.metric.name])),
                     "corrected_by_people": column.is_corrected,
                     "drawn_by_reconstruction": column.form == "drawn",
-                    "asked_for_pictures": column.form == "instructed",
                     **asdict(cell),
                 }
                 for column, cell in zip(scores.columns, row.cells, strict=True)

@@ -21,11 +21,7 @@ from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import metrics_of, value_of
 
-_FORMS: Mapping[AnswerForm, str] = {
-    "plain": "",
-    "instructed": ", asked for pictures",
-    "drawn": ", drawn by our reconstruction",
-}
+_FORMS: Mapping[AnswerForm, str] = {"plain": "", "drawn": ", drawn by our reconstruction"}
 _CAPTION = (
     "Scores in percent with their 95 % intervals; official scores unless a column says otherwise."
 )
