@@ -64,7 +64,6 @@ _SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
         "cli:_prefetch",
         "download data, prompts and judges, for machines without internet",
     ),
-    "judge-exam": ("quality.judge_exam.command:run", "grade a judge by people's verdicts"),
     "cache": ("judges.cache_command:run", "the cache of judge replies: path, export, clear"),
     "path": ("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
@@ -156,27 +155,24 @@ def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     return str(task_dir())
 
 
-def _report(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+def _report(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     from mmie_tasks.results.report.command import run
 
-    return run(arguments, environment, _open_annotator)
+    return run(arguments, _open_annotator)
 
 
-def _table(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+def _table(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     from mmie_tasks.results.table.command import run
 
-    return run(arguments, environment, _open_annotator)
+    return run(arguments, _open_annotator)
 
 
 def _open_annotator(
-    runs: Sequence[Run],
-    people: Sequence[str],
-    environment: Mapping[str, str],
-    population: IntervalsOf,
+    runs: Sequence[Run], people: Sequence[str], population: IntervalsOf
 ) -> Annotator:
     from mmie_tasks.quality.annotator import open_annotator
 
-    return open_annotator(runs, people, environment, population)
+    return open_annotator(runs, people, population)
 
 
 def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -41,7 +41,6 @@ NOT_RUN: Mapping[str, str] = {
     "mmie-tasks eval --model predictions": "a judge",
     "mmie-tasks eval --tasks mmie --model interleaved": "a key and a GPU",
     "mmie-tasks rejudge": "a judge",
-    "mmie-tasks judge-exam JUDGE": "a judge",
 }
 """The beginning of a command of README, to what it needs."""
 

@@ -1,1 +1,1 @@
-"""How good a judge is: exams, and scores corrected by people."""
+"""Scores corrected by people."""

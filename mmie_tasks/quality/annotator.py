@@ -1,4 +1,4 @@
-"""Adds grades of judges and scores corrected by people to tables and reports."""
+"""Adds scores corrected by people to tables and reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.quality.calibrate.estimate import Population
-from mmie_tasks.quality.judge_exam.graded_judges import StoredGrades
 from mmie_tasks.results.annotation import Annotation
 from mmie_tasks.results.arguments import IntervalsOf
 from mmie_tasks.results.labels import Label, id_in_csv, read_label_files
@@ -31,7 +30,6 @@ class QualityAnnotator:
     """Implements `mmie_tasks.results.annotation.Annotator`; labels are by benchmark."""
 
     labels: Mapping[str, Sequence[Label]]
-    grades: StoredGrades
     population: Population
 
     @property
@@ -45,11 +43,10 @@ class QualityAnnotator:
         return _INTERVAL_NOTES[self.population if self.labels else None]
 
     def annotation(self, task_run: TaskRun) -> Annotation:
-        """The judges of a task, and its headline corrected with the labels."""
-        judges = self.grades.judges_of(task_run)
+        """The headline of a task, corrected with the labels."""
         labels = self.labels.get(task_run.benchmark.name)
         if not labels:
-            return Annotation(judges=judges)
+            return Annotation()
         correction = correct(task_run, labels, population=self.population)
         score, estimate = correction.headline, correction.headline.corrected
         corrected = Cell(
@@ -59,19 +56,15 @@ class QualityAnnotator:
             total=score.samples,
             notes=correction.notes,
         )
-        return Annotation(judges=judges, corrected=corrected)
+        return Annotation(corrected=corrected)
 
 
 def open_annotator(
-    runs: Sequence[Run],
-    people: Sequence[str],
-    environment: Mapping[str, str],
-    population: IntervalsOf = "larger",
+    runs: Sequence[Run], people: Sequence[str], population: IntervalsOf = "larger"
 ) -> QualityAnnotator:
     """Implements `mmie_tasks.results.annotation.OpenAnnotator`.
 
-    `people` names files of scores, ``PATH`` or ``NAME=PATH``; the environment names the cache
-    folder with the grades.
+    `people` names files of scores, ``PATH`` or ``NAME=PATH``.
 
     Raises:
         AnswersUnusable: A file cannot be read, or has no label of a sample of these runs.
@@ -83,11 +76,7 @@ def open_annotator(
             hint=f"add `--people people.csv`, see `{as_called('mmie-tasks calibrate')}`",
         )
     task_runs = [task_run for run in runs for task_run in run.tasks.values()]
-    return QualityAnnotator(
-        labels=labels_by_benchmark(people, task_runs),
-        grades=StoredGrades(environment),
-        population=population,
-    )
+    return QualityAnnotator(labels=labels_by_benchmark(people, task_runs), population=population)
 
 
 def labels_by_benchmark(

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import override
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, ScoreKind, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, ScoreKind, Verdict, Verdicts
 from mmie_tasks.record.answer_facts import AnswerFacts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.migration import OLD_RECORD_KEY, migrated
@@ -48,21 +47,6 @@ LoggedSegments: TypeAlias = Annotated[
 
 class BadRecord(ValueError):
     """A log line is not a scored sample of a benchmark."""
-
-
-class NoJudgeRequest(BadRecord):
-    """An answer is not sent to a judge, as in a run.
-
-    Args:
-        unscored: The reason.
-
-    >>> print(NoJudgeRequest(Unscored("left_out", "5 images")))
-    left_out: 5 images
-    """
-
-    def __init__(self, unscored: Unscored) -> None:
-        self.unscored = unscored
-        super().__init__(f"{unscored.reason}: {unscored.detail}")
 
 
 class Rescored(BaseModel):
@@ -287,23 +271,6 @@ def question_of(line: Line, images: Sequence[str] | None) -> Segments:
     else:
         return (*text_segments(prompt), *(Segment(image=image) for image in images))
     return (*placed, *text_segments(last))
-
-
-def request_parts(content: Segments) -> tuple[str | Path, ...]:
-    """Texts and image files in order, for a request to a judge.
-
-    Raises:
-        NoJudgeRequest: An image is unusable, or its file is gone.
-    """
-    pieces: list[str | Path] = []
-    for segment in content:
-        pieces += [segment.text] if segment.text else []
-        if segment.problem or (segment.image is not None and not Path(segment.image).is_file()):
-            problem = segment.problem or "there is no such file"
-            detail = f"`{(segment.image or '')[:200]}`: {problem}"
-            raise NoJudgeRequest(Unscored("bad_image", detail))
-        pieces += [Path(segment.image)] if segment.image else []
-    return tuple(pieces)
 
 
 def _text(line: Line, name: str) -> str:

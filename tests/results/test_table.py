@@ -5,16 +5,14 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.golden import vectors
-from support.logged_runs import JUDGE, mia_lines, milebench_lines, mmie_lines, write_run
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 from support.people import labels_of, write_labels
 from support.report_runs import SIGNATURE, SKETCH, run, sample
-from support.stored_exams import write_exam
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.benchmark import PublishedRow
@@ -48,11 +46,10 @@ PUBLISHED = varied(
 )
 
 run_table = load_command("table")
-open_ungraded = partial(open_annotator, people=(), environment={"XDG_CACHE_HOME": "/nowhere"})
 
 
 def table_of(runs: list[Run], *groups: Any, **options: Any) -> ScoreTable:
-    return score_table(runs, *groups, annotator=open_ungraded(runs), **options)
+    return score_table(runs, *groups, annotator=open_annotator(runs, ()), **options)
 
 
 def written(scores: ScoreTable, file_format: Format = "md") -> str:
@@ -311,45 +308,20 @@ def test_labels_that_are_no_random_sample_give_no_corrected_score_and_the_footno
     assert "not a random sample: 1 label is not of a plan" in text
 
 
-@pytest.fixture
-def judged_runs(two_models: list[str], tmp_path: Path) -> tuple[list[str], dict[str, str]]:
-    """Two runs and a cache in which the judge of the first is graded."""
-    environment = {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
-    write_exam(environment, JUDGE, 71.08, asked=200, judged=199)
+def test_every_format_has_the_judges_of_every_run(two_models: list[str], tmp_path: Path) -> None:
     lines = mmie_lines(30, unscored=0, answers="two", judge="judge:openai|model:m_1|t:0")
     write_run(tmp_path / "two", "mmie", lines)
-    return two_models, environment
-
-
-GRADED = (
-    "made-up agrees with people on 71.08 [66.08, 76.08] % of 100 pairs (OpenING, comparing, "
-    "verdicts on 99.50 %)."
-)
-UNGRADED_LINE = "Judge of MMIE: m_1 is ungraded (mmie-tasks judge-exam openai:m_1 --folder ...)."
-
-
-def test_the_judges_stand_below_the_table_with_their_grades(
-    judged_runs: tuple[list[str], dict[str, str]],
-) -> None:
-    runs, environment = judged_runs
-    text = run_table(runs, environment)
-    assert text.endswith(f"\n\nJudge of MIA-Bench, MMIE: {GRADED}\n{UNGRADED_LINE}")
-    latex = run_table([*runs, "--tasks", "mmie", "--format", "latex"], environment)
-    assert "Judge of MMIE: made-up agrees with people on 71.08 [66.08, 76.08] \\%" in latex
-    assert "m\\_1 is ungraded" in latex
-
-
-def test_csv_and_json_have_the_judges_of_every_run(
-    judged_runs: tuple[list[str], dict[str, str]],
-) -> None:
-    runs, environment = judged_runs
-    one, two = csv.DictReader(io.StringIO(run_table([*runs, "--format", "csv"], environment)))
-    assert (one["judges"], two["judges"]) == (f"Judge of MIA-Bench, MMIE: {GRADED}", UNGRADED_LINE)
-    first, second = json.loads(run_table([*runs, "--tasks", "mmie", "--json"], environment))["rows"]
-    [judge] = second["judges"]
-    assert (judge["benchmark"], judge["judge"], judge["exams"]) == ("MMIE", "m_1", [])
-    [stored] = first["judges"][0]["exams"]
-    assert (stored["agreement"], stored["pairs"]) == (71.08, 100)
+    text = run_table(two_models, {})
+    first, second = "Judge of mia_bench, mmie: made-up.", "Judge of mmie: m_1."
+    assert text.endswith(f"\n\n{first}\n{second}")
+    assert "Judge of mmie: m\\_1." in run_table([*two_models, "--format", "latex"], {})
+    one, two = csv.DictReader(io.StringIO(run_table([*two_models, "--format", "csv"], {})))
+    assert (one["judges"], two["judges"]) == (first, second)
+    rows = json.loads(run_table([*two_models, "--json"], {}))["rows"]
+    assert [row["judges"] for row in rows] == [
+        {"mia_bench": "made-up", "mmie": "made-up"},
+        {"mmie": "m_1"},
+    ]
 
 
 def test_a_table_of_scores_by_rule_names_no_judge(two_models: list[str]) -> None:

@@ -19,7 +19,6 @@ from support.judgements import replied
 from support.report_runs import SCALE, SKETCH, run, sample
 from support.unloaded_benchmark import varied
 
-NO_GRADES = {"XDG_CACHE_HOME": "/nowhere"}
 ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>"
 HOSTILE = (
     ATTACK,
@@ -141,6 +140,6 @@ def large_runs(count: int) -> list[Run]:
 
 def page_of(runs: Sequence[Run], people: Sequence[str] = (), **settings: object) -> str:
     """The report of some runs."""
-    annotator = open_annotator(runs, people, NO_GRADES, "larger")
+    annotator = open_annotator(runs, people)
     options = {"title": f"Report {ATTACK}", "made": "2026-11-21 14:00 UTC", **settings}
     return report_page(runs, annotator, **options)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 _MAX_NOTES = 3  # printed by the command; the report has all
 
 
-def run(
-    arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
-) -> str:
+def run(arguments: Sequence[str], open_annotator: OpenAnnotator) -> str:
     """Write a report; returns the file, its size and content, and notes on the runs."""
     options = _parser().parse_args(arguments)
     from mmie_tasks.core.files import atomic_write, readable_size
@@ -31,7 +29,7 @@ def run(
     runs = open_runs(options.runs, listed_names(options.tasks))
     page = report_page(
         runs,
-        open_annotator(runs, options.people, environment, options.population),
+        open_annotator(runs, options.people, options.population),
         title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         corrected_only=options.population == "run",

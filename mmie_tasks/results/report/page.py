@@ -17,7 +17,7 @@ from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.sample import READER_KINDS
-from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
+from mmie_tasks.results.annotation import Annotator
 from mmie_tasks.results.comparability import mixed_keys
 from mmie_tasks.results.embedded_image import EmbeddedImage, embed_images
 from mmie_tasks.results.page import inert_json, rendered
@@ -87,9 +87,6 @@ def report_page(
         (scores, [annotator.annotation(run) for _, run in scores.task.present])
         for scores in all_scores
     ]
-    judges: list[JudgeNote] = [
-        judge for _, of_runs in annotated for of_run in of_runs for judge in of_run.judges
-    ]
     is_judged = any(scores.task.benchmark.judge is not None for scores in all_scores)
     lines = [annotator.interval_note] if is_judged and annotator.interval_note else []
     pictures: list[str] = []
@@ -105,7 +102,7 @@ def report_page(
         "package": __version__,
         "method": _METHOD,
         "scores": html(score_table(annotated, corrected_only=corrected_only), "scores"),
-        "lines": [*lines, *judge_lines(judges)],
+        "lines": lines,
         "runs": html(run_table(runs)),
         "several_runs": len(runs) > 1,
         "compares": len(runs) == 2,

@@ -217,13 +217,12 @@ def score_table(
     kinds: list[ScoreKind] = [*READER_KINDS]
     kinds += ["expected"] if any(scores.has_expected for scores, _ in tasks) else []
     scored_help = "Samples with official points, of those that count for the score"
-    judge_help = "The judge, and how it agreed with people in `mmie-tasks judge-exam`"
     header = [
         *columns("Task", "Run", text=2),
         *(Column(title=f"{kind.capitalize()} score", kind="score") for kind in kinds),
         Column(title="Unlike the paper", kind="text"),
         Column(title="Scored", help=scored_help),
-        Column(title="Judge", kind="text", help=judge_help),
+        Column(title="Judge", kind="text"),
     ]
     rows: list[list[Value]] = []
     for scores, of_runs in tasks:
@@ -259,18 +258,13 @@ def _score_rows(
     of_runs = zip(scores.task.present, scores.runs, row.scores, annotations, strict=True)
     for (_, task_run), name, of_run, annotation in of_runs:
         shown = None if corrected_only else of_run
-        judges = annotation.judges
-        grades = tuple(
-            f"{judge.judge}: {judge.short_text}" if len(judges) > 1 else judge.short_text
-            for judge in judges
-        )
         marks = tuple(cut(mark, MAX_MARK) for mark in paper_marks(task_run))
         values: list[Value] = [
             name,
             *(shown.cell(kind) if shown else None for kind in kinds),
             RichText(text="", badges=marks) if marks else None,
             _scored(shown) if shown else None,
-            RichText(text=cut(task_run.judge_name, _MAX_MODEL) or "by rule", lines=grades),
+            cut(task_run.judge_name, _MAX_MODEL) or "by rule",
         ]
         corrected = annotation.corrected
         if corrected is None:

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 
 
-def run(
-    arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
-) -> str:
-    """Print or write the table of runs, with judges' grades from the environment's cache folder."""
+def run(arguments: Sequence[str], open_annotator: OpenAnnotator) -> str:
+    """Print or write the table of runs."""
     options = _parser().parse_args(arguments)
     from mmie_tasks.results.commands import open_runs, write_text
     from mmie_tasks.results.render import json_text, rendered_table
@@ -31,7 +29,7 @@ def run(
     scores = score_table(
         runs,
         listed_names(options.columns),
-        annotator=open_annotator(runs, options.people, environment, options.population),
+        annotator=open_annotator(runs, options.people, options.population),
         robust=options.robust,
         expected=options.expected,
         published=options.published,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import get_args
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, PublishedRow
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.tables import short_name
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.signature import AnswerForm
 from mmie_tasks.results import render
-from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
+from mmie_tasks.results.annotation import Annotator
 from mmie_tasks.results.arguments import Format
 from mmie_tasks.results.commands import notes_of
 from mmie_tasks.results.render import Cell, Table
@@ -69,12 +71,15 @@ class ScoreColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """A run or published scores of a model: a cell for each column, and the tasks' judges."""
+    """A run or published scores of a model: a cell for each column.
+
+    `judges` has the judge of each task that has one.
+    """
 
     model: str
     is_published: bool = False
     cells: tuple[Cell | None, ...]
-    judges: tuple[JudgeNote, ...] = ()
+    judges: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -97,15 +102,15 @@ class ScoreTable:
     remarks: tuple[str, ...] = ()
 
     def table(self, file_format: Format) -> Table:
-        """The table for readers, with judges, grades and remarks below it; CSV has columns for the
-        judges and for whether a row is published.
+        """The table for readers, with judges and remarks below it; CSV has columns for the judges
+        and for whether a row is published.
         """
         scores = [render.Column(title=column.title, kind="score") for column in self.columns]
         if file_format == "csv":
             rows = [
                 (
                     *(row.model, "yes" if row.is_published else "no"),
-                    *(*row.cells, " ".join(judge_lines(row.judges))),
+                    *(*row.cells, " ".join(_judge_lines([row]))),
                 )
                 for row in self.rows
             ]
@@ -115,8 +120,18 @@ class ScoreTable:
             text=" ".join(filter(None, [_CAPTION, self.interval_note])),
             columns=[*render.columns("model"), *scores],
             rows=[(row.title, *row.cells) for row in self.rows],
-            notes=(*judge_lines(judge for row in self.rows for judge in row.judges), *self.remarks),
+            notes=(*_judge_lines(self.rows), *self.remarks),
         )
+
+
+def _judge_lines(rows: Iterable[TableRow]) -> Iterator[str]:
+    """A line for each judge with its tasks."""
+    tasks: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for row in rows:
+        for task, judge in row.judges.items():
+            tasks[judge][task] = None
+    for judge, names in tasks.items():
+        yield f"Judge of {', '.join(names)}: {short_name(judge)}."
 
 
 def score_table(
@@ -250,8 +265,8 @@ def _run_row(run_: Run, columns: Sequence[ScoreColumn], annotator: Annotator) ->
             notes=tuple(filter(None, (*value.notes, value.left_out_text, *marks[column.task]))),
         )
 
-    judges = dict.fromkeys(judge for task in tasks for judge in annotations[task].judges)
-    return TableRow(model=run_.name, cells=tuple(map(cell, columns)), judges=tuple(judges))
+    judges = {task: run_.tasks[task].judge_name for task in tasks if run_.tasks[task].judge_name}
+    return TableRow(model=run_.name, cells=tuple(map(cell, columns)), judges=judges)
 
 
 def _published_rows(columns: Sequence[ScoreColumn]) -> list[TableRow]:
