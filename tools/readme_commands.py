@@ -28,8 +28,6 @@ RUN: Mapping[str, str] = {
     "out/results/other-judge people=examples/results/people.csv --task mmie",
     "mmie-tasks rescore RUN...": "mmie-tasks rescore out/demo",
     "mmie-tasks export FORMAT RUN": "mmie-tasks export opening out/demo -o out/readme-opening",
-    "mmie-tasks calibrate RUN": "mmie-tasks calibrate out/results/model-a --task mmie --plan 5 "
-    "-o out/readme-plan.csv",
 }
 """Command of README to the command that is run."""
 

@@ -112,8 +112,8 @@ class Benchmark(ABC, Generic[RecordT]):
         has_export: Whether `export` is implemented.
         image_token: Marks an image in a question, for models that take text and images separately;
             ``{n}`` in it counts from 1. A task file may set another ``image_token``.
-        strata: The kind of group within which samples are drawn for people to score; empty to draw
-            from all samples alike.
+        strata: The kind of group within which samples are drawn, for intervals; empty to draw from
+            all samples alike.
         stratum_sizes: Stratum to its number of samples in the whole benchmark, by which intervals
             weigh the strata; empty without strata.
         published: Task to the number of samples that its published scores cover. Our own subsets

@@ -13,6 +13,9 @@ from mmie_tasks.runs import run as run_files
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.values import reasons_of
 
+INTERVAL_NOTE = "The intervals hold the sampling error only, not the judge's error."
+"""What is said of the intervals of judged scores."""
+
 
 def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
     """The runs that a command line names, each with a unique name.

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.quality.annotator import open_annotator
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample, Needle
@@ -138,8 +137,7 @@ def large_runs(count: int) -> list[Run]:
     return [run("first", samples, "mmie", varied(BENCHMARK, metrics=BENCHMARK.metrics[:1]))]
 
 
-def page_of(runs: Sequence[Run], people: Sequence[str] = (), **settings: object) -> str:
+def page_of(runs: Sequence[Run], **settings: object) -> str:
     """The report of some runs."""
-    annotator = open_annotator(runs, people)
     options = {"title": f"Report {ATTACK}", "made": "2026-11-21 14:00 UTC", **settings}
-    return report_page(runs, annotator, **options)  # type: ignore[arg-type]
+    return report_page(runs, **options)  # type: ignore[arg-type]

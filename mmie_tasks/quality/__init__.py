@@ -1,1 +1,0 @@
-"""Scores corrected by people."""
