@@ -44,7 +44,7 @@ _RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
         "results.rescore.command:run",
         "score saved replies again with the readers of this version",
     ),
-    "export": ("results.export.command:run", "convert a run to official formats, or for the Hub"),
+    "export": ("results.export:run", "convert a run to the official formats of its benchmark"),
 }
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 

@@ -6,7 +6,6 @@ import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias, get_args
 
@@ -21,7 +20,7 @@ from mmie_tasks.record.sample import READER_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.record.signature import AnswerForm, Signature
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.saved_results import read_saved_results
-from mmie_tasks.runs.start_time import start_text, utc_time
+from mmie_tasks.runs.start_time import start_text
 
 _FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 """Returns the benchmark of a task, by the task's name; None for other tasks."""
@@ -94,11 +93,6 @@ class Run:
     tasks: Mapping[str, TaskRun]
     time_zone: str = ""
     notes: tuple[str, ...] = ()
-
-    @property
-    def started(self) -> datetime | None:
-        """When the evaluation of the newest log began, in UTC; None if that is unknown."""
-        return utc_time(self.date, self.time_zone)
 
     @property
     def started_text(self) -> str:
