@@ -74,7 +74,6 @@ results: $(READY)  ## the results commands on made-up models, judges and people;
 	$(BIN)/mmie-tasks agreement people=$(RESULTS)/people.csv judge=$(RUNS)/model-a \
 	  other=$(RUNS)/other-judge --task mmie
 	$(BIN)/mmie-tasks compare A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie
-	$(BIN)/mmie-tasks rescore A=$(RUNS)/model-a --tasks mmie,milebench,mia_bench
 
 docs: demo results  ## the pages as HTML, out/docs/index.html; their notebook reads the runs of demo and results
 	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python -m sphinx -W --keep-going -n -q -b html docs out/docs

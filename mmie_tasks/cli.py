@@ -40,10 +40,6 @@ _RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
         "results.agreement.command:run",
         "whether judges agree with each other, or with people",
     ),
-    "rescore": (
-        "results.rescore.command:run",
-        "score saved replies again with the readers of this version",
-    ),
     "export": ("results.export:run", "convert a run to the official formats of its benchmark"),
 }
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""

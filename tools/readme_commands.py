@@ -26,7 +26,6 @@ RUN: Mapping[str, str] = {
     "mmie-tasks compare A B": f"mmie-tasks compare {A} {B}",
     "mmie-tasks agreement RUN_OR_CSV...": "mmie-tasks agreement out/results/model-a "
     "out/results/other-judge people=examples/results/people.csv --task mmie",
-    "mmie-tasks rescore RUN...": "mmie-tasks rescore out/demo",
     "mmie-tasks export FORMAT RUN": "mmie-tasks export opening out/demo -o out/readme-opening",
 }
 """Command of README to the command that is run."""

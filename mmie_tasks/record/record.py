@@ -49,20 +49,6 @@ class BadRecord(ValueError):
     """A log line is not a scored sample of a benchmark."""
 
 
-class Rescored(BaseModel):
-    """A note that ``rescore`` wrote the record.
-
-    Attributes:
-        pkg: The version of this package that read the replies again.
-        changed: Whether a verdict changed.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    pkg: str
-    changed: bool
-
-
 class Record(BaseModel):
     """What a run logs of one sample of any benchmark.
 
@@ -79,7 +65,6 @@ class Record(BaseModel):
         judgements: Replies and verdicts of each judge, in order; empty without judge requests.
         signature: Everything that can move the score.
         facts: What was noted about the answer.
-        rescored: The note of ``rescore``; None in the log of an evaluation.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -93,7 +78,6 @@ class Record(BaseModel):
     judgements: tuple[Judgement, ...] = ()
     signature: SharedSignature = Signature()
     facts: TextFacts = TextFacts()
-    rescored: Rescored | None = None
 
     @classmethod
     def of(cls: type[RecordT], graded: Judged | Verdicts, **fields: object) -> RecordT:

@@ -18,7 +18,6 @@ from mmie_tasks.record.record import (
     BadRecord,
     ImageRecord,
     Record,
-    Rescored,
     is_scored,
     read_record,
 )
@@ -124,7 +123,6 @@ segments = st.lists(
     question=segments,
     gold=segments,
     answer=segments,
-    rescored=st.none() | st.builds(Rescored, pkg=st.text(), changed=st.booleans()),
 )
 def test_what_is_written_is_read_again(judged: Judged, **fields: Any) -> None:
     written = ImageRecord.of(judged, id="a", **fields)
