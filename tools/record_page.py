@@ -27,8 +27,7 @@ HEAD = f"""\
 With `--log_samples`, a run writes one line of JSON for each sample into `*_samples_<task>.jsonl`.
 The line has the sample's record under `{RECORD_KEY}`: everything that is needed to show it and to
 score it again. Each class below is an object in that JSON. [`load_run`](python.md) reads it, and so
-does `Benchmark.read_record` ([add a benchmark](../extend.md)). Logs of candidates of 0.1.0 have
-another form, and are read, too.
+does `Benchmark.read_record` ([add a benchmark](../extend.md)).
 """
 _WORDS = {"string": "text", "integer": "whole number", "boolean": "true or false"}
 _FIELD = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)

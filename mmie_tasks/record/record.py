@@ -16,7 +16,6 @@ from typing_extensions import override
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, ScoreKind, Verdict, Verdicts
 from mmie_tasks.record.answer_facts import AnswerFacts
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.migration import OLD_RECORD_KEY, migrated
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment, Segments, text_segments
@@ -206,11 +205,11 @@ def read_record(kind: type[RecordT], line: Line) -> RecordT:
     Raises:
         BadRecord: The line has no record, or a field is missing or malformed; names the field.
     """
-    record = line.get(RECORD_KEY, line.get(OLD_RECORD_KEY))
+    record = line.get(RECORD_KEY)
     if not isinstance(record, Mapping):
         raise BadRecord(f"no record under `{RECORD_KEY}`: not a scored sample of a task of ours")
     try:
-        return kind.model_validate(migrated(record))
+        return kind.model_validate(record)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False)
         # For a verdict of neither kind, a wrong field says more than a missing one.
@@ -222,7 +221,7 @@ def read_record(kind: type[RecordT], line: Line) -> RecordT:
 
 def is_scored(line: Line) -> bool:
     """Whether the line has a record; lines of ``--predict_only`` runs have none."""
-    return "bypass" not in line or RECORD_KEY in line or OLD_RECORD_KEY in line
+    return "bypass" not in line or RECORD_KEY in line
 
 
 def answer_text(line: Line) -> str:
