@@ -162,8 +162,8 @@ def reader_of(record: object) -> RecordReader | None:
 def _read_sample_log(record: _AnswerRecord, source: Source) -> SavedAnswer | None:
     """Read a line of ``<date>_samples_<task>.jsonl`` (lmms-eval, ``evaluation_tracker.py``).
 
-    ``resps`` has the answer before reasoning tags were stripped. The id is that of our tasks'
-    records, or of metrics in logs of candidates of 0.1.0.
+    ``resps`` has the answer before reasoning tags were stripped. The id is in an object of the
+    line, such as our tasks' record.
     """
     fields = {
         f"{name}.id": sample_id

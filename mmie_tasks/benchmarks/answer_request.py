@@ -36,8 +36,6 @@ class BuiltRequest(Generic[FactsT]):
         facts: Counts about the request and the answer.
         answer: The answer; its images are files.
         answer_signature: Protocol and drawer of an answer of ``--model interleaved``, else None.
-        cut_images: Existing images of the answer that the benchmark's prompt does not show.
-        cut_texts: Texts of the answer that the prompt does not show.
     """
 
     request: JudgeRequest | None = None
@@ -46,8 +44,6 @@ class BuiltRequest(Generic[FactsT]):
     facts: FactsT
     answer: Segments = ()
     answer_signature: str | None = None
-    cut_images: int = 0
-    cut_texts: int = 0
 
     def withdrawn(self, reason: UnscoredReason, detail: str) -> BuiltRequest[FactsT]:
         """The same answer without a request."""
@@ -62,13 +58,7 @@ class BuiltRequest(Generic[FactsT]):
             answer=self.answer,
             **fields,
         )
-        return Prepared(
-            record=record,
-            request=self.request,
-            cut_images=self.cut_images,
-            cut_texts=self.cut_texts,
-            drawn_by=self.answer_signature,
-        )
+        return Prepared(record=record, request=self.request, drawn_by=self.answer_signature)
 
 
 def build_request(

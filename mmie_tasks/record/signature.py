@@ -113,7 +113,7 @@ class Signature:
 
     @classmethod
     def parse(cls, text: str) -> Signature:
-        """Parses the text of a recording, or of a log without signature objects.
+        """Parses the text of a signature.
 
         >>> signature = Signature.parse("judge:a|t:0|paper_judge:no|task:mmie@1-A|pkg:0.1.0")
         >>> signature.judges, signature.benchmark["task"], signature.package
@@ -132,16 +132,6 @@ class Signature:
         package = benchmark.pop("pkg", "")
         fields = tuple(_grouped(f"judge:{judge}") for judge in judges)
         return cls(judges=fields, panel=panel, benchmark=benchmark, package=package)
-
-    @property
-    def each_judge(self) -> tuple[Signature, ...]:
-        """The signature of each judge alone.
-
-        >>> text = "judge:a|t:0|judge:b|paper_judge:no"
-        >>> [str(judge) for judge in Signature.parse(text).each_judge]
-        ['judge:a|t:0', 'judge:b']
-        """
-        return tuple(Signature(judges=(judge,)) for judge in self.judges)
 
     def without(self, key: str) -> Signature:
         """The signature without a key of the judges, such as ``replayed`` or ``servers``.

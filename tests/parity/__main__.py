@@ -12,16 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from parity import (
-    generated,
-    judge_exam,
-    mia_bench,
-    milebench,
-    mmie,
-    mmie_score,
-    opening,
-    opening_functions,
-)
+from parity import generated, mia_bench, milebench, mmie, mmie_score, opening, opening_functions
 from parity.comparison import Check, Comparison, Folders
 from parity.page import page, text_table
 from parity.sources import SOURCES
@@ -30,7 +21,6 @@ CHECKS: tuple[Check, ...] = (
     *milebench.CHECKS,
     *opening.CHECKS,
     *opening_functions.CHECKS,
-    *judge_exam.CHECKS,
     *mmie.CHECKS,
     *mia_bench.CHECKS,
     *mmie_score.CHECKS,

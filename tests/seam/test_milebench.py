@@ -67,7 +67,9 @@ def test_the_log_shows_both_scores_coverage_and_signature(whole: CommandResult) 
     assert "58 of 58 answers found" in whole.output
 
 
-def test_every_logged_sample_can_be_rescored(workplace: Workplace, whole: CommandResult) -> None:
+def test_every_logged_sample_has_what_it_was_scored_from(
+    workplace: Workplace, whole: CommandResult
+) -> None:
     (log,) = (workplace.folder / "out").rglob("*_samples_milebench.jsonl")
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     records = [line["record"] for line in lines]

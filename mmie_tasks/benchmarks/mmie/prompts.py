@@ -64,8 +64,8 @@ class Assembled:
         images: The image paths in `parts`, as the segments have them, in order.
         left_out: Whether the official script drops the sample, for more than four images.
         bad_gold: Why a needed reference is missing (the official script fails); else empty.
-        cut_images: Existing images of the answer that the limit removed.
-        cut_texts: Texts of the answer, blank ones excluded, that the limit removed.
+        truncated: Whether the limit removed an existing image or a text of the answer, other than
+            a blank one.
         typed: Control string in the texts to its number.
     """
 
@@ -73,8 +73,7 @@ class Assembled:
     images: tuple[str, ...]
     left_out: bool = False
     bad_gold: str = ""
-    cut_images: int = 0
-    cut_texts: int = 0
+    truncated: bool = False
     typed: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -105,8 +104,10 @@ def assemble(sample: Sample, answer: Sequence[Segment], template: str) -> Assemb
         images=tuple(images),
         left_out=len(images) > _MOST_IMAGES,
         bad_gold="the gold answer is empty" if needs_gold else "",
-        cut_images=sum(bool(segment.image) and not segment.problem for segment in cut),
-        cut_texts=sum(bool((segment.text or "").strip()) for segment in cut),
+        truncated=any(
+            (segment.image and not segment.problem) or (segment.text or "").strip()
+            for segment in cut
+        ),
         typed=dict(control_strings),
     )
 

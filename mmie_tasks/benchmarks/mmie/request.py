@@ -51,13 +51,6 @@ def build_request(
     )
 
 
-def request_for(
-    sample: Sample, answer: Sequence[Segment], settings: MmieSettings
-) -> BuiltRequest[RequestFacts]:
-    """The request for an answer whose images are files."""
-    return _built(sample, settings, RequestFacts(), tuple(map(_checked, answer)))
-
-
 def _built(
     sample: Sample, settings: MmieSettings, facts: RequestFacts, answer: Segments
 ) -> BuiltRequest[RequestFacts]:
@@ -81,14 +74,12 @@ def _built(
             missing_images=problems.total() - n_unusable + len(question) - len(existing),
             bad_images=n_unusable + sum(segment.image in unusable for segment in existing),
             image_problems=dict(problems),
-            truncated=bool(assembled.cut_images or assembled.cut_texts),
+            truncated=assembled.truncated,
             typed=assembled.typed,
             shown_images=len(assembled.images),
             answer_images=sum(bool(segment.image) for segment in answer),
         ),
         answer=answer,
-        cut_images=assembled.cut_images,
-        cut_texts=assembled.cut_texts,
     )
     if assembled.left_out:
         return built.withdrawn(

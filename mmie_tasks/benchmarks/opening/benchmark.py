@@ -25,11 +25,8 @@ from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import READER_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.record import request_parts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
-from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -71,7 +68,6 @@ class Opening(Benchmark[OpeningRecord]):
         title="OpenING",
         max_images=19,  # 9 of a question and 10 steps with one
     )
-    takes_any_question = True
     has_picture_answers = True
     has_export = True
     strata = "topic"
@@ -158,15 +154,6 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def table(self, doc: Doc) -> RunnerTable:
         return metrics.TABLE
-
-    @override
-    def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
-        """The request for any question and answer, assembled as in a run."""
-        request_parts(question + answer)  # every picture is a file
-        sample = Sample(id="", topic="", subtask="", question=question, gold=())
-        built = requests.request_for(sample, answer, self.settings)
-        topic = next(iter(TOPIC_SIZES))
-        return self.graded_request(built.prepared(OpeningRecord, id="-", topic=topic, subtask=""))
 
     @override
     def request_provenance(self) -> Mapping[str, object]:

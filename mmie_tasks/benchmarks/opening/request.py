@@ -62,13 +62,6 @@ def build_request(
     return built
 
 
-def request_for(
-    sample: Sample, answer: Sequence[Segment], settings: OpeningSettings
-) -> BuiltRequest[StepFacts]:
-    """The request for an answer whose pictures are files."""
-    return _built(sample, settings, StepFacts(), answer)
-
-
 def _built(
     sample: Sample, settings: OpeningSettings, facts: StepFacts, answer: Sequence[Segment]
 ) -> BuiltRequest[StepFacts]:

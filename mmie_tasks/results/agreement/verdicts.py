@@ -171,11 +171,10 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
         for name, of_judge in _judge_runs(run, task_run, is_alone=len(named) == 1).items()
     ]
     judge_of = _other_runs(judges, task_runs, others=sum(is_csv)) if len(named) > 1 else {}
-    compared = [judge for i, judge in enumerate(judges) if i not in judge_of]
     unread = iter(judges)
     raters: list[Rater] = []
     for source, is_file in zip(named, is_csv, strict=True):
-        raters += _people(source, benchmark.scale, compared) if is_file else [next(unread)]
+        raters += _people(source, benchmark.scale) if is_file else [next(unread)]
     raters += unread  # the judges of a panel
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
@@ -333,37 +332,18 @@ def _judge(
     return rater_of(name, "judge", task_run.log, rows, signatures=signatures, notes=notes)
 
 
-def _people(source: NamedPath, scale: Scale, judges: Sequence[Rater]) -> Iterator[Rater]:
-    """The people of a CSV; scores of answers that are not in the runs do not count."""
-    answers: defaultdict[str, set[str]] = defaultdict(set)
-    for judge in judges:
-        for id_, digest in judge.verdicts["answer"].items():
-            answers[id_].add(digest)
-    points: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    reasons: defaultdict[str, dict[str, str]] = defaultdict(dict)
+def _people(source: NamedPath, scale: Scale) -> Iterator[Rater]:
+    """The people of a CSV."""
+    rows: defaultdict[str, list[Sequence[object]]] = defaultdict(list)
     for label in read_labels(source.path, scale, source.name):
-        of_rater = points[label.rater]
-        if label.answer and answers[label.id] and label.answer not in answers[label.id]:
-            reasons[label.rater][label.id] = "of another answer"
-        elif label.points is None:
-            reasons[label.rater][label.id] = "left empty"
-        elif label.id in of_rater:
-            scored = f"{label.rater} scored two answers of the sample {label.id}"
-            raise AnswersUnusable(
-                f"`{source.path}`, line {label.line}: {scored}.",
-                hint="name the run whose answers are compared; `calibrate` takes two runs",
-            )
+        if label.points is None:
+            score: tuple[float, str | None] = math.nan, "left empty"
         else:
-            of_rater[label.id] = round(label.points, _DIGITS)
-    for person in filter(None, points):
-        of_person = points[person]
-        reason_of = reasons[person] | dict.fromkeys(of_person)
-        rows: list[Sequence[object]] = [
-            (id_, of_person.get(id_, math.nan), reason, "", None, None, {})
-            for id_, reason in reason_of.items()
-        ]
+            score = round(label.points, _DIGITS), None
+        rows[label.rater].append((label.id, *score, "", None, None, {}))
+    for person in filter(None, rows):
         party = source.name or source.path.stem
-        yield rater_of(person, "person", source.path, rows, party=party)
+        yield rater_of(person, "person", source.path, rows[person], party=party)
 
 
 def _other_runs(

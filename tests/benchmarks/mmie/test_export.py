@@ -64,9 +64,9 @@ def test_a_sample_is_written_as_the_official_script_reads_it():
 
 def test_what_has_no_answer_is_left_out_and_what_is_unscored_is_not():
     log(
-        line("SA-0", unscored="no_answer"),
-        line("PBL-1", [STEP], unscored="unavailable"),
-        line("MSR-2", [{"text": "4", "image": None}], unscored="left_out"),
+        line("SA-0", reason="no_answer"),
+        line("PBL-1", [STEP], reason="unavailable"),
+        line("MSR-2", [{"text": "4", "image": None}], reason="left_out"),
     )
     output = exported("run", "-o", "official")
     assert "; 1 without an answer were left out" in output

@@ -72,27 +72,34 @@ def test_a_missing_image_leaves_its_number_to_the_next():
 
 
 @pytest.mark.parametrize(
-    ("in_question", "shown", "cut_images", "cut_texts"),
+    ("in_question", "shown"),
     [
-        pytest.param(0, "t1 I0 t2 I1 t3 I2", 2, 2, id="none-in-the-question"),
-        pytest.param(1, "t1 I1 t2 I2", 3, 3, id="one"),
-        pytest.param(2, "t1 I2", 4, 4, id="two"),
-        pytest.param(3, "t1", 5, 4, id="three-leave-one-text"),
+        pytest.param(0, "t1 I0 t2 I1 t3 I2", id="none-in-the-question"),
+        pytest.param(1, "t1 I1 t2 I2", id="one"),
+        pytest.param(2, "t1 I2", id="two"),
+        pytest.param(3, "t1", id="three-leave-one-text"),
     ],
 )
-def test_the_answer_ends_with_the_third_image(in_question, shown, cut_images, cut_texts):
+def test_the_answer_ends_with_the_third_image(in_question, shown):
     assembly = assembled(
         image_segments(*range(10, 10 + in_question)), image_segments(1, 2, 3, 4, 5)
     )
     lines = answer_of(assembly).replace("Image-", "I").replace(": <image>", "").split()
-    assert (lines, assembly.cut_images) == (shown.split(), cut_images)
-    assert assembly.cut_texts == cut_texts
+    assert (lines, assembly.truncated) == (shown.split(), True)
 
 
-def test_text_and_images_that_say_nothing_are_not_counted_as_cut():
-    rest = [Segment(" \n", "/gone", problem="missing"), Segment(None), Segment("")]
-    assembly = assembled(answer=[*image_segments(1, 2, 3), *rest])
-    assert (assembly.cut_images, assembly.cut_texts) == (0, 0)
+@pytest.mark.parametrize(
+    ("rest", "truncated"),
+    [
+        pytest.param(Segment(" \n", "/gone", problem="missing"), False, id="blank-and-missing"),
+        pytest.param(Segment(None), False, id="nothing"),
+        pytest.param(Segment("end"), True, id="text"),
+        pytest.param(Segment(None, "/i/4.png"), True, id="image"),
+    ],
+)
+def test_an_answer_is_truncated_if_text_or_an_image_is_cut(rest, truncated):
+    answer = [*image_segments(1, 2, 3), rest]
+    assert assembled(answer=answer).truncated is truncated
 
 
 @pytest.mark.parametrize(("images", "left_out"), [(4, False), (5, True)])
