@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,6 +82,7 @@ class NamedImages:
         answer: The answer, with the absolute paths of the images that exist.
         count: The number of images.
         missing: References to those that do not exist.
+        moved: Paths of another machine, each with the file that was found by its end.
         folders: The folders that were searched.
         location: File, position and field of the answer's id.
     """
@@ -89,6 +90,7 @@ class NamedImages:
     answer: Answer
     count: int
     missing: tuple[str, ...]
+    moved: Mapping[str, Path]
     folders: tuple[Path, ...]
     location: str
 
@@ -98,7 +100,7 @@ def named_images(saved: SavedAnswer) -> NamedImages:
     images of its record are those of the answer.
     """
     answer, files = saved.with_images(), resolver(saved.folder)
-    count, missing, rounds = 0, [], []
+    count, missing, moved, rounds = 0, [], {}, []
     for text in [answer] if isinstance(answer, str) else answer:
         parsed = read_results([text])
         references = [segment.image for segment in parsed.segments if segment.image]
@@ -110,11 +112,14 @@ def named_images(saved: SavedAnswer) -> NamedImages:
                 missing.append(reference)
             elif file.path is not None:
                 located = _with_path(located, reference, file.path)
+                if files.existing_file(reference) is None and file.path.is_file():
+                    moved[reference] = file.path
         rounds.append(located)
     return NamedImages(
         answer=rounds[0] if isinstance(answer, str) else tuple(rounds),
         count=count,
         missing=tuple(missing),
+        moved=moved,
         folders=files.roots,
         location=saved.location,
     )

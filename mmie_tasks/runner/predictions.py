@@ -171,17 +171,26 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
 
     def _images_note(self, task: str, named: Sequence[NamedImages]) -> str:
         """How many of the images that answers name exist; raises if some do not, unless the run is
-        to count them.
+        to count them, or if two were found as one file.
         """
+        first_of: dict[Path, str] = {}
+        for reference, path in (pair for images in named for pair in images.moved.items()):
+            if (first := first_of.setdefault(path, reference)) != reference:
+                raise AnswersUnusable(
+                    f"Two images of answers to `{task}`, `{first:.200}` and `{reference:.200}`, "
+                    f"were found by the ends of their paths as one file: `{path}`.",
+                    hint="name a folder that has them in their folders with `--model_args "
+                    "...,images=FOLDER`",
+                )
         count = sum(images.count for images in named)
         n_missing = sum(len(images.missing) for images in named)
         if n_missing and not self._counts_missing:
-            first = next(images for images in named if images.missing)
-            folders = ", ".join(f"`{folder}`" for folder in first.folders)
+            lacking = next(images for images in named if images.missing)
+            folders = ", ".join(f"`{folder}`" for folder in lacking.folders)
             raise AnswersUnusable(
-                f"{first.location}: the answer's image `{first.missing[0]:.200}` does not exist; "
-                f"of {counted(count, 'image')} of answers to `{task}`, {n_missing:,} are missing. "
-                f"Searched in {folders}.",
+                f"{lacking.location}: the answer's image `{lacking.missing[0]:.200}` does not "
+                f"exist; of {counted(count, 'image')} of answers to `{task}`, {n_missing:,} are "
+                f"missing. Searched in {folders}.",
                 hint="name the images' folder with `--model_args ...,images=FOLDER`, or score the "
                 "answers without them, and count them, with `--model_args ...,missing=count`",
             )

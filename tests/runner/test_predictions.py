@@ -136,6 +136,21 @@ def test_a_missing_image_ends_the_run_unless_it_is_only_counted(
     assert json.loads(str(missing))["images"] == [str(tmp_path / "else" / "b.png")]
 
 
+def test_two_images_of_another_machine_that_are_found_as_one_file_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_answers, "_answer_folders", {})
+    draw(tmp_path / "0.png")
+    path = tmp_path / "a.json"
+    names = [f"/run/SA-{n}/0.png" for n in (0, 1)]
+    saved = [{"id": f"SA-{n}", "answer": "A.", "images": [names[n]]} for n in (0, 1)]
+    path.write_text(json.dumps(saved), encoding="utf-8")
+    with pytest.raises(SystemExit, match=rf"`{names[0]}` and `{names[1]}`.*`{tmp_path}/0\.png`"):
+        Predictions(path=path, missing="count").generate_until(requests(DOCS, 0, 1, task="mmie"))
+    draw(tmp_path / "SA-1" / "0.png")
+    Predictions(path=path).generate_until(requests(DOCS, 0, 1, task="mmie"))
+
+
 @pytest.mark.parametrize("task", ["mia_bench", "milebench", "another"])
 def test_a_task_with_text_answers_counts_images_and_does_not_stop(
     tmp_path: Path, logs: list[str], task: str
