@@ -55,7 +55,8 @@ class Answer:
         shape: The form in which it was written.
         failure: Why there is no answer, in words; empty if there is one.
         thinking: Whether thinking was removed.
-        unfilled: Number of placeholders without an image, which stay in the text.
+        unfilled: Number of placeholders without an image, which stay in the text: all of them in
+            an answer without images.
         unplaced: Number of images at the end, for which the text has no place.
         unread: Type or key to the number of texts and images under it that were not read.
         drawing: How an answer of ``--model interleaved`` was put together; None for others.
@@ -98,7 +99,7 @@ def read_answer(results: Sequence[object]) -> Answer:
     rounds = list(results)
     if len(rounds) == 1 and isinstance(rounds[0], list):
         rounds = rounds[0]
-    answers = [_read_round(result) for result in rounds]
+    answers = [_with_placeholders(_read_round(result)) for result in rounds]
     answered = [answer for answer in answers if not answer.failure]
     if len(answers) == 1 or not answered:
         return answers[0] if answers else Answer(shape="no answer", failure="no result")
@@ -111,6 +112,14 @@ def read_answer(results: Sequence[object]) -> Answer:
         unplaced=sum(answer.unplaced for answer in answered),
         unread=sum((Counter(answer.unread) for answer in answered), failed),
     )
+
+
+def _with_placeholders(answer: Answer) -> Answer:
+    """The answer; without images, all placeholders in its texts are unfilled."""
+    if answer.images:
+        return answer
+    texts = (segment.text or "" for segment in answer.segments)
+    return replace(answer, unfilled=sum(interleave(text, ()).unfilled for text in texts))
 
 
 def _read_round(result: object) -> Answer:
@@ -229,7 +238,6 @@ def _read_markdown(text: str) -> Answer:
         for match in _MARKDOWN.finditer(text)
         if (reference := match["quoted"] or match["bare"] or match["uri"])
     ]
-    if spans:
-        return Answer(segments=split_at_images(text, spans), shape="markdown")
-    unfilled = interleave(text, ()).unfilled
-    return Answer(segments=(Segment(text),), shape="text", unfilled=unfilled)
+    if not spans:
+        return Answer(segments=(Segment(text),), shape="text")
+    return Answer(segments=split_at_images(text, spans), shape="markdown")

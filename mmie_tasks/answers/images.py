@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
@@ -44,11 +43,15 @@ class ImageFile:
             ``unreadable``: not an image, or damaged. ``too_large``: too many pixels or bytes.
             ``remote``: a URL, which is never fetched.
         detail: The problem in words.
+        sha256: SHA-256 of a complete image file, in hexadecimal; else empty.
+        is_moved: Whether it is another machine's path, found by its end.
     """
 
     path: Path | None = None
     problem: ImageProblem = ""
     detail: str = ""
+    sha256: str = ""
+    is_moved: bool = False
 
 
 class ImageResolver:
@@ -64,7 +67,7 @@ class ImageResolver:
     def __init__(
         self, roots: Sequence[Path], data_uri_dir: Path, moved_to: Sequence[Path] = ()
     ) -> None:
-        self._roots = tuple(roots)
+        self.roots = tuple(roots)
         self._moved_to = tuple(moved_to)
         self._data_uri_dir = data_uri_dir
 
@@ -80,29 +83,37 @@ class ImageResolver:
         return file if file.path is None else check_image(file.path)
 
     def locate(self, reference: str) -> ImageFile:
-        """The file of a path, whatever it contains, or why there is none. Never raises."""
+        """The file of a path, whatever it contains, or why there is none. Never raises.
+
+        A data URI has neither a path nor a problem.
+        """
+        if reference[:5].lower() == "data:":
+            return ImageFile()
         if _URL.match(reference):
             return _problem("remote", f"{_shortened(reference)} is a URL")
         try:
-            path = self._existing_path(reference) or self._moved(reference)
+            path = self._existing_path(reference)
+            moved = None if path else self._moved(reference)
         except (ValueError, OSError, RuntimeError) as error:  # a NUL, too long, an unknown user
             return _problem("missing", f"{_shortened(reference)}: {error}")
-        if path is None:
-            return _problem("missing", f"{_shortened(reference)} does not exist")
-        return ImageFile(path=path)
+        if path or moved:
+            return ImageFile(path=path or moved, is_moved=moved is not None)
+        return _problem("missing", f"{_shortened(reference)} does not exist")
 
     def _resolved(self, segment: Segment) -> Segment:
         if segment.image is None:
             return segment
         file = self.resolve(segment.image)
         path = segment.image if file.path is None else str(file.path)
-        return replace(segment, image=path, problem=file.problem, detail=file.detail)
+        return replace(
+            segment, image=path, problem=file.problem, detail=file.detail, sha256=file.sha256
+        )
 
     def _existing_path(self, reference: str) -> Path | None:
         path = Path(reference).expanduser()
         if path.is_absolute():
             return path if file_status(path) else None
-        return _below(self._roots, reference)
+        return _below(self.roots, reference)
 
     def _moved(self, reference: str) -> Path | None:
         """The file with the longest end of another machine's path; None if there is none."""
@@ -142,14 +153,13 @@ def check_image(path: Path) -> ImageFile:
     if not path.is_file() or not path.stat().st_size:
         return _problem("unreadable", f"`{path}` is empty or not a regular file")
     try:
-        check_whole(path)
+        return ImageFile(path=path, sha256=check_whole(path))
     except TooManyPixels as error:
         return _problem("too_large", error.message)
     except (DataMissing, DataBroken) as error:
         return _problem("unreadable", error.message)
     except OSError as error:
         return _problem("unreadable", f"`{path}` cannot be read: {error}")
-    return ImageFile(path=path)
 
 
 def _below(folders: Sequence[Path], relative: str) -> Path | None:

@@ -42,8 +42,8 @@ also from an object `{id: answer}`, lmms-eval's sample logs of tasks of ours, an
 answers: MMIE `data.json`, MileBench `<DATASET>/pred.json`, MIA-Bench JSONL, OpenING \
 `<MODEL>_output/`"""
 
-# A run's log of samples, or the answers that a process of it saved before judging.
-_RUN_FILE = re.compile(r"(?P<date>.*?)_(?:samples|(?:rank\d+_)?answers)_(?P<task>.+)\.jsonl")
+# A run's log of samples, or the answers that it saved before judging.
+_RUN_FILE = re.compile(r"(?P<date>.*?\d{6})(?:-\w{8})?_(?:samples|answers)_(?P<task>.+)\.jsonl")
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval(?:_score)?\.json|pred_with_extracted\.json")
 _ANSWER_FIELDS = ("answer", "text")
 _IMAGE_FIELDS = ("images", "image")
@@ -212,9 +212,7 @@ def _answers_of(
 
 
 def _records(path: Path, notes: list[str]) -> Iterator[tuple[str, object]]:
-    """Each record of a file with its position. A last line that was cut off, as by a killed run, is
-    left out with a note.
-    """
+    """Each record of a file with its position."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -224,21 +222,27 @@ def _records(path: Path, notes: list[str]) -> Iterator[tuple[str, object]]:
     except (ValueError, RecursionError) as error:
         if path.suffix != ".jsonl":
             raise _not_json(str(path), error) from error
-    else:
-        match value:
-            case list():
-                yield from ((f"entry {number}", record) for number, record in enumerate(value, 1))
-            case dict() if _answer_of(value, path, "") is None and _are_answers(value):
-                yield from ((f"key {id_!r}", {"id": id_, "answer": a}) for id_, a in value.items())
-            case _:
-                yield "the whole file", value
+        yield from _lines(path, text, notes)
         return
+    match value:
+        case list():
+            yield from ((f"entry {number}", record) for number, record in enumerate(value, 1))
+        case dict() if _answer_of(value, path, "") is None and _are_answers(value):
+            yield from ((f"key {id_!r}", {"id": id_, "answer": a}) for id_, a in value.items())
+        case _:
+            yield "the whole file", value
+
+
+def _lines(path: Path, text: str, notes: list[str]) -> Iterator[tuple[str, object]]:
+    """Each line of a JSONL. A last line that was cut off, as by a killed run, is left out with a
+    note.
+    """
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
                 yield f"line {number}", json.loads(line)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # noqa: PERF203 - concerns one line
             if number < len(lines):
                 raise _not_json(f"{path}, line {number}", error) from error
             notes.append(f"{path}: line {number}, the last, is cut off and was left out")
@@ -300,9 +304,8 @@ def _references(value: object) -> list[str]:
 def _logged_answer(
     line: Mapping[str, object], resps: object, location: str, folder: Path
 ) -> SavedAnswer | None:
-    """The answer in a line of ``<date>_samples_<task>.jsonl`` (lmms-eval, ``evaluation_tracker.py``)
-
-    or of answers saved before judging; None without the id of its sample.
+    """The answer in a line of a sample log (lmms-eval, ``evaluation_tracker.py``) or of answers that
+    were saved before judging; None without the id of its sample.
     """
     nested = (value for value in line.values() if isinstance(value, Mapping))
     ids = [str(value["id"]) for value in nested if value.get("id")]

@@ -27,9 +27,9 @@ def strip_thinking(text: str) -> str:
     A tag is a name that ends in think, thinking, thought, thoughts, reasoning or analysis, in any
     letter case: ``<think>``, ``<seed:think>``, ``<|START_THINKING|>``; or ``[THINK]`` of Magistral,
     ``◁think▷`` of Kimi, ``<|channel>thought`` of Gemma 4. Everything from an opening tag to the
-    next closing tag is thinking. So is everything before a closing tag without an opening one, which
-    many chat templates write into the prompt, and everything after an opening tag without a closing
-    one: the model was cut off while it was thinking.
+    next closing tag is thinking. So is everything before a closing tag without an opening one,
+    which many chat templates write into the prompt, and everything after an opening tag without a
+    closing one: the model was cut off while it was thinking.
 
     >>> strip_thinking("<think>Hm.</think>It is red.")
     'It is red.'

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from mmie_tasks.answers.answer import Answer, read_answer
+from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.model_answers import resolver
 from mmie_tasks.core.errors import MmieTasksError, first_line
@@ -32,8 +32,6 @@ class BuiltRequest(Generic[FactsT]):
         facts: Counts about the request and the answer.
         answer: The answer; its images are files.
         answer_signature: Protocol and drawer of an answer of ``--model interleaved``, else None.
-        cut_images: Existing images of the answer that the benchmark's prompt does not show.
-        cut_texts: Texts of the answer that the prompt does not show.
     """
 
     request: JudgeRequest | None = None
@@ -42,8 +40,6 @@ class BuiltRequest(Generic[FactsT]):
     facts: FactsT
     answer: Segments = ()
     answer_signature: str | None = None
-    cut_images: int = 0
-    cut_texts: int = 0
 
     def withdrawn(self, reason: UnscoredReason, detail: str) -> BuiltRequest[FactsT]:
         """The same answer without a request."""
@@ -58,37 +54,30 @@ class BuiltRequest(Generic[FactsT]):
             answer=self.answer,
             **fields,
         )
-        return Prepared(
-            record=record,
-            request=self.request,
-            cut_images=self.cut_images,
-            cut_texts=self.cut_texts,
-            drawn_by=self.answer_signature,
-        )
+        return Prepared(record=record, request=self.request, drawn_by=self.answer_signature)
 
 
 def build_request(
     results: Sequence[object],
     *,
-    start: Callable[[Answer], FactsT],
+    start: FactsT,
     build: Callable[[FactsT, Segments], BuiltRequest[FactsT]],
 ) -> BuiltRequest[FactsT]:
     """The request for an answer. Never raises, or a run's answers would be lost.
 
     Args:
         results: lmms-eval's results of the tested model: one text, or one per round.
-        start: Makes the benchmark's own facts about an answer.
+        start: The benchmark's own facts before there is a request.
         build: Builds from facts and an answer whose images are files. Raises a `MmieTasksError`
             if something that every request needs is not available.
     """
     answer = read_answer(results)
     has_images = bool(answer.images)
     facts = replace(
-        with_text(
-            start(answer), text_facts(answer.text, thinking=answer.thinking, is_expected=has_images)
-        ),
+        with_text(start, text_facts(answer.text, thinking=answer.thinking, is_expected=has_images)),
         shape=answer.shape,
         unread=answer.unread,
+        unfilled_placeholders=answer.unfilled,
         unplaced=answer.unplaced,
         looks_unread=answer.looks_unread,
     )

@@ -20,6 +20,8 @@ UNPLACED = "pictures without a place"
 LOOKS_UNREAD = "looks like JSON or an image reference"
 """A text that may hold images or words in a form that is not read."""
 
+_UNFILLED = "placeholders without an image"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFacts(TextFacts):
@@ -28,6 +30,7 @@ class AnswerFacts(TextFacts):
     Attributes:
         shape: How the answer was written.
         unread: Texts and pictures of the answer that were not read, by key or type.
+        unfilled_placeholders: Placeholders of the answer without an image.
         unplaced: Pictures that the text has no place for: they follow it.
         looks_unread: Whether a text looks like JSON or like the reference of an image.
         drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
@@ -37,6 +40,7 @@ class AnswerFacts(TextFacts):
 
     shape: str = ""
     unread: Mapping[str, int] = field(default_factory=dict)
+    unfilled_placeholders: int = 0
     unplaced: int = 0
     looks_unread: bool = False
     drawn: int | None = None
@@ -69,7 +73,12 @@ def properties_of(
     `titles` and `counts` have a benchmark's own titles by name of field: `titles` of texts, numbers
     and flags, `counts` of counts by reason.
     """
-    values = {**titles, "unplaced": UNPLACED, "looks_unread": LOOKS_UNREAD}
+    values = {
+        **titles,
+        "unfilled_placeholders": _UNFILLED,
+        "unplaced": UNPLACED,
+        "looks_unread": LOOKS_UNREAD,
+    }
     shown = {title: getattr(facts, name) for name, title in values.items() if getattr(facts, name)}
     for name, title in {**counts, **_COUNTS}.items():
         reasons = {reason: count for reason, count in getattr(facts, name).items() if count > 0}
@@ -101,5 +110,7 @@ def answer_notes(facts: Sequence[AnswerFacts]) -> Iterator[str]:
             yield f"{title}: {listed(total)}"
     if unread := sum(sample.looks_unread for sample in facts):
         yield f"{LOOKS_UNREAD}: {counted(unread, 'answer')}"
+    if unfilled := sum(sample.unfilled_placeholders for sample in facts):
+        yield f"{_UNFILLED}: {unfilled:,}"
     if unplaced := sum(bool(sample.unplaced) for sample in facts):
         yield f"{UNPLACED}: {counted(unplaced, 'answer')}"

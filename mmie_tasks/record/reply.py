@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -47,7 +47,7 @@ class JudgeReply:
         digits: For each digit of the text, in order, the natural logarithms of the probabilities of
             0 to 9 in its place; None for unknown ones. None if the judge reports none.
         request_key: The request's `content_key`, the key in a cache; empty without a cache.
-        request_size: The request's size; None if unknown, as in older logs.
+        request_size: The request's size; None if unknown.
     """
 
     text: str
@@ -63,33 +63,15 @@ class JudgeReply:
 def read_digits(value: object, text: str) -> tuple[float | None, ...] | None:
     """Reads `JudgeReply.digits` from a log, a cache or an export.
 
-    Older files hold a list of ``{"offset": ..., "logprobs": [ten numbers]}`` for the digits with
-    known probabilities only.
-
     Raises:
         ValueError: The values do not fit the digits of the text, or are impossible.
     """
     if value is None:
         return None
     numbers = list(value) if isinstance(value, (list, tuple)) else [value]
-    tokens = [number for number in numbers if isinstance(number, Mapping)]
-    offsets = [match.start() for match in re.finditer("[0-9]", text)]
-    if len(tokens) == len(numbers):
-        numbers = _flat(tokens, offsets)
-    if len(numbers) != 10 * len(offsets):
+    if len(numbers) != 10 * len(re.findall("[0-9]", text)):
         raise ValueError(_NOT_DIGITS)
     return tuple(map(_logprob, numbers))
-
-
-def _flat(tokens: Sequence[Mapping[object, object]], offsets: Sequence[int]) -> list[object]:
-    if not all(token.get("offset") in offsets for token in tokens):
-        raise ValueError(_NOT_DIGITS)
-    numbers: list[object] = []
-    for offset in offsets:
-        ours = [token.get("logprobs") for token in tokens if token.get("offset") == offset]
-        logprobs = ours[0] if ours else [None] * 10
-        numbers += logprobs if isinstance(logprobs, (list, tuple)) else [logprobs]
-    return numbers
 
 
 def _logprob(value: object) -> float | None:

@@ -122,7 +122,7 @@ THINKING = {
     "Seed": "<seed:think>H</seed:think>B",
     "Kimi": "◁think▷H◁/think▷B",
     "Gemma 4": "<|channel>thought\nH<channel|>B",
-    "gpt-oss": "<|channel|>analysis<|message|>H<|end|><|start|>assistant<|channel|>final<|message|>B",
+    "gpt-oss": "<|channel|>analysis<|message|>H<|end|><|channel|>final<|message|>B<|return|>",
     "Cohere": "<|START_THINKING|>H<|END_THINKING|>B",
     "begin of thought": "<|begin_of_thought|>H<|end_of_thought|>B",
     "nested": "<think>H<think>H</think>H</think>B",

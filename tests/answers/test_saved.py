@@ -87,13 +87,13 @@ def test_images_beside_the_answer_may_be_those_of_the_question(tmp_path: Path) -
     record = {"id": "1", "question": "What is it?", "image": "q.png", "answer": "A fox."}
     answer = only(write(tmp_path / "a.jsonl", record))
     assert (answer.answer, answer.images) == ("A fox.", ("q.png",))
-    with pytest.raises(AnswersUnusable, match="a.jsonl.*`question`"):
+    with pytest.raises(AnswersUnusable, match=r"a\.jsonl.*`question`"):
         answer.with_images()
 
 
 def test_only_the_newest_log_of_a_task_is_read(tmp_path: Path) -> None:
-    for date, answer in (("1", "old"), ("2", "new")):
-        write(tmp_path / f"{date}_rank0_answers_mmie.jsonl", log_line("1", answer))
+    for date, answer in (("20260101_000001", "old"), ("20260101_000002", "new")):
+        write(tmp_path / f"{date}-0a1b2c3d_answers_mmie.jsonl", log_line("1", answer))
         write(tmp_path / f"{date}_samples_mmie.jsonl", log_line("1", answer))
     saved = read_answers(str(tmp_path))
     assert [(one.answer, one.task, one.input) for one in saved.answers] == [("new", "mmie", "q")]
@@ -101,7 +101,7 @@ def test_only_the_newest_log_of_a_task_is_read(tmp_path: Path) -> None:
 
 
 def test_of_several_repeats_the_first_counts_and_rounds_stay(tmp_path: Path) -> None:
-    path = write(tmp_path / "1_samples_mmie.jsonl", log_line("1", "A", "B"))
+    path = write(tmp_path / "20260101_000000_samples_mmie.jsonl", log_line("1", "A", "B"))
     assert read(path) == {"1": "A"}
     rounds = log_line("1", filtered_resps=["A", "B"]) | {"resps": ["A", "B"]}
     assert read(write(path, rounds)) == {"1": ("A", "B")}
@@ -146,7 +146,7 @@ def test_files_without_answers_in_a_folder_are_skipped(tmp_path: Path) -> None:
 
 
 def test_answers_are_matched_by_id_and_by_the_text_that_was_sent(tmp_path: Path) -> None:
-    write(tmp_path / "1_samples_milebench_D.jsonl", log_line("D/1", "A"))
+    write(tmp_path / "20260101_000000_samples_milebench_D.jsonl", log_line("D/1", "A"))
     matcher = AnswerMatcher(read_answers(str(tmp_path)).answers)
     samples = [RequestedSample(ids=("D/1",), input=text) for text in ("q", "other")]
     first, second = matcher.match("milebench", samples).answers
@@ -162,7 +162,7 @@ def test_a_report_counts_what_is_missing_null_and_unknown(tmp_path: Path) -> Non
     assert (report.matched, report.missing, report.null) == (2, 2, 1)
     assert [answer.id for answer in report.strangers] == ["1", "x"]
     assert str(path) in report.text()
-    with pytest.raises(AnswersUnusable, match="id `7`.*id `0`"):
+    with pytest.raises(AnswersUnusable, match=r"id `7`.*id `0`"):
         raise matcher.no_match_error("t", [RequestedSample(ids=("7",), input="")])
 
 
@@ -172,7 +172,7 @@ def test_two_different_answers_to_a_sample_are_an_error(tmp_path: Path) -> None:
         write(tmp_path / "a.jsonl", {"id": "1", "answer": "A"}, {"id": "1", "answer": text})
         matcher = AnswerMatcher(read_answers(str(tmp_path)).answers)
         if is_error:
-            with pytest.raises(AnswersUnusable, match="line 1, and .*line 2"):
+            with pytest.raises(AnswersUnusable, match=r"line 1, and .*line 2"):
                 matcher.match("t", [sample])
         else:
             assert matcher.match("t", [sample]).report.matched == 1

@@ -44,12 +44,8 @@ def score(sample: Sample, answer: object) -> Verdicts:
     return Verdicts(official=official(sample, answer), robust=robust(sample, answer))
 
 
-def score_answer(
-    sample: Sample, results: Sequence[object], image_problem: str | None = None
-) -> Verdicts:
+def score_answer(sample: Sample, results: Sequence[object]) -> Verdicts:
     """Both verdicts on an answer without its thinking; several rounds are not text."""
-    if image_problem:
-        return Verdicts.unscored("bad_image", image_problem)
     if len(results) != 1 or not isinstance(results[0], str):
         return score(sample, list(results))
     if failure := failure_of(results[0]):

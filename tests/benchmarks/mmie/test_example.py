@@ -1,6 +1,5 @@
 """The bundled example is what its ``make.py`` writes, and shows what it is meant to show."""
 
-import json
 import runpy
 from pathlib import Path
 
