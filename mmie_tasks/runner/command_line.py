@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import io
-import os
 import re
 import sys
 from argparse import Namespace
@@ -37,13 +36,7 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
 
     Returns the exit status: 1 if an evaluation failed, for which the runner would return 0. The
     runner may also end the process itself. The arguments are those of `CommandOptions`.
-
-    Raises:
-        MmieTasksError: Answers or data that the command line names cannot be used.
     """
-    from mmie_tasks.runner.command_inputs import check_command_line
-
-    check_command_line(sys.argv[1:], os.environ, judges or {})
     failed: list[Namespace] = []
 
     def watch_evaluations(runner: ModuleType) -> None:

@@ -144,10 +144,17 @@ def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
 
         pair = parse_pair_arguments(split_arguments(arguments))
         name, arguments = pair.writer, pair.writer_arguments
-    elif not isinstance(arguments, Mapping):
-        pairs = (part.partition("=") for part in split_options(str(arguments)))
-        arguments = {key.strip(): value.strip() for key, _, value in pairs}
+    else:
+        arguments = model_arguments(arguments)
     return served_model(name, arguments, os.environ)
+
+
+def model_arguments(arguments: object) -> Mapping[str, object]:
+    """``model_args``, also of a command line, by name."""
+    if isinstance(arguments, Mapping):
+        return arguments
+    pairs = (part.partition("=") for part in split_options(str(arguments or "")))
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 @contextmanager

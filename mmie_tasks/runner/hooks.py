@@ -21,7 +21,6 @@ from typing import Any
 
 from loguru import logger
 
-from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.record.metrics import Scale
@@ -29,7 +28,7 @@ from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.rows import logged_value
 from mmie_tasks.runner.answer_files import NamedModel
-from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges
+from mmie_tasks.runner.early_checks import check_before_model, check_before_requests, errors_end
 from mmie_tasks.runner.evaluation import (
     RunningEvaluation,
     new_evaluation,
@@ -218,15 +217,13 @@ def _check_first(evaluate: Method) -> Method:
     def simple_evaluate(*args: object, **kwargs: Any) -> object:  # noqa: ANN401 - as the original
         call = signature.bind(*args, **kwargs)
         call.apply_defaults()
-        command_line = kwargs.get("cli_args")
-        checks_first = command_line is not None and not kwargs.get("predict_only")
-        try:
-            choices = parse_launcher_args(call.arguments.get("launcher_args"))
-            evaluation = new_evaluation(choices, call.arguments)
-            if checks_first and is_first_process(os.environ):
-                check_requested_judges(kwargs, evaluation)
-        except MmieTasksError as error:
-            raise SystemExit(str(error)) from None
+        options = call.arguments
+        command_line = options["cli_args"]
+        with errors_end(command_line):
+            choices = parse_launcher_args(options["launcher_args"])
+            evaluation = new_evaluation(choices, options)
+            if is_first_process(os.environ):
+                check_before_model(options, evaluation)
         with exits_on_ctrl_c() if command_line is not None else nullcontext(), running(evaluation):
             results = evaluate(*args, **kwargs)
             if isinstance(results, dict) and evaluation.loaded and not evaluation.benchmarks:

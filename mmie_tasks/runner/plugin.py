@@ -7,8 +7,6 @@ tasks one day, only the folder ``runner`` changes.
 
 from __future__ import annotations
 
-import os
-import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -27,8 +25,6 @@ def manifests() -> list[ModelManifest]:
     from lmms_eval.models.registry_v2 import ModelManifest
 
     install_hooks()
-    if {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys():
-        _check_command_line()
     predictions = "mmie_tasks.runner.predictions.Predictions"
     pair = "mmie_tasks.runner.interleaved.Interleaved"
     return [
@@ -41,22 +37,6 @@ def install_hooks() -> None:
     """Add our tasks and launchers to the runner once it has imported its own."""
     after_import("lmms_eval.tasks", _register_tasks)
     after_import("lmms_eval.llm_judge.launcher", _add_launchers)
-
-
-def _check_command_line() -> None:
-    """End the process if its command line names unusable answers or data: lmms-eval's command is
-    importing its modules, and has not parsed its arguments yet.
-    """
-    from mmie_tasks.core.errors import MmieTasksError
-    from mmie_tasks.runner.command_inputs import check_command_line
-    from mmie_tasks.runner.evaluation import COMMAND_OPTIONS
-
-    if COMMAND_OPTIONS.get(None) is not None:  # `mmie-tasks` has checked it
-        return
-    try:
-        check_command_line(sys.argv[1:], os.environ, {})
-    except MmieTasksError as error:
-        raise SystemExit(str(error)) from None
 
 
 # Every start of the runner loads this module, so these functions import late.

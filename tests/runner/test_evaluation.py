@@ -43,7 +43,20 @@ class Runner:
         assert list(evaluation.models) == [lm]
         self.images.append(resolver().existing_file("a.png") is not None)
 
-    def _simple_evaluate(self, output: Path, *, dies: bool = False) -> None:
+    def _simple_evaluate(
+        self,
+        output: Path,
+        *,
+        dies: bool = False,
+        model: str = "stub",
+        model_args: str = "",
+        tasks: tuple[str, ...] = (),
+        task_manager: object = None,
+        launcher_args: str | None = None,
+        predict_only: bool = False,
+        cli_args: object = None,
+    ) -> None:
+        del model, model_args, tasks, task_manager, launcher_args, predict_only, cli_args
         begun = running_evaluation()
         add_answer_folder(output)
         self.evaluate(lm=Model(), task_dict={})
