@@ -107,9 +107,10 @@ class RunOutput:
 
     @property
     def resume_hint(self) -> str:
-        """The options that score the saved answers; empty if none are saved."""
+        """How to score the saved answers; empty if none are saved."""
         arguments = shlex.quote(f"model={self.tested_model},path={self.folder}")
-        return f"`--model predictions --model_args {arguments}`" if self._files else ""
+        command = f"the same command with `--model predictions --model_args {arguments}`"
+        return command if self._files else ""
 
     @property
     def kept(self) -> str:
@@ -160,7 +161,7 @@ class RunOutput:
         if rank == 0 and self._files:
             logger.info(
                 f"mmie-tasks: {count:,} answers are in {self.kept} until the run is over. If it "
-                f"ends before, the same command with {self.resume_hint} scores them."
+                f"ends before, {self.resume_hint} scores them."
             )
 
     def _share_date(self) -> int:

@@ -41,7 +41,6 @@ from mmie_tasks.runner.generation import (
     name_null_replies,
     one_task_per_call,
 )
-from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
 from mmie_tasks.runner.launchers import chosen_judges, parse_launcher_args
 from mmie_tasks.runner.loaded_tasks import (
     BENCHMARKS,
@@ -158,10 +157,9 @@ def _prepare_model(evaluate: Method) -> Method:
             )
             if isinstance(model, NamedModel):
                 evaluation.output.name_folder(model)
-            is_command = options.get("cli_args") is not None
             with (
                 one_task_per_call(model, has_ours=bool(evaluation.benchmarks)),
-                _judging(evaluation, model, tasks, is_command=is_command),
+                _judging(evaluation, model, tasks),
             ):
                 results = evaluate(*args, **kwargs)
                 evaluation.output.scored(is_first_process=is_first_process(os.environ))
@@ -186,9 +184,7 @@ def _begun(options: Mapping[str, Any]) -> Iterator[RunningEvaluation]:
 
 
 @contextmanager
-def _judging(
-    evaluation: RunningEvaluation, model: object, tasks: Sequence[Task], *, is_command: bool
-) -> Iterator[None]:
+def _judging(evaluation: RunningEvaluation, model: object, tasks: Sequence[Task]) -> Iterator[None]:
     """Judge in the run's session; answers are saved when the model has given all of them."""
     ours = evaluation.benchmarks
     if not ours:
@@ -204,8 +200,6 @@ def _judging(
         functions = [lambda: name_null_replies(ours), lambda: mark_instructed(ours)]
         if any(is_judged(task, benchmark) for task, benchmark in ours.items()):
             functions.append(lambda: output.save(tasks))
-            if is_command:
-                functions.append(stack.enter_context(judging_stops_on_ctrl_c(session, output)))
         stack.enter_context(called_after_generation(model, functions))
         yield
 
@@ -224,7 +218,8 @@ def _check_first(evaluate: Method) -> Method:
             evaluation = new_evaluation(choices, options)
             if is_first_process(os.environ):
                 check_before_model(options, evaluation)
-        with exits_on_ctrl_c() if command_line is not None else nullcontext(), running(evaluation):
+        ending = nullcontext() if command_line is None else _ending_on_ctrl_c(evaluation)
+        with ending, running(evaluation):
             results = evaluate(*args, **kwargs)
             if isinstance(results, dict) and evaluation.loaded and not evaluation.benchmarks:
                 _complete(results, evaluation)
@@ -234,6 +229,19 @@ def _check_first(evaluate: Method) -> Method:
         return results
 
     return simple_evaluate
+
+
+@contextmanager
+def _ending_on_ctrl_c(evaluation: RunningEvaluation) -> Iterator[None]:
+    """On Ctrl-C, stop the judges, print what is stored, and end with status 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        hint, stored = evaluation.output.resume_hint, evaluation.session.stop()
+        next_step = f"To go on: {hint}" if hint else "No answers are saved."
+        if is_first_process(os.environ):
+            sys.stderr.write(f"\nmmie-tasks: stopped; {stored}. {next_step}\n")
+        raise SystemExit(130) from None
 
 
 def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
