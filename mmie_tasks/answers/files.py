@@ -36,8 +36,10 @@ SUPPORTED_FILES = (
     "folders of these"
 )
 
-# A run's log of samples, or the answers that a process of it saved before judging.
-_RUN_FILE = re.compile(r"(?P<date>.*?)(?:_samples|(?P<rank>_rank\d+)_answers)_(?P<task>.+)\.jsonl")
+# A run's log of samples, or the answers that it saved before judging.
+_RUN_FILE = re.compile(
+    r"(?P<date>.*?)(?:_samples|(?<=\d{6})(?P<early>_answers))_(?P<task>.+)\.jsonl"
+)
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 _WHOLE_FILE = "the whole file"
 _ENDED_RUN: AnswerFormat = "answers of an ended run"
@@ -115,7 +117,7 @@ def _files(roots: Sequence[Path], datasets: Collection[str]) -> list[Source]:
             file = Source(path=path, datasets=datasets)
             if name := _RUN_FILE.fullmatch(path.name):
                 file = replace(
-                    file, task=name["task"], date=name["date"], is_of_ended_run=bool(name["rank"])
+                    file, task=name["task"], date=name["date"], is_of_ended_run=bool(name["early"])
                 )
             files.setdefault(path.resolve(), file)
     return list(files.values())

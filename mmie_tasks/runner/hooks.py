@@ -27,7 +27,7 @@ from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.rows import logged_value
-from mmie_tasks.runner.answer_files import NamedModel
+from mmie_tasks.runner.answer_files import NamedModel, id_of
 from mmie_tasks.runner.early_checks import check_before_model, check_before_requests, errors_end
 from mmie_tasks.runner.evaluation import (
     RunningEvaluation,
@@ -110,6 +110,9 @@ def _summarise(aggregate: Method) -> Method:
     @functools.wraps(aggregate)
     def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
         benchmark, evaluation = loaded_benchmark(output.task), running_evaluation()
+        for line in output.logged_samples:
+            if "bypass" in line:  # --predict_only logs no metric with an id
+                line["sample"] = {"id": id_of(line["doc"])}
         records = [] if benchmark is None else _take_records(output, benchmark.scale)
         aggregate(output, *args, **kwargs)
         if benchmark is None or evaluation is None or not records:
@@ -162,7 +165,7 @@ def _prepare_model(evaluate: Method) -> Method:
                 _judging(evaluation, model, tasks),
             ):
                 results = evaluate(*args, **kwargs)
-                evaluation.output.scored(is_first_process=is_first_process(os.environ))
+                evaluation.output.scored()
                 if isinstance(results, dict):  # None on all ranks but 0
                     add_signatures(results["configs"], named_tasks, evaluation.benchmarks)
                     evaluation.summary.add_details(results)
@@ -249,7 +252,7 @@ def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
     if command_line.predict_only:
         folder = output.folder if evaluation.loaded else None
         return scoring_lines(name, folder, command_line) if folder else ""
-    report = report_command(output.path, has_samples=command_line.log_samples, answers=output.kept)
+    report = report_command(output.path, has_samples=command_line.log_samples)
     return evaluation.summary.block(name, report)
 
 

@@ -149,19 +149,15 @@ def _remove_empty(rows: dict[str, Any]) -> None:
             del rows[name]
 
 
-def report_command(output_path: str | None, *, has_samples: bool, answers: str = "") -> str:
-    """The command that makes a report of a run, or a hint if the run has no log of samples.
-
-    The hint names the files of `answers`, which stay without a log.
-    """
+def report_command(output_path: str | None, *, has_samples: bool) -> str:
+    """The command that makes a report of a run, or a hint if the run has no log of samples."""
     if output_path and has_samples:
         return f"{as_called('mmie-tasks report')} {shlex.quote(output_path)} -o report.html"
-    hint = (
-        f"with `--output_path DIR --log_samples`, `{as_called('mmie-tasks report')} DIR -o "
-        "report.html` shows every sample"
+    command = as_called("mmie-tasks report")
+    return (
+        f"hint: with `--output_path DIR --log_samples`, `{command} DIR -o report.html` shows every "
+        "sample"
     )
-    kept = f"; the answers are in {answers}, which `--model predictions` reads" if answers else ""
-    return f"hint: {hint}{kept}"
 
 
 def print_at_exit(text: str) -> None:
