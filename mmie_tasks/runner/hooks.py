@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from loguru import logger
-
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.record.metrics import Scale
@@ -51,7 +49,7 @@ from mmie_tasks.runner.loaded_tasks import (
     leaf_tasks,
     loaded_benchmark,
 )
-from mmie_tasks.runner.results_metadata import add_provenance, add_signatures
+from mmie_tasks.runner.results_metadata import add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command
 from mmie_tasks.runner.saved_answers import scoring_lines
 
@@ -73,14 +71,10 @@ def wrap_task_loader(load: Method) -> Method:
     @functools.wraps(load)
     def load_and_prepare(manager: object, *args: object, **kwargs: object) -> Mapping[Any, Any]:
         loaded: Mapping[Any, Any] = load(manager, *args, **kwargs)
-        evaluation = running_evaluation()
-        for name, task in leaf_tasks(loaded).items():
+        for task in leaf_tasks(loaded).values():
             if (benchmark := benchmark_of(task)) is not None:
                 BENCHMARKS[task] = benchmark
-                add_provenance(task, benchmark)
                 check_before_requests(task, benchmark)
-                if evaluation is not None:
-                    evaluation.add_loaded(name, task, benchmark)
         return loaded
 
     return load_and_prepare
@@ -93,15 +87,12 @@ def wrap_evaluator() -> None:
     (``__main__.py:735``), so a wrong API key ends a run in seconds, before a model is loaded. Code
     that imported the function by name earlier is checked when requests are built.
     """
-    evaluator = sys.modules.get("lmms_eval.evaluator")
-    output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
-    for owner, name, wrap in (
-        (evaluator, "simple_evaluate", _check_first),
-        (evaluator, "evaluate", _prepare_model),
-        (output, "calculate_aggregate_metric", _summarise),
-    ):
-        if callable(getattr(owner, name, None)):
-            wrap_once(owner, name, wrap)
+    if (evaluator := sys.modules.get("lmms_eval.evaluator")) is not None:
+        from lmms_eval.evaluator_utils import TaskOutput
+
+        wrap_once(evaluator, "simple_evaluate", _check_first)
+        wrap_once(evaluator, "evaluate", _prepare_model)
+        wrap_once(TaskOutput, "calculate_aggregate_metric", _summarise)
 
 
 def _summarise(aggregate: Method) -> Method:
@@ -142,10 +133,7 @@ def _take_records(output: Any, scale: Scale) -> list[dict[str, Any]]:  # noqa: A
 
 
 def _prepare_model(evaluate: Method) -> Method:
-    """Wrap ``evaluate``, unless it has other parameters than expected."""
     signature = inspect.signature(evaluate)
-    if not signature.parameters.keys() >= {"lm", "task_dict"}:
-        return evaluate
 
     @functools.wraps(evaluate)
     def evaluate_prepared_model(*args: object, **kwargs: object) -> object:
@@ -224,10 +212,7 @@ def _check_first(evaluate: Method) -> Method:
         ending = nullcontext() if command_line is None else _ending_on_ctrl_c(evaluation)
         with ending, running(evaluation):
             results = evaluate(*args, **kwargs)
-            if isinstance(results, dict) and evaluation.loaded and not evaluation.benchmarks:
-                _complete(results, evaluation)
         if command_line is not None and results is not None:
-            evaluation.summary.add_to_wandb()
             print_at_exit(_last_lines(evaluation, command_line))
         return results
 
@@ -250,21 +235,7 @@ def _ending_on_ctrl_c(evaluation: RunningEvaluation) -> Iterator[None]:
 def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
     output, name = evaluation.output, run_name(evaluation.output.tested_model)
     if command_line.predict_only:
-        folder = output.folder if evaluation.loaded else None
+        folder = output.folder if evaluation.benchmarks else None
         return scoring_lines(name, folder, command_line) if folder else ""
     report = report_command(output.path, has_samples=command_line.log_samples)
     return evaluation.summary.block(name, report)
-
-
-def _complete(results: dict[str, Any], evaluation: RunningEvaluation) -> None:
-    """Warn that the runner did not call ``evaluate``, and sign the results."""
-    names = ", ".join(evaluation.loaded)
-    logger.warning(
-        f"mmie-tasks: this version of lmms-eval is not supported: it did not call "
-        f"`lmms_eval.evaluator.evaluate` for {names}. Batches of the model may have mixed tasks, "
-        "and no answers were saved before judging. hint: lmms-eval 0.7.3 is supported"
-    )
-    configs = results.get("configs", {})
-    tasks = {name: task for name, task in evaluation.loaded.items() if name in configs}
-    add_signatures(configs, tasks, BENCHMARKS)
-    evaluation.summary.add_details(results)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import functools
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
@@ -100,20 +99,6 @@ class RunSummary:
             for name, value in values.items() if task in self._in_table else ():
                 rows.setdefault(f"{name},none", value)
             _remove_empty(rows)
-
-    def add_to_wandb(self) -> None:
-        """Add interval, counts and judge of each task to the summary of a run of Weights & Biases.
-
-        lmms-eval logs the rows of its table there, and begins the run before the evaluation.
-        """
-        if (run := getattr(sys.modules.get("wandb"), "run", None)) is not None:
-            run.summary.update(
-                {
-                    f"{task}/{name}": value
-                    for task, headline in self._headlines.items()
-                    for name, value in headline.numbers.items()
-                }
-            )
 
     def block(self, name: str, report: str) -> str:
         """One line per task, and a report (see `report_command`); empty without a task of ours.

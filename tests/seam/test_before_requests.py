@@ -130,7 +130,7 @@ def test_failed_evaluations_end_with_status_1_after_the_others(workplace: Workpl
     write(workplace.folder / "runs.yaml", f"{typo}{runs}")
     result = workplace.run("mmie-tasks", "eval", "--config", "runs.yaml")
     assert result.status == 1, result.output
-    assert "There is no task, group, tag or task file `skech`.\n\nhint: " in result.output
+    assert "Tasks not found: skech" in result.output
     assert result.output.count("stub: generating 1 answers") == 2
     assert result.values == {("A sketch", "sketch_acc"): "1"}, result.output
     failed = "the evaluation of `stub (answer=none)` on `sketch` failed; its error is above."

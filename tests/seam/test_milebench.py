@@ -77,13 +77,13 @@ def test_every_logged_sample_can_be_rescored(workplace: Workplace, whole: Comman
     assert whole.status == 0
 
 
-def test_the_results_file_has_version_and_provenance(
+def test_the_results_file_has_version_and_signature(
     workplace: Workplace, whole: CommandResult
 ) -> None:
     (results,) = (workplace.folder / "out").rglob("*_results.json")
     config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
     assert config["metadata"]["version"] == "3-B"
-    assert config["metadata"]["provenance"] in whole.output
+    assert config["metadata"]["signature"] in whole.output
 
 
 def test_logged_answers_score_the_same_again_together_and_by_dataset(
