@@ -98,10 +98,8 @@ def _list_failures(
     """Wrap the runner's evaluation so that the arguments of failed ones are listed.
 
     The runner prints what an evaluation raises, goes on with the next one of ``--config`` and ends
-    with status 0 (``__main__.py:609``), also without ``--tasks``. Our own errors are printed
-    without a traceback.
+    with status 0 (``__main__.py:609``), also without ``--tasks``.
     """
-    from mmie_tasks.core.errors import MmieTasksError
 
     @functools.wraps(evaluate)
     def evaluate_single(arguments: Namespace) -> object:
@@ -112,11 +110,7 @@ def _list_failures(
             )
             raise SystemExit(2)
         failed.append(arguments)
-        try:
-            results = evaluate(arguments)
-        except MmieTasksError as error:
-            sys.stderr.write(f"{error}\n")
-            return None, None  # no results and no samples, as on all ranks but 0
+        results = evaluate(arguments)
         failed.pop()
         return results
 

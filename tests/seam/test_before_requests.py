@@ -135,7 +135,7 @@ def test_failed_evaluations_end_with_status_1_after_the_others(workplace: Workpl
     assert result.values == {("A sketch", "sketch_acc"): "1"}, result.output
     failed = "the evaluation of `stub (answer=none)` on `sketch` failed; its error is above."
     assert result.output.count(failed) == 1
-    assert result.output.count("Traceback") == result.output.count("RuntimeError: the stub") == 1
+    assert result.output.count("RuntimeError: the stub") == 1
 
 
 def test_an_evaluation_without_tasks_ends_with_status_2(workplace: Workplace) -> None:
