@@ -21,7 +21,7 @@ from mmie_tasks.answers.thinking import strip_thinking, without_thinking
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.record.segment import Segment, Segments
 
-Shape: TypeAlias = Literal["text", "markdown", "parts", "text+images", "rounds", "no answer"]
+AnswerShape: TypeAlias = Literal["text", "markdown", "parts", "text+images", "rounds", "no answer"]
 
 _NAME_CHARACTERS = 40  # of a key or type in counts
 _THINKING_PARTS = ("thinking", "redacted_thinking", "reasoning")
@@ -63,7 +63,7 @@ class Answer:
     """
 
     segments: Segments = ()
-    shape: Shape
+    shape: AnswerShape
     failure: str = ""
     thinking: bool = False
     unfilled: int = 0

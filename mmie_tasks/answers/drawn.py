@@ -53,7 +53,7 @@ class DrawnAnswer:
     facts: DrawingFacts
 
 
-class _Part(BaseModel):
+class _DrawnPart(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     type: Literal["text", "image"]
@@ -65,7 +65,7 @@ class _Part(BaseModel):
 class _Drawn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    content: tuple[_Part, ...] = ()
+    content: tuple[_DrawnPart, ...] = ()
     answer: str | None = None
     drawing: DrawingFacts
 

@@ -37,7 +37,7 @@ class ImageSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interleaved:
+class InterleavedText:
     """A text with its images in place.
 
     Attributes:
@@ -58,7 +58,7 @@ class _Placeholder:
     number: int | None
 
 
-def interleave(text: str, images: Sequence[str]) -> Interleaved:
+def interleave(text: str, images: Sequence[str]) -> InterleavedText:
     """Put images at the placeholders of a text, by the rules of this module.
 
     >>> answer = interleave("Cut. <image_2> Fold. <image_1>", ["a.png", "b.png"])
@@ -81,7 +81,7 @@ def interleave(text: str, images: Sequence[str]) -> Interleaved:
     ]
     shown = set(positions)
     surplus = [image for position, image in enumerate(images) if position not in shown]
-    return Interleaved(
+    return InterleavedText(
         segments=(*split_at_images(text, spans), *(Segment(image=image) for image in surplus)),
         unfilled=len(placeholders) - len(spans),
         unplaced=len(surplus) if text.strip() else 0,

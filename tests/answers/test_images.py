@@ -111,7 +111,7 @@ def test_a_reference_to_no_image_has_a_problem(resolver, tmp_path, reference, pr
 def test_the_sha256_of_a_usable_image_is_known(resolver, roots) -> None:
     content = (roots[1] / "second.png").read_bytes()
     segments = [Segment("a", image) for image in ("second.png", uri(content), "none.png", None)]
-    digests = [resolver.resolve_segment(segment).sha256 for segment in segments]
+    digests = [segment.sha256 for segment in resolver.resolved(segments)]
     assert digests == [hashlib.sha256(content).hexdigest()] * 2 + [""] * 2
 
 
@@ -133,7 +133,7 @@ def test_a_path_of_another_machine_stays_inside_the_folders_that_it_is_looked_fo
     for reference in ("/run/out.png", "/run/link/secret.png", "/run/../secret.png"):
         assert resolver.resolve(reference).problem == "missing"
     assert resolver.resolve("/run/sub/second.png").path == roots[1] / "second.png"
-    assert resolver.resolve("file:///run/sub/a%20b%2520.png").path == roots[1] / "sub/a b%20.png"
+    assert resolver.resolve("/run/sub/a b%20.png").path == roots[1] / "sub/a b%20.png"
     assert resolver.resolve("run/second.png").path is None  # may be any other file of that name
     assert resolver.existing_file("/run/second.png") is None
     assert resolver.existing_folder("/run/sub") is None

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mmie_tasks.answers.files import read_answers
 from support.mmie_data import draw
 
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer
+from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.model_answers import NamedImages, add_answer_folder, named_images
 from mmie_tasks.core.errors import AnswersUnusable

@@ -145,7 +145,7 @@ def test_answers_that_look_unread_are_counted() -> None:
     ("answers", "marks"),
     [
         pytest.param(
-            [("a.png", "missing"), ("b.png", "outside")],
+            [("a.png", "missing"), ("b.png", "missing")],
             "2 of 2 images of answers missing",
             id="all",
         ),
