@@ -150,14 +150,14 @@ def _read_json(text: str) -> Answer | None:
         with suppress(ValueError, RecursionError):
             value = json.loads(text)
     match value:
-        case {"text": str() | None as content, "images": [*images], **others} if all(
-            isinstance(image, str) for image in images
-        ):
+        case {"text": str() | None as content, "images": [*images], **others} if _are_texts(images):
             answer = _read_text_and_images(content or "", images, others)
         case {"content": [*parts]} | [*parts]:
             answer = _read_parts(parts)
-        case {"text": _, "image": _}:
-            answer = _read_parts([value])
+        case {"images": [*images], **others} if not others and _are_texts(images):
+            answer = _read_text_and_images("", images, {})
+        case {"text": str(content), "image": str(image), **others}:
+            answer = replace(_read_text_and_images(content, [image], others), unplaced=0)
         case _:
             return None
     if answer and answer.segments and (failure := failure_of(answer.segments[0].text or "")):
@@ -225,6 +225,10 @@ def _unread(fields: Mapping[object, object]) -> Counter[str]:
     """The texts under further keys, which may be words of the answer."""
     texts = (key for key, value in fields.items() if isinstance(value, str) and value.strip())
     return Counter(_name(str(key)) for key in texts)
+
+
+def _are_texts(values: Sequence[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _name(key: str) -> str:

@@ -48,6 +48,7 @@ _NEVER_ANSWERS = re.compile(r".*_results\.json|eval(?:_score)?\.json|pred_with_e
 _ANSWER_FIELDS = ("answer", "text")
 _IMAGE_FIELDS = ("images", "image")
 _GOLD_BESIDE = {"prediction", "pred", "response", "model_answer"}  # then `answer` is the gold one
+_IMAGE_NAME = re.compile(r"\S.{0,1000}\.(?:png|jpe?g|webp|gif|bmp|tiff?|avif)", re.IGNORECASE)
 _SHOWN_FIELDS = 20
 
 
@@ -61,7 +62,7 @@ class SavedAnswer:
         location: File and position, for messages.
         folder: The folder of the file.
         images: References to images beside the answer in its record.
-        other_fields: Further fields of such a record: the images may be those of the question.
+        unclear: Why they may be those of the question; empty if they are the answer's.
         task: The task of the log; None for other files.
         input: The text that was sent to the model; None if the file does not have it.
     """
@@ -71,7 +72,7 @@ class SavedAnswer:
     location: str
     folder: Path
     images: tuple[str, ...] = ()
-    other_fields: tuple[str, ...] = ()
+    unclear: str = ""
     task: str | None = None
     input: str | None = None
 
@@ -83,14 +84,12 @@ class SavedAnswer:
         """
         if not self.images:
             return self.answer
-        if not self.other_fields and isinstance(self.answer, str):
+        if not self.unclear:
             text = "" if self.answer == MISSING else self.answer
             return json_text({"text": text, "images": self.images})
-        fields = ", ".join(f"`{name}`" for name in self.other_fields)
-        reason = f"other fields ({fields})" if fields else "an answer of several texts"
         raise AnswersUnusable(
             f"{self.location}: the record has images beside its answer, such as "
-            f"`{self.images[0]:.200}`, and {reason}: they may be those of the question.",
+            f"`{self.images[0]:.200}`, and {self.unclear}: they may be those of the question.",
             hint="write an answer and its images as a record of nothing but `id`, `answer` (a "
             "text) and `images`; leave out the images of the question",
         )
@@ -133,16 +132,17 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
     model = models.pop() if len(models) == 1 else ""
     if not model and len(roots) == 1:
         model = roots[0].stem if roots[0].is_file() else roots[0].resolve().name
-    return SavedAnswers(answers=tuple(answers), notes=tuple(notes), model=model)
+    unique = {(one.task, one.id, one.answer, one.images): one for one in reversed(answers)}
+    return SavedAnswers(answers=tuple(reversed(unique.values())), notes=tuple(notes), model=model)
 
 
 # The files
 
 
 def _newest(roots: Sequence[Path], notes: list[str]) -> list[Path]:
-    """The files below the roots, without logs of a task that a newer run in the folder has, too.
+    """The files below the roots, without those of older runs of a task in the same folder.
 
-    Of one run, the log of samples replaces the answers that it saved before judging.
+    Of one run, the answers that it saved before judging complete a log of samples that ends early.
     """
     files = [
         path
@@ -152,23 +152,18 @@ def _newest(roots: Sequence[Path], notes: list[str]) -> list[Path]:
         or (path.suffix in (".json", ".jsonl") and not _NEVER_ANSWERS.fullmatch(path.name))
     ]
     run_of = {path: match for path in files if (match := _RUN_FILE.fullmatch(path.name))}
-    newest: dict[tuple[Path, str], tuple[str, bool]] = {}
+    newest: dict[tuple[Path, str], str] = {}
     for path, match in run_of.items():
-        key, run = (path.parent, match["task"]), _run(path, match)
-        newest[key] = max(run, newest.get(key, run))
+        key = path.parent, match["task"]
+        newest[key] = max(match["date"], newest.get(key, ""))
     kept = []
     for path in dict.fromkeys(files):
         match = run_of.get(path)
-        if match is None or newest[path.parent, match["task"]] == _run(path, match):
+        if match is None or newest[path.parent, match["task"]] == match["date"]:
             kept.append(path)
-        elif newest[path.parent, match["task"]][0] != match["date"]:
-            notes.append(f"{path} was left out: its folder has a newer log of the task")
+        else:
+            notes.append(f"{path} was left out: its folder has a newer run of the task")
     return kept
-
-
-def _run(path: Path, match: re.Match[str]) -> tuple[str, bool]:
-    """The date of a run, and whether the file is its log of samples, which wins."""
-    return match["date"], "_samples_" in path.name
 
 
 def _tested_model(path: Path) -> str:
@@ -283,36 +278,54 @@ def _answer_of(record: object, path: Path, location: str) -> SavedAnswer | None:
         raise AnswersUnusable(
             f"{location}: the id is {id_!r}, not a number or text.", hint="repair that record"
         )
-    images = tuple(image for name in _IMAGE_FIELDS for image in _references(fields.get(name)))
-    used = {"id", "url", "question_id", *_ANSWER_FIELDS, *_IMAGE_FIELDS}
+    images = tuple(image for name in fields for image in _images(name, fields[name]))
     return SavedAnswer(
         id=str(id_),
         answer=_text(answer),
         location=location,
         folder=folder,
         images=images,
-        other_fields=tuple(name for name in fields if name not in used) if images else (),
+        unclear=_unclear(fields, answer) if images else "",
     )
 
 
-def _references(value: object) -> list[str]:
-    """The references to images in a field: one or a list."""
+def _images(name: str, value: object) -> list[str]:
+    """The references to images in a field: one or a list. In fields of other names than
+    `_IMAGE_FIELDS`, only texts that end as the name of an image does; in these, what is no text is
+    a reference to nothing, so that it is missing.
+    """
+    if name in _ANSWER_FIELDS:
+        return []
     values = value if isinstance(value, list) else [value]
-    return [replace_surrogates(one) for one in values if isinstance(one, str) and one.strip()]
+    texts = [replace_surrogates(one) for one in values if isinstance(one, str) and one.strip()]
+    if name in _IMAGE_FIELDS:
+        return texts + [json_text(one) for one in values if one and not isinstance(one, str)]
+    return list(filter(_IMAGE_NAME.fullmatch, texts))
+
+
+def _unclear(fields: Mapping[str, object], answer: object) -> str:
+    """Why images beside an answer may not be the answer's; empty if they are."""
+    if not isinstance(answer, str | None):
+        return "`answer` is not a text"
+    others = [name for name in fields if name not in ("id", *_ANSWER_FIELDS, *_IMAGE_FIELDS)]
+    return f"other fields ({', '.join(f'`{name}`' for name in others)})" if others else ""
 
 
 def _logged_answer(
     line: Mapping[str, object], resps: object, location: str, folder: Path
 ) -> SavedAnswer | None:
-    """The answer in a line of a sample log (lmms-eval, ``evaluation_tracker.py``) or of answers that
-    were saved before judging; None without the id of its sample.
+    """The answer in a line of a sample log (lmms-eval, ``evaluation_tracker.py``) or of answers
+    that were saved before judging; None without the id of its sample.
     """
     nested = (value for value in line.values() if isinstance(value, Mapping))
     ids = [str(value["id"]) for value in nested if value.get("id")]
-    # One list per request, one per repeat, of which the first counts. If `filtered_resps` is a
-    # list, too, the texts are rounds.
-    are_rounds = isinstance(line.get("filtered_resps"), list)
-    while isinstance(resps, list) and resps and not (len(resps) > 1 and are_rounds):
+    # One list per request, one per repeat, of which the first counts. A list of texts in it, or
+    # beside another under `filtered_resps`, is an answer of several rounds.
+    filtered = line.get("filtered_resps")
+    if isinstance(resps, list) and resps:
+        are_rounds = isinstance(filtered, list) and all(isinstance(one, str) for one in resps)
+        resps = resps if are_rounds else resps[0]
+    while isinstance(resps, list) and len(resps) == 1:
         resps = resps[0]
     sent = line.get("input")
     if not ids:

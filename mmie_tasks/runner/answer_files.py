@@ -2,8 +2,8 @@
 
 lmms-eval writes answers at the end of a run, which may be after hours of judging. So a run with a
 judge saves all answers when the last one has been generated, as
-``<date>-<id>_answers_<task>.jsonl`` in the folder of its results. Lines have the fields of lmms-eval's sample log that ``--model
-predictions`` reads; the files stay.
+``<date>-<id>_answers_<task>.jsonl`` in the folder of its results. Lines have the fields of
+lmms-eval's sample log that ``--model predictions`` reads; the files stay.
 """
 
 from __future__ import annotations
@@ -124,22 +124,23 @@ class RunOutput:
         self._has_saved = count > 0
         if self._has_saved:
             logger.info(
-                f"mmie-tasks: {count:,} answers are in {self.folder}/{self._date}-{self._id}_answers_*.jsonl. "
-                f"If the run ends before they are judged, {self.resume_hint} scores them."
+                f"mmie-tasks: {count:,} answers are in {self._path('*')}. If the run ends before "
+                f"they are judged, {self.resume_hint} scores them."
             )
 
     def _write(self, task: str, lines: Sequence[str]) -> int:
         """Write the answers to a task; returns their number, 0 after a failure."""
-        assert self.folder is not None  # noqa: S101 - see `save`
         try:
-            with atomic_write(
-                self.folder / f"{self._date}-{self._id}_answers_{task}.jsonl"
-            ) as part:
+            with atomic_write(self._path(task)) as part:
                 part.write_text("".join(lines), encoding="ascii")
         except OSError as error:
             _warn_of_failure(task, error)
             return 0
         return len(lines)
+
+    def _path(self, task: str) -> Path:
+        assert self.folder is not None  # noqa: S101 - see `save`
+        return self.folder / f"{self._date}-{self._id}_answers_{task}.jsonl"
 
     def keep_until_scored(self, text: Path) -> None:
         """Remove a file with a text of the writer of `interleaved` when its sample is scored."""

@@ -135,8 +135,8 @@ def test_a_path_of_another_machine_stays_inside_the_folders_that_it_is_looked_fo
     assert resolver.resolve("/run/sub/second.png").path == roots[1] / "second.png"
     assert resolver.resolve("/run/sub/a b%20.png").path == roots[1] / "sub/a b%20.png"
     assert resolver.resolve("run/second.png").path is None  # may be any other file of that name
-    assert resolver.existing_file("/run/second.png") is None
-    assert resolver.existing_folder("/run/sub") is None
+    assert resolver.locate("/run/second.png").is_moved
+    assert resolver.locate("/run/sub").path is None
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -93,15 +93,17 @@ def test_images_beside_the_answer_may_be_those_of_the_question(tmp_path: Path) -
 
 def test_only_the_newest_log_of_a_task_is_read(tmp_path: Path) -> None:
     for date, answer in (("20260101_000001", "old"), ("20260101_000002", "new")):
-        write(tmp_path / f"{date}-0a1b2c3d_answers_mmie.jsonl", log_line("1", answer))
-        write(tmp_path / f"{date}_samples_mmie.jsonl", log_line("1", answer))
+        for name in ("-0a1b2c3d_answers", "_samples"):
+            write(tmp_path / f"{date}{name}_mmie.jsonl", log_line("1", answer))
     saved = read_answers(str(tmp_path))
     assert [(one.answer, one.task, one.input) for one in saved.answers] == [("new", "mmie", "q")]
     assert len(saved.notes) == 2
 
 
 def test_of_several_repeats_the_first_counts_and_rounds_stay(tmp_path: Path) -> None:
-    path = write(tmp_path / "20260101_000000_samples_mmie.jsonl", log_line("1", "A", "B"))
+    path = write(
+        tmp_path / "20260101_000000_samples_mmie.jsonl", log_line("1") | {"resps": ["A", "B"]}
+    )
     assert read(path) == {"1": "A"}
     rounds = log_line("1", filtered_resps=["A", "B"]) | {"resps": ["A", "B"]}
     assert read(write(path, rounds)) == {"1": ("A", "B")}
