@@ -24,7 +24,7 @@ LoggedSample Metric MmieTasksError Needle NoJudgeRequest OutOfBudget Outcome Pan
 ImageRecord Prepared PublishedRow Record ReplySchema ReplyStore RequestBroken RequestCounts
 RequestUnfit Row RunnerTable Scale ScoreKind Scored Segment Segments SettingWrong Signature
 TaskSettings TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation answer_text
-check_images coverage expected_verdict failure_of request_parts signature_text text_segments
+check_images coverage failure_of request_parts signature_text text_segments
 user_turn write_answer
 """
 

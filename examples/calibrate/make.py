@@ -11,7 +11,6 @@ is kind to bad answers. The old judge is nearer to people.
 from __future__ import annotations
 
 import csv
-import math
 import random
 import runpy
 import sys
@@ -112,14 +111,12 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def judge_points(judge: str, sample_id: str, count: int) -> tuple[int, list[float]]:
-    """A judge's points for an answer, and the logarithms of its probabilities of 0 to 9."""
+def judge_points(judge: str, sample_id: str, count: int) -> int:
+    """A judge's points for an answer."""
     level = 2.4 + 0.55 * count + normal(f"judge {sample_id} {count}", 0, 0.8)
     if judge == OLD_JUDGE:
         level = 0.5 + 0.85 * count + normal(f"{judge} {sample_id} {count}", 0, 0.7)
-    weights = [math.exp(-((points - level) ** 2)) if points <= 6 else 0.0 for points in range(10)]
-    logprobs = [math.log(weight / sum(weights)) if weight else -99.0 for weight in weights]
-    return max(range(7), key=logprobs.__getitem__), [round(value, 4) for value in logprobs]
+    return min(range(7), key=lambda points: abs(points - level))
 
 
 def replies(out: Path, judge: str) -> Iterator[str]:
@@ -143,9 +140,9 @@ def replies(out: Path, judge: str) -> Iterator[str]:
             request = build_request(sample, given, "mmie", settings).request
             if request is None:
                 raise ValueError(f"{sample.id} is not judged")
-            points, logprobs = judge_points(judge, sample.id, count)
+            points = judge_points(judge, sample.id, count)
             text = f"### Feedback\nIt tells a part of the story.\n### Score\n{points}"
-            reply = JudgeReply(text=text, model=judge, digits=tuple(logprobs))
+            reply = JudgeReply(text=text, model=judge)
             signature = f"judge:made_up|model:{judge}"
             yield export_line(CachedReply(signature, content_key(request), reply, 0))
 

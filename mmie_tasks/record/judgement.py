@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.core.verdict import ALL_KINDS, Scored, ScoreKind, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import SCORE_KINDS, Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import SharedSignature
@@ -93,16 +93,15 @@ def combine(judgements: Sequence[Judgement], panel: Panel) -> Verdicts:
     >>> combine([by(4), by(5), by(5)], Panel(rule="median", min_valid=2)).official
     Scored(points=5, reading='')
     """
-    verdicts = {kind: _combined(judgements, panel, kind) for kind in ALL_KINDS}
+    verdicts = {kind: _combined(judgements, panel, kind) for kind in SCORE_KINDS}
     shares = {
         kind: _combined_shares(judgements, panel, kind)
-        for kind in ALL_KINDS
+        for kind in SCORE_KINDS
         if isinstance(verdicts[kind], Scored)
     }
     return Verdicts(
         official=verdicts["official"],
         robust=verdicts["robust"],
-        expected=verdicts["expected"],
         shares={kind: of_kind for kind, of_kind in shares.items() if of_kind},
     )
 

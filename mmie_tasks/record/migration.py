@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES
 from mmie_tasks.record.signature import Signature
 
 _OldRecord: TypeAlias = Mapping[str, object]
@@ -57,30 +56,18 @@ def _judgement(judge: _OldRecord, signature: str) -> dict[str, object]:
     return {
         "judge": Signature.parse(signature),
         "result": {
-            "reply": _reply(first),
-            "second_reply": _reply(second),
+            "reply": first,
+            "second_reply": second,
             "failure": failure if first is None else None,
         },
         "verdicts": {**_verdicts(judge), "parts": judge.get("parts") or {}},
     }
 
 
-def _reply(reply: object) -> object:
-    """Leaves out digit probabilities in the oldest form, a list of objects."""
-    if not isinstance(reply, Mapping):
-        return reply
-    digits = reply.get("digits")
-    is_older = isinstance(digits, list) and any(isinstance(digit, Mapping) for digit in digits)
-    return {**reply, "digits": None} if is_older else reply
-
-
 def _verdicts(row: _OldRecord) -> dict[str, object]:
-    expected = row.get("expected")
-    entropy_bits = expected.get("entropy_bits") if isinstance(expected, Mapping) else None
-    verdicts: dict[str, object] = {"expected": NO_PROBABILITIES, "entropy_bits": entropy_bits}
-    return verdicts | {
+    return {
         name: _verdict(value)
-        for name in ("official", "robust", "expected")
+        for name in ("official", "robust")
         if (value := row.get(name)) is not None
     }
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import override
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, ScoreKind, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.answer_facts import AnswerFacts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.migration import OLD_RECORD_KEY, migrated
@@ -86,10 +86,6 @@ class Record(BaseModel):
         id: Unique within the benchmark.
         official: Official verdict, on the benchmark's own scale.
         robust: Robust verdict, on the same scale.
-        expected: The mean of the points under the judge's probabilities, at the position of the
-            official score.
-        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
-            without them.
         shares: For each score, component to share of full marks, 0 to 1; empty for benchmarks
             without components.
         judgements: Replies and verdicts of each judge, in order; empty without judge requests.
@@ -103,8 +99,6 @@ class Record(BaseModel):
     id: Annotated[str, Field(min_length=1)]
     official: Verdict
     robust: Verdict
-    expected: Verdict = NO_PROBABILITIES
-    entropy_bits: float | None = None
     shares: Mapping[ScoreKind, Mapping[str, float]] = {}
     judgements: tuple[Judgement, ...] = ()
     signature: SharedSignature = Signature()
@@ -134,13 +128,7 @@ class Record(BaseModel):
     @property
     def verdicts(self) -> Verdicts:
         """All verdicts on the answer."""
-        return Verdicts(
-            official=self.official,
-            robust=self.robust,
-            expected=self.expected,
-            entropy_bits=self.entropy_bits,
-            shares=self.shares,
-        )
+        return Verdicts(official=self.official, robust=self.robust, shares=self.shares)
 
     @property
     def replies(self) -> tuple[JudgeReply, ...]:
@@ -179,8 +167,6 @@ class Record(BaseModel):
             id=self.id,
             official=self.official,
             robust=self.robust,
-            expected=self.expected,
-            entropy_bits=self.entropy_bits,
             groups=self.groups,
             shares=self.shares,
             question=self.shown_question(line),
@@ -326,8 +312,6 @@ def _graded_fields(graded: Judged | Verdicts) -> dict[str, Any]:
     return {
         "official": _shortened(verdicts.official),
         "robust": _shortened(verdicts.robust),
-        "expected": verdicts.expected,
-        "entropy_bits": verdicts.entropy_bits,
         "shares": verdicts.shares,
         "judgements": graded.judgements if isinstance(graded, Judged) else (),
     }

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from mmie_tasks.core.verdict import Unscored, Verdict
-
-_LARGEST_LOGPROB = 1e-3  # rounded sums may be above 0
-_NOT_DIGITS = "`digits` does not hold ten log-probabilities for each digit of the text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +39,6 @@ class JudgeReply:
         usage: Tokens and cost, from the original request if the reply is cached.
         finish: ``length`` if the reply reached ``max_tokens`` and is incomplete.
         cached: Whether the reply comes from a cache or recording.
-        digits: For each digit of the text, in order, the natural logarithms of the probabilities of
-            0 to 9 in its place; None for unknown ones. None if the judge reports none.
         request_key: The request's `content_key`, the key in a cache; empty without a cache.
         request_size: The request's size; None if unknown, as in older logs.
     """
@@ -55,50 +48,8 @@ class JudgeReply:
     usage: Usage = field(default_factory=Usage)
     finish: Literal["stop", "length"] = "stop"
     cached: bool = False
-    digits: tuple[float | None, ...] | None = None
     request_key: str = field(default="", compare=False)
     request_size: RequestSize | None = field(default=None, compare=False)
-
-
-def read_digits(value: object, text: str) -> tuple[float | None, ...] | None:
-    """Reads `JudgeReply.digits` from a log, a cache or an export.
-
-    Older files hold a list of ``{"offset": ..., "logprobs": [ten numbers]}`` for the digits with
-    known probabilities only.
-
-    Raises:
-        ValueError: The values do not fit the digits of the text, or are impossible.
-    """
-    if value is None:
-        return None
-    numbers = list(value) if isinstance(value, (list, tuple)) else [value]
-    tokens = [number for number in numbers if isinstance(number, Mapping)]
-    offsets = [match.start() for match in re.finditer("[0-9]", text)]
-    if len(tokens) == len(numbers):
-        numbers = _flat(tokens, offsets)
-    if len(numbers) != 10 * len(offsets):
-        raise ValueError(_NOT_DIGITS)
-    return tuple(map(_logprob, numbers))
-
-
-def _flat(tokens: Sequence[Mapping[object, object]], offsets: Sequence[int]) -> list[object]:
-    if not all(token.get("offset") in offsets for token in tokens):
-        raise ValueError(_NOT_DIGITS)
-    numbers: list[object] = []
-    for offset in offsets:
-        ours = [token.get("logprobs") for token in tokens if token.get("offset") == offset]
-        logprobs = ours[0] if ours else [None] * 10
-        numbers += logprobs if isinstance(logprobs, (list, tuple)) else [logprobs]
-    return numbers
-
-
-def _logprob(value: object) -> float | None:
-    match value:
-        case None:
-            return None
-        case int() | float() if type(value) is not bool and -math.inf < value <= _LARGEST_LOGPROB:
-            return float(value)
-    raise ValueError(_NOT_DIGITS)
 
 
 ReplyReader: TypeAlias = Callable[[str], Verdict]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import ALL_KINDS
+from mmie_tasks.core.verdict import SCORE_KINDS
 
 _RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
 
@@ -58,9 +58,9 @@ def result_parser(
         parser.add_argument(
             "--score",
             dest="score_kind",
-            choices=ALL_KINDS,
+            choices=SCORE_KINDS,
             default="official",
-            help="the official, robust or expected score; default: %(default)s",
+            help="the official or the robust score; default: %(default)s",
         )
     if top is not None:
         help_text = "list at most N samples; default: %(default)s"

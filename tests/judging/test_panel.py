@@ -16,7 +16,7 @@ from support.judges import FunctionJudge, class_of, echo, reply, text_of
 from support.loopback import error
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.cache_path import default_path
@@ -26,7 +26,6 @@ from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.judgement import Judged, Judgement, combine
 from mmie_tasks.record.panel import Panel, Rule
 from mmie_tasks.record.reply import JudgeResult
@@ -73,14 +72,8 @@ def read(text: str) -> Verdict:
 
 
 def grade(result: JudgeResult) -> Verdicts:
-    official = result.verdict(read)
-    expected = expected_verdict(result.reply, 0, official, FULL_MARKS)
-    return Verdicts(
-        official=official,
-        robust=official,
-        expected=expected.verdict,
-        entropy_bits=expected.entropy_bits,
-    )
+    verdict = result.verdict(read)
+    return Verdicts(official=verdict, robust=verdict)
 
 
 def pending(text: str, judged: list[Judged]) -> PendingSample:
@@ -353,7 +346,7 @@ def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
 
 
 def member(official: Verdict, name: str = "b", **fields: object) -> Judgement:
-    verdicts = Verdicts(official=official, robust=official, **fields)  # type: ignore[arg-type]
+    verdicts = Verdicts(**{"official": official, "robust": official, **fields})  # type: ignore[arg-type]
     judge = Signature.parse(f"judge:openai|model:{name}")
     return Judgement(judge=judge, result=JudgeResult(), verdicts=verdicts)
 
@@ -380,17 +373,15 @@ def test_points_are_combined_by_the_rule_and_not_rounded(
 
 def test_each_kind_is_combined_from_the_judges_that_have_it() -> None:
     members = [
-        member(Scored(4), expected=Scored(4.5), entropy_bits=1.0),
-        member(Scored(5), expected=NO_PROBABILITIES),
-        member(Unscored("refused", "no"), expected=Unscored("refused", "no")),
+        member(Scored(4), robust=Scored(3)),
+        member(Scored(5), robust=Unscored("unparsed")),
+        member(Unscored("refused", "no")),
     ]
     one, two = (combine(members, Panel(min_valid=n)) for n in (1, 2))
-    assert (one.official, one.expected, one.entropy_bits) == (Scored(4.5), Scored(4.5), None)
+    assert (one.official, one.robust) == (Scored(4.5), Scored(3))
     assert two.official == Scored(4.5)
-    detail = (
-        "1 of 3 judges gave points, 2 are needed (openai/b: no_probabilities, openai/b: refused)"
-    )
-    assert two.expected == Unscored("no_probabilities", detail)
+    detail = "1 of 3 judges gave points, 2 are needed (openai/b: unparsed, openai/b: refused)"
+    assert two.robust == Unscored("unparsed", detail)
 
 
 def test_the_reason_of_an_unscored_sample_is_the_most_frequent_one_of_the_judges() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.record import (
@@ -76,8 +76,6 @@ verdicts = st.builds(
     Verdicts,
     official=scored | unscored,
     robust=scored | unscored,
-    expected=scored | st.just(NO_PROBABILITIES),
-    entropy_bits=st.none() | points,
     shares=st.dictionaries(
         st.sampled_from(["official", "robust"]), st.dictionaries(st.text(), points)
     ),
@@ -91,11 +89,7 @@ signatures = st.builds(
     package=st.text(),
 )
 replies = st.builds(
-    JudgeReply,
-    text=st.text(),
-    model=st.text(),
-    finish=st.sampled_from(["stop", "length"]),
-    digits=st.none() | st.lists(st.none() | points).map(tuple),
+    JudgeReply, text=st.text(), model=st.text(), finish=st.sampled_from(["stop", "length"])
 )
 results = st.builds(
     JudgeResult,
@@ -256,12 +250,6 @@ def test_an_older_record_is_read() -> None:
     assert read_record(SketchRecord, line_of(read)) == read
 
 
-def test_the_expected_score_of_an_older_record_is_read() -> None:
-    read = read_record(SketchRecord, older(expected={"points": 3.5, "entropy_bits": 0.8}))
-    assert (read.expected, read.entropy_bits) == (Scored(3.5), 0.8)
-    assert read_record(SketchRecord, older()).expected == NO_PROBABILITIES
-
-
 def test_an_older_record_of_several_judges_is_read() -> None:
     members = [
         {
@@ -295,15 +283,6 @@ def test_an_older_record_without_replies_has_no_judgement(replies: object) -> No
     row = {"unscored": "no_answer", "detail": "the request failed"}
     read = read_record(SketchRecord, older(replies=replies, official=row, robust=row))
     assert (read.official, read.robust, read.judgements) == (FAILED, FAILED, ())
-
-
-def test_digits_of_an_older_reply_are_read_and_those_of_the_oldest_are_left_out() -> None:
-    digits = [-0.5, None, *[-2.25] * 8]
-    read = read_record(SketchRecord, older(replies=[{**asdict(REPLY), "digits": digits}]))
-    assert read.replies[0].digits == tuple(digits)
-    oldest = [{"offset": 7, "logprobs": digits}]
-    read = read_record(SketchRecord, older(replies=[{**asdict(REPLY), "digits": oldest}]))
-    assert read.replies == (REPLY,)
 
 
 def test_shares_that_were_logged_as_parts_are_read() -> None:

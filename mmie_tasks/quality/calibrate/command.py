@@ -33,7 +33,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     from mmie_tasks.results.labels import read_label_files
     from mmie_tasks.results.render import json_text
 
-    runs = judged_runs(options.runs, listed_names(options.tasks), options.score_kind)
+    runs = judged_runs(options.runs, listed_names(options.tasks))
     labels = read_label_files(options.people, runs[0].task_run.benchmark.scale)
     if options.plan is not None:
         hint = "the number of samples to score: 100, for example"

@@ -70,7 +70,7 @@ class RaterAgreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherScore:
-    """Whether the robust or expected score follows people better than the official one.
+    """Whether the robust score follows people better than the official one.
 
     Attributes:
         labels: Number of labelled samples that have both scores.
@@ -101,7 +101,7 @@ class Correction:
             the number of samples that they scored.
         unratable: Number of answers of the plan that a rater could not rate.
         raters: How far raters agree; None with one rater.
-        other_scores: The run's robust and expected scores.
+        other_scores: The run's robust score, if it differs.
         without: Number of samples without points, which are in no mean here, by reason.
         problems: What could not be used, and why there is no corrected score.
         is_random_sample: Whether the labelled samples are the first ones of a plan.

@@ -18,7 +18,6 @@ from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.results.agreement.measures import Measurement, pearson
 from mmie_tasks.runs.run import TaskRun
 
-_OTHER_KINDS: tuple[ScoreKind, ...] = ("robust", "expected")
 _RESAMPLES = 1000  # for the interval of a difference of correlations
 
 
@@ -58,11 +57,9 @@ def agreement_of_raters(ratings: Ratings) -> RaterAgreement:
 
 
 def other_scores(task_run: TaskRun, people: Mapping[str, float]) -> tuple[OtherScore, ...]:
-    """The robust and the expected score, if the labelled samples have them and they differ from
-    the official one.
-    """
-    scores = (_other_score(task_run, people, kind) for kind in _OTHER_KINDS)
-    return tuple(score for score in scores if score is not None)
+    """The robust score, if the labelled samples have it and it differs from the official one."""
+    score = _other_score(task_run, people, "robust")
+    return () if score is None else (score,)
 
 
 def _other_score(

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.record.sample import ScoreKind
-from mmie_tasks.results.commands import common_tasks, open_run, require_kind
+from mmie_tasks.results.commands import common_tasks, open_run
 from mmie_tasks.runs.run import TaskRun, with_unique_names
 
 
@@ -20,11 +19,11 @@ class NamedRun:
     notes: tuple[str, ...]
 
 
-def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -> list[NamedRun]:
-    """The one judged task that the runs have in common, with scores of this kind.
+def judged_runs(sources: Sequence[str], tasks: Sequence[str]) -> list[NamedRun]:
+    """The one judged task that the runs have in common.
 
     Raises `AnswersUnusable` if a run cannot be read or no task is common, and `SettingWrong` unless
-    exactly one common task is judged and every run has these scores.
+    exactly one common task is judged.
     """
     opened = with_unique_names([open_run(source, tasks) for source in sources])
     common = common_tasks({run_.name: run_ for run_ in opened})
@@ -38,8 +37,6 @@ def judged_runs(sources: Sequence[str], tasks: Sequence[str], kind: ScoreKind) -
         hint = f"choose one with `--task {judged[0]}`"
         raise SettingWrong(f"{message}{', '.join(judged)}.", hint=hint)
     task_runs = [run_.tasks[judged[0]] for run_ in opened]
-    for run_, task_run in zip(opened, task_runs, strict=True):
-        require_kind(task_run, run_.name, kind)
     return [
         NamedRun(name=run_.name, task_run=task_run, notes=(*run_.notes, *task_run.notes))
         for run_, task_run in zip(opened, task_runs, strict=True)

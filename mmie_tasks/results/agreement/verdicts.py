@@ -22,7 +22,7 @@ from mmie_tasks.record.log_files import NamedPath, split_name
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.commands import open_run, require_kind
+from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.comparability import scored_signatures, signature_differences
 from mmie_tasks.results.labels import answer_digest, read_labels
 from mmie_tasks.runs.panels import judge_runs
@@ -287,7 +287,6 @@ def _judge_runs(run: Run, task_run: TaskRun, *, is_alone: bool) -> Mapping[str, 
 def _judge(
     name: str, run: Run, task_run: TaskRun, headline: Metric, score_kind: ScoreKind
 ) -> Rater:
-    require_kind(task_run, name, score_kind)
     rows: list[Sequence[object]] = []
     for sample in task_run.samples:
         verdict = sample.verdict(score_kind)

@@ -22,7 +22,7 @@ from mmie_tasks.hub.dataset import RepoCommit
 from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.metrics import Metric, MetricValue
 from mmie_tasks.record.panel import Rule
-from mmie_tasks.record.sample import READER_KINDS, ScoreKind
+from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.results.frames import text_of
 from mmie_tasks.runs.headline import Headline
 from mmie_tasks.runs.run import Run, TaskRun
@@ -109,7 +109,7 @@ def _results(evaluation: Evaluation) -> Iterator[JsonObject]:
     }
     for metric in metrics_of([task_run]):
         is_headline = metric.kind == "headline"
-        for kind in READER_KINDS if is_headline else READER_KINDS[:1]:
+        for kind in SCORE_KINDS if is_headline else SCORE_KINDS[:1]:
             value = value_of(task_run, metric, kind) if is_headline or metric.in_table else None
             if value is not None and value.percent is not None:
                 config = {

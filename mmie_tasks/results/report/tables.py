@@ -13,7 +13,7 @@ from mmie_tasks.core.verdict import differ
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.metrics import Metric, MetricValue
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sample import READER_KINDS, ScoreKind
+from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.annotation import Annotation
 from mmie_tasks.results.comparability import NotComparable
@@ -35,7 +35,6 @@ _HALF_DIGIT = 0.005  # half of the last digit of a displayed percentage
 _SCORE_HELP: Mapping[ScoreKind, str] = {
     "official": "Official score, with its 95 % interval",
     "robust": "Robust score, with its 95 % interval",
-    "expected": "Expected score: the mean of the points under the judge's probabilities",
 }
 
 
@@ -95,11 +94,6 @@ class TaskScores:
         return [RichText(text=self.names[index], run=index) for index, _ in self.task.present]
 
     @property
-    def has_expected(self) -> bool:
-        """Whether a run has expected scores."""
-        return any("expected" in run.score_kinds for _, run in self.task.present)
-
-    @property
     def difference_title(self) -> RichText:
         """Which run is subtracted from which."""
         first, second = self.runs
@@ -129,8 +123,7 @@ def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
 
 
 def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
-    kinds = run.score_kinds
-    values = {kind: v for kind in kinds if (v := value_of(run, metric, kind)) is not None}
+    values = {kind: v for kind in SCORE_KINDS if (v := value_of(run, metric, kind)) is not None}
     if not values:
         return None
     stored = {}
@@ -141,21 +134,19 @@ def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
             stored[kind] = number
     samples = (sample for sample in run.samples if metric.stratum(sample) is not None)
     scale = run.benchmark.scale
-    verdicts = ([metric.verdict(s, kind, scale) for kind in READER_KINDS] for s in samples)
+    verdicts = ([metric.verdict(s, kind, scale) for kind in SCORE_KINDS] for s in samples)
     return RunScores(values=values, stored=stored, differ=sum(differ(*pair) for pair in verdicts))
 
 
 def metric_tables(scores: TaskScores) -> Iterator[Table]:
     """A table for each kind of metrics."""
     for kind, rows in scores.rows.items():
-        kinds: list[ScoreKind] = list(READER_KINDS)
-        kinds += ["expected"] if scores.has_expected else []
         compared = any(row.difference for row in rows)
         header = columns("" if kind == "headline" else kind.capitalize())
         for run in scores.runs:
             header += [
                 Column(title=k.capitalize(), kind="score", group=run, help=_SCORE_HELP[k])
-                for k in kinds
+                for k in SCORE_KINDS
             ]
             help_text = "Samples whose official and robust scores differ"
             header.append(Column(title="Differ", group=run, help=help_text))
@@ -170,7 +161,7 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
         for row in rows:
             values: list[Value] = [row.metric.title]
             for of_run in row.scores:
-                values += [of_run.cell(k) if of_run else None for k in kinds]
+                values += [of_run.cell(k) if of_run else None for k in SCORE_KINDS]
                 values += [of_run.differ, _scored(of_run)] if of_run else [None, None]
             if compared:
                 pairs = row.difference.pairs if row.difference else None
@@ -214,13 +205,11 @@ def score_table(
     `tasks` has an annotation for each run that has the task. With `corrected_only`, it shows only
     scores that people corrected.
     """
-    kinds: list[ScoreKind] = [*READER_KINDS]
-    kinds += ["expected"] if any(scores.has_expected for scores, _ in tasks) else []
     scored_help = "Samples with official points, of those that count for the score"
     judge_help = "The judge, and how it agreed with people in `mmie-tasks judge-exam`"
     header = [
         *columns("Task", "Run", text=2),
-        *(Column(title=f"{kind.capitalize()} score", kind="score") for kind in kinds),
+        *(Column(title=f"{kind.capitalize()} score", kind="score") for kind in SCORE_KINDS),
         Column(title="Unlike the paper", kind="text"),
         Column(title="Scored", help=scored_help),
         Column(title="Judge", kind="text", help=judge_help),
@@ -233,7 +222,7 @@ def score_table(
         if corrected_only:
             shown = [headline] if corrected else []
         for row in filter(None, shown):
-            of_task = _score_rows(scores, row, of_runs, kinds, corrected_only=corrected_only)
+            of_task = _score_rows(scores, row, of_runs, corrected_only=corrected_only)
             for number, (values, correction) in enumerate(of_task):
                 link = RichText(
                     text=scores.task.title, link=f"#{scores.task.task}", lines=(row.metric.title,)
@@ -251,7 +240,6 @@ def _score_rows(
     scores: TaskScores,
     row: ComparedMetric,
     annotations: Sequence[Annotation],
-    kinds: Sequence[ScoreKind],
     *,
     corrected_only: bool,
 ) -> Iterator[tuple[list[Value], list[Value]]]:
@@ -267,7 +255,7 @@ def _score_rows(
         marks = tuple(cut(mark, MAX_MARK) for mark in paper_marks(task_run))
         values: list[Value] = [
             name,
-            *(shown.cell(kind) if shown else None for kind in kinds),
+            *(shown.cell(kind) if shown else None for kind in SCORE_KINDS),
             RichText(text="", badges=marks) if marks else None,
             _scored(shown) if shown else None,
             RichText(text=cut(task_run.judge_name, _MAX_MODEL) or "by rule", lines=grades),

@@ -11,7 +11,7 @@ from typing import Any
 from mmie_tasks.core.verdict import Unscored, Verdict, differ
 from mmie_tasks.record.metrics import Metric, MetricValue, metric_value
 from mmie_tasks.record.record import BadRecord
-from mmie_tasks.record.sample import READER_KINDS, LoggedSample, ScoreKind
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.runs.run import TaskRun, record_lines
 from mmie_tasks.runs.values import metrics_of
 
@@ -43,7 +43,7 @@ class RescoredTask:
     def change_counts(self) -> dict[ScoreKind, int]:
         """How many official and how many robust verdicts changed."""
         counts = Counter(change.score_kind for change in self.changes)
-        return {kind: counts[kind] for kind in READER_KINDS}
+        return {kind: counts[kind] for kind in SCORE_KINDS}
 
 
 def rescored_task(task_run: TaskRun) -> RescoredTask:
@@ -65,7 +65,7 @@ def rescored_task(task_run: TaskRun) -> RescoredTask:
                 before=sample.verdict(kind),
                 after=verdicts.verdict(kind),
             )
-            for kind in READER_KINDS
+            for kind in SCORE_KINDS
             if _is_changed(sample.verdict(kind), verdicts.verdict(kind))
         ]  # equal verdicts stay as they were logged
         changes += of_sample
@@ -103,7 +103,7 @@ def metric_changes(rescored: RescoredTask) -> list[MetricChange]:
     task_run, changes = rescored.task_run, []
     # Readers give the sample's points, not the shares of components.
     metrics = [metric for metric in metrics_of([task_run]) if not metric.component]
-    for metric, kind in product(metrics, READER_KINDS):
+    for metric, kind in product(metrics, SCORE_KINDS):
         before, after = (
             metric_value(samples, metric, kind, task_run.benchmark.scale)
             for samples in (task_run.samples, rescored.samples)

@@ -33,7 +33,6 @@ def run(
         listed_names(options.columns),
         annotator=open_annotator(runs, options.people, environment, options.population),
         robust=options.robust,
-        expected=options.expected,
         published=options.published,
         corrected_only=options.population == "run",
     )
@@ -63,8 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--columns", default="headline", metavar="A,B", help=help_text)
     help_text = "add a column with the robust score beside each official"
     parser.add_argument("--robust", action="store_true", help=help_text)
-    help_text = "add a column with the expected score, where a run has it"
-    parser.add_argument("--expected", action="store_true", help=help_text)
     add_people_options(parser)
     parser.add_argument(
         "--published", action="store_true", help="add published scores, each with its source"

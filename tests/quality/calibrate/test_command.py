@@ -224,9 +224,6 @@ def test_json_has_everything_and_null_with_a_reason(workplace):
             id="two-tasks",
         ),
         pytest.param(
-            ["a", "--plan", 5, "--score", "expected"], "has no expected scores", id="no-expected"
-        ),
-        pytest.param(
             ["a", "--people", "seeds.csv", "--plan", 9], "have several seeds", id="several-seeds"
         ),
         pytest.param(

@@ -317,11 +317,11 @@ def test_a_whole_benchmark_is_its_own_population(tmp_path):
 def test_another_score_that_follows_people_better_is_named_with_an_interval(task_run):
     labels = labels_of(task_run)
     finer = {
-        label.id: replace(task_run.by_id[label.id], expected=Scored(label.points * 0.9))
+        label.id: replace(task_run.by_id[label.id], robust=Scored(label.points * 0.9))
         for label in labels
     }
     [other] = correct(with_samples(task_run, finer), labels).other_scores
-    assert (other.kind, other.labels) == ("expected", 60)
+    assert (other.kind, other.labels) == ("robust", 60)
     assert other.correlation == pytest.approx(1)
     assert (
         0

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from support.judgements import replied
 from support.report_runs import run, sample
 
-from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
@@ -132,11 +131,8 @@ def test_verdicts_properties_and_shares_are_shown() -> None:
     shares = {"official": {"look": 0.5, "odd": float("inf")}}
     words = words_of(html_of(sample("1", None, 3, properties=properties, shares=shares)))
     assert "official n/a unparsed no number robust 3 of 4, read from 3" in words
-    assert "expected" not in words
     assert "look 50.00 n/a odd n/a n/a" in words
     assert "tiles 3 whole yes shape json odd n/a long 1234567.5 signature judge:made_up" in words
-    certain = words_of(html_of(sample("1", 4, expected=Scored(4.31), entropy_bits=0.8)))
-    assert "expected 4.31 of 4 (entropy 0.80 bits)" in certain
 
 
 HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
