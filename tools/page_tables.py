@@ -17,7 +17,6 @@ from support.judge_faults import FAULTS
 from support.writer_texts import CASES
 
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS
-from mmie_tasks.http.retirements import RETIREMENTS
 
 PACKAGE = Path(__file__).resolve().parents[1] / "mmie_tasks"
 START, END = "<!-- Written by tools/page_tables.py -->\n", "<!-- end -->\n"
@@ -85,17 +84,6 @@ def milebench_tasks() -> Iterable[Sequence[str]]:
         yield f"`milebench_{name}`", ", ".join(d for d in DATASETS if TASK_OF[d] == name)
 
 
-def retirements() -> Iterable[Sequence[str]]:
-    """Models that are shut down or rerouted, with the source."""
-    for retirement in dict.fromkeys(RETIREMENTS.values()):
-        models = (f"`{model}`" for model, of_model in RETIREMENTS.items() if of_model == retirement)
-        successor = f"`{retirement.successor}`" if retirement.successor else ""
-        instead = f"{successor}, which answers for it" if retirement.is_rerouted else successor
-        azure = str(retirement.azure_day or "")
-        read = f"{retirement.source} (read {retirement.read})"
-        yield ", ".join(models), str(retirement.day), azure, instead, read
-
-
 TABLES = (
     PageTable(
         PACKAGE / "answers" / "README.md",
@@ -116,11 +104,6 @@ TABLES = (
         PACKAGE / "benchmarks" / "milebench" / "README.md",
         ("tag", "datasets, each a task `milebench_<dataset>`"),
         milebench_tasks,
-    ),
-    PageTable(
-        PACKAGE.parent / "docs" / "judge.md",
-        ("model", "leaves on", "at Azure", "named instead", "source"),
-        retirements,
     ),
 )
 

@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import openai
@@ -21,7 +20,7 @@ from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.client import async_client, run_in_thread
 from mmie_tasks.http.errors import ServerError
 from mmie_tasks.http.extra_fields import refusal_hint, refused_field
-from mmie_tasks.http.model_list import ModelList, list_models, nearest_names, warn_of_retirement
+from mmie_tasks.http.model_list import list_models, nearest_names
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
@@ -39,7 +38,6 @@ _IMAGE_HINT = (
 )
 _TIMEOUT_S = 30.0
 _LIST_TIMEOUT_S = 5.0  # `list_models` waits at most twice as long
-_LIST_PATIENCE_S = 1.0  # for the list of models, after the reply
 _QUESTION = "Which colours do the pictures have? Say yes if there are none."
 _COLOURS = {
     "red": (220, 20, 20),
@@ -60,19 +58,16 @@ def check(
     *,
     max_images: int = 0,
     pace: Pace | None = None,
-    today: date | None = None,
     adaptations: Adaptations | None = None,
 ) -> None:
     """Check the server with a short chat request with the run's parameters.
 
-    The request has an image, or two if the run's requests have several. The log warns about a
-    model that is shut down or soon will be, by the server's list of models or else by our table.
+    The request has an image, or two if the run's requests have several.
 
     Args:
         settings: The judge's settings.
         max_images: The most images in one request of the run.
         pace: Waiting times between attempts.
-        today: The date for the warning; by default, today.
         adaptations: Updated with the parameters that the server accepts.
 
     Raises:
@@ -87,26 +82,9 @@ def check(
     with tempfile.TemporaryDirectory() as folder:
         images = _images(Path(folder), colours)
         ping = JudgeRequest(parts=(_QUESTION, *images), max_tokens=16)
-
-        async def check_server() -> JudgeMisconfigured | None:
-            listing = asyncio.create_task(_listed(settings))
-            problem = await _problem(settings, ping, colours, max_images, *shared)
-            await asyncio.wait([listing], timeout=_LIST_PATIENCE_S)
-            models = listing.result() if listing.done() else {}
-            listing.cancel()
-            warn_of_retirement(settings.access, settings.model, models, today)
-            return problem
-
-        if (problem := run_in_thread(check_server())) is not None:
+        check_server = _problem(settings, ping, colours, max_images, *shared)
+        if (problem := run_in_thread(check_server)) is not None:
             raise problem
-
-
-async def _listed(settings: Settings) -> ModelList | Failure:
-    """The server's models; the check does not wait for a slow list."""
-    timeout_s = min(_LIST_TIMEOUT_S, settings.access.timeout_s)
-    access = replace(settings.access, timeout_s=timeout_s)
-    async with async_client(access) as client:
-        return await list_models(client, access)
 
 
 def _images(folder: Path, colours: Sequence[str]) -> list[Path]:
