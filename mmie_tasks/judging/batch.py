@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.core.log import traceback_text, warn
+from mmie_tasks.core.log import traceback_text
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import Judge, Outcome
 from mmie_tasks.judging.deferred import DeferredRow, MetricRows
@@ -19,8 +18,7 @@ from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import GradedRequest, judge_all
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.panel import Panel
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.sight import LEAST_REQUESTS, unseen_images
+from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
 
 
@@ -91,7 +89,6 @@ class JudgedBatch:
     def _ask(self, judge: Judge) -> None:
         members, count = judge.members, len(self._waiting)
         titles = [judge.title(position) for position in range(len(members))]
-        watches = list(map(_SightWatch, titles))
         with ExitStack() as stack:
             bars = [
                 stack.enter_context(Progress(self._bar_title(judge, title), count, member))
@@ -107,7 +104,6 @@ class JudgedBatch:
                 if self._stopped.is_set():
                     return
                 position, sample = divmod(index, count)
-                watches[position].add(result.replies)
                 self._add(judge, position, sample, result)
 
     def _bar_title(self, judge: Judge, member: str) -> str:
@@ -131,26 +127,3 @@ class JudgedBatch:
         for metric, row in sample.make_rows(judged).items():
             rows[metric].fill(row)
         del self._unfilled[index]
-
-
-class _SightWatch:
-    """Warns once about a judge that may not see the images."""
-
-    def __init__(self, judge: str) -> None:
-        self._judge = judge
-        self._replies: list[JudgeReply] = []
-        self._next = LEAST_REQUESTS
-
-    def add(self, replies: Iterable[JudgeReply]) -> None:
-        self._replies += replies
-        if len(self._replies) < self._next:
-            return
-        self._next += self._next // 4
-        if reason := unseen_images(self._replies):
-            self._next = sys.maxsize
-            warn(
-                f"{self._judge[0].upper()}{self._judge[1:]} may not see the images, or its "
-                f"server cuts the prompts: {reason}.",
-                hint="choose a model that takes images; raise the context length of its server "
-                "(Ollama: `OLLAMA_CONTEXT_LENGTH`)",
-            )

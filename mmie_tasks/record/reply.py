@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Unscored, Verdict
 
@@ -19,19 +19,11 @@ class Usage:
     cost_usd: float | None = None
 
 
-class RequestSize(NamedTuple):
-    """Characters, images, and the images' total pixels in a judge's request."""
-
-    characters: int
-    images: int
-    pixels: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
     """A judge's reply.
 
-    Equality ignores `request_key` and `request_size`.
+    Equality ignores `request_key` and `request_characters`.
 
     Attributes:
         text: The whole text.
@@ -40,7 +32,7 @@ class JudgeReply:
         finish: ``length`` if the reply reached ``max_tokens`` and is incomplete.
         cached: Whether the reply comes from a cache or recording.
         request_key: The request's `content_key`, the key in a cache; empty without a cache.
-        request_size: The request's size; None if unknown, as in older logs.
+        request_characters: Length of the request's texts; 0 if unknown.
     """
 
     text: str
@@ -49,7 +41,7 @@ class JudgeReply:
     finish: Literal["stop", "length"] = "stop"
     cached: bool = False
     request_key: str = field(default="", compare=False)
-    request_size: RequestSize | None = field(default=None, compare=False)
+    request_characters: int = field(default=0, compare=False)
 
 
 ReplyReader: TypeAlias = Callable[[str], Verdict]

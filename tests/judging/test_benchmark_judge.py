@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from PIL import Image
 from support.judges import FunctionJudge, echo
 
 from mmie_tasks.core.choice import Choice
@@ -93,18 +92,6 @@ def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:
     assert outcomes == []
     assert dict(rows.items()) == {"a": {"score": 1.0}}
     assert len(outcomes) == 1
-
-
-def test_a_judge_whose_server_counts_the_same_tokens_is_warned_of_once(
-    tmp_path: Path, logs: list[str]
-) -> None:
-    Image.new("RGB", (512, 512)).save(picture := tmp_path / "a.png")
-    judge = BenchmarkJudge("", "counting")
-    judge.session = JudgingSession()
-    rows = [judge.submit(sample("x" * 200 * number, picture)) for number in range(1, 13)]
-    assert dict(rows[0].items()) == {"a": {"score": 1.0}}
-    (warning,) = [line for line in logs if "may not see the images" in line]
-    assert "3 prompt tokens for each of 5 requests" in warning
 
 
 def test_another_model_that_answers_is_warned_of_at_its_first_reply(

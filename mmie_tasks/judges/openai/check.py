@@ -29,7 +29,6 @@ from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import OWN_ADDRESS_HINT, Settings
 from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sight import LEAST_PER_IMAGE
 
 _IMAGE_HINT = (
     "it answers without images, and the benchmark's requests have up to {images}: choose a model "
@@ -50,7 +49,14 @@ _COLOURS = {
 _SPEAKS_OF_IMAGES = re.compile(
     rf"\b(?:yes|images?|pictures?|photos?|{'|'.join(_COLOURS)})\b", re.IGNORECASE
 )
-_SIDE_PX = 256  # models that count by size count more than `LEAST_PER_IMAGE` tokens for it
+_SIDE_PX = 256  # models that count by size count more than `_LEAST_PER_IMAGE` tokens for it
+_LEAST_PER_IMAGE = 40
+"""Fewer prompt tokens per image mean that it was not read.
+
+Models count 64 to 2,833 for a photograph: OpenAI 85 at low detail, Gemini 258 (64 at low
+resolution), InternVL 256 per tile, Qwen-VL one per 28 x 28 pixels. The exception is Llama 3.2
+Vision, whose images count as one token on Ollama (ollama #7592) and Amazon Bedrock (boto3 #4509).
+"""
 
 
 def check(
@@ -151,7 +157,7 @@ def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> Non
     named = set(re.findall(r"[a-z]+", reply.text.lower())).intersection(colours)
     if len(named) == len(colours):
         return
-    if 0 < tokens < len(colours) * LEAST_PER_IMAGE:
+    if 0 < tokens < len(colours) * _LEAST_PER_IMAGE:
         reason = f"its server counts {tokens} prompt tokens for a question with {images}"
     elif not named and reply.finish == "stop" and _SPEAKS_OF_IMAGES.search(reply.text):
         words = " ".join(reply.text.split())[:100]
