@@ -212,15 +212,15 @@ class Signature:
         """
         return self.benchmark.get("judges_itself", "")
 
-    def answered_by(self, models: Iterable[str]) -> Signature:
-        """The signature of a sample to which other models than the requested judges replied.
+    def with_replies_by(self, models: Iterable[str]) -> Signature:
+        """The signature of a sample whose replies name other models than the requested judges.
 
         >>> signature = Signature.parse("judge:a|model:m|paper_judge:yes|pkg:1")
-        >>> str(signature.answered_by(["n"]))
-        'judge:a|model:m|paper_judge:no|answered_by:n|pkg:1'
+        >>> str(signature.with_replies_by(["n"]))
+        'judge:a|model:m|paper_judge:no|replies_by:n|pkg:1'
         """
         names = ", ".join(models).replace("|", " ")
-        marked = {**self.benchmark, "paper_judge": "no", "answered_by": names}
+        marked = {**self.benchmark, "paper_judge": "no", "replies_by": names}
         return replace(self, benchmark=marked)
 
     def with_answers(self, answers: str | None) -> Signature:

@@ -297,7 +297,7 @@ def _reply(reply: JudgeReply, judge: Signature) -> tuple[str, str, str]:
         details.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
     if cost is not None and math.isfinite(cost):
         details.append(f"${cost:.2f}" if cost >= 1 else f"${cost:.5f}")
-    shown_model = f"{_label(judge.name)}, answered by {model}" if is_other else model
+    shown_model = f"{_label(judge.name)}, reply by {model}" if is_other else model
     return cut(reply.text, MAX_REPLY), shown_model, " · ".join(details)
 
 

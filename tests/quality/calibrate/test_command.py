@@ -153,7 +153,7 @@ def test_runs_that_were_scored_by_two_judges_are_compared_with_a_remark(workplac
     write_run(
         workplace / "c",
         "mmie",
-        mmie_lines(240, unscored=0, answers="c", judge="judge:openai|model:other"),
+        mmie_lines(240, unscored=0, answers="c", judge="judge:third|model:other"),
     )
     calibrate("a", "c", "--plan", 40)
     text = calibrate("a", "c", "--people", fill_in(workplace / "people.csv", "a", "c"))

@@ -113,9 +113,11 @@ def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
         JudgeReply(text="Good.", model="m", usage=usage, finish="length", cached=True),
         JudgeReply(text="y" * (MAX_REPLY + 7), model="made-up", usage=Usage(cost_usd=float("nan"))),
     )
-    words = words_of(html_of(sample("1", judgements=replied(*replies))))
+    words = words_of(
+        html_of(sample("1", judgements=replied(*replies, judge="judge:openai|model:made-up")))
+    )
     details = "from the cache · finish: length · 9 tokens in, 2 out · $0.50000"
-    assert f"Judge's reply 1 of 2 Good. made-up, answered by m · {details}" in words
+    assert f"Judge's reply 1 of 2 Good. made-up, reply by m · {details}" in words
     assert "(7 more characters in the log) made-up · new reply" in words
     assert "nan" not in words
 
