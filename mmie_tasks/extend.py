@@ -55,7 +55,6 @@ from mmie_tasks.record.judgement import Judged as Judged
 from mmie_tasks.record.judgement import Judgement as Judgement
 from mmie_tasks.record.metrics import Metric as Metric
 from mmie_tasks.record.metrics import Scale as Scale
-from mmie_tasks.record.panel import Panel as Panel
 from mmie_tasks.record.record import BadRecord as BadRecord
 from mmie_tasks.record.record import ImageRecord as ImageRecord
 from mmie_tasks.record.record import Line as Line

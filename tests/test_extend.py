@@ -20,7 +20,7 @@ PUBLIC = """
 NOT_TEXT AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
 Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError JudgeMisconfigured
 JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Judgement Line
-LoggedSample Metric MmieTasksError Needle NoJudgeRequest OutOfBudget Outcome Panel PendingSample
+LoggedSample Metric MmieTasksError Needle NoJudgeRequest OutOfBudget Outcome PendingSample
 ImageRecord Prepared PublishedRow Record ReplySchema ReplyStore RequestBroken RequestCounts
 RequestUnfit Row RunnerTable Scale ScoreKind Scored Segment Segments SettingWrong Signature
 TaskSettings TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation answer_text

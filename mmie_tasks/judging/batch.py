@@ -17,7 +17,6 @@ from mmie_tasks.judging.deferred import DeferredRow, MetricRows
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import GradedRequest, judge_all
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
 
@@ -84,7 +83,7 @@ class JudgedBatch:
             detail = f"judging ended early: {type(error).__name__}: {error}"
             result = JudgeResult(failure=Unscored("unavailable", detail))
             for index in list(self._unfilled):
-                self._fill(index, [self._member(Signature(), index, result)], None)
+                self._fill(index, [self._member(Signature(), index, result)])
 
     def _ask(self, judge: Judge) -> None:
         members, count = judge.members, len(self._waiting)
@@ -107,7 +106,7 @@ class JudgedBatch:
                 self._add(judge, position, sample, result)
 
     def _bar_title(self, judge: Judge, member: str) -> str:
-        return f"{self._title}, {member}" if self._title and judge.panel else self._title
+        return f"{self._title}, {member}" if self._title and len(judge.members) > 1 else self._title
 
     def _add(self, judge: Judge, position: int, index: int, result: JudgeResult) -> None:
         """Adds a judge's result, and fills in the sample's rows after the last judge's."""
@@ -115,15 +114,15 @@ class JudgedBatch:
         self._stored += len(result.replies) * (member.cache_file is not None)
         results[position] = self._member(Signature.of_judges([member.signature]), index, result)
         if len(results) == len(judge.members):
-            self._fill(index, [results[number] for number in sorted(results)], judge.panel)
+            self._fill(index, [results[number] for number in sorted(results)])
 
     def _member(self, judge: Signature, index: int, result: JudgeResult) -> Judgement:
         sample, _ = self._waiting[index]
         return Judgement(judge=judge, result=result, verdicts=sample.request.grade(result))
 
-    def _fill(self, index: int, members: Sequence[Judgement], panel: Panel | None) -> None:
+    def _fill(self, index: int, members: Sequence[Judgement]) -> None:
         sample, rows = self._waiting[index]
-        judged = Judged.by(members, panel)
+        judged = Judged.by(members)
         for metric, row in sample.make_rows(judged).items():
             rows[metric].fill(row)
         del self._unfilled[index]

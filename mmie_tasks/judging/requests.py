@@ -97,7 +97,7 @@ def judge_all(
             on_outcome(index, outcome)
             second_reply = outcome if isinstance(outcome, JudgeReply) else None
             yield index, JudgeResult(reply=first_replies[index], second_reply=second_reply)
-        if again and member.in_process and judge.panel is not None:
+        if again and member.in_process and len(judge.members) > 1:
             close_judge(member)  # the next model needs the memory
 
 

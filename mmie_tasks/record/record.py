@@ -123,7 +123,7 @@ class Record(BaseModel):
         if not self.judgements:
             return self
         read = [_regraded(judgement, grade) for judgement in self.judgements]
-        return self.graded(Judged.by(read, self.signature.panel))
+        return self.graded(Judged.by(read))
 
     @property
     def verdicts(self) -> Verdicts:

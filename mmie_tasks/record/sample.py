@@ -81,7 +81,7 @@ class LoggedSample:
     @property
     def members(self) -> tuple[Judgement, ...]:
         """The judgements of a panel; empty for a single judge."""
-        return () if self.signature.panel is None else self.judgements
+        return self.judgements if self.signature.is_panel else ()
 
     @property
     def differs(self) -> bool:

@@ -34,7 +34,7 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float]
         reasons = reasons_of(task_run, kind)
         details[f"{prefix}left_out"] = reasons.pop("left_out", 0)
         details |= {f"{prefix}unscored_{reason}": count for reason, count in reasons.items()}
-    is_panel = any(signature.panel for signature in task_run.signatures)
+    is_panel = any(signature.is_panel for signature in task_run.signatures)
     if benchmark.scale.whole and not is_panel:
         points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
         details |= {f"points_{n:g}": points[n] for n in sorted(points)}

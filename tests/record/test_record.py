@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.record import (
     RECORD_KEY,
     BadRecord,
@@ -56,7 +55,7 @@ def judgement(*replies: JudgeReply) -> Judgement:
 
 
 def record(**changes: Any) -> SketchRecord:
-    judged = Judged.by([judgement(REPLY)], None)
+    judged = Judged.by([judgement(REPLY)])
     return SketchRecord.of(judged, id="a", category="scene", signature=SIGNATURE, **changes)
 
 
@@ -81,12 +80,7 @@ verdicts = st.builds(
     ),
 )
 signatures = st.builds(
-    Signature,
-    judges=st.lists(texts, max_size=3).map(tuple),
-    panel=st.none()
-    | st.builds(Panel, rule=st.sampled_from(["mean", "median"]), min_valid=st.integers(1)),
-    benchmark=texts,
-    package=st.text(),
+    Signature, judges=st.lists(texts, max_size=3).map(tuple), benchmark=texts, package=st.text()
 )
 replies = st.builds(
     JudgeReply, text=st.text(), model=st.text(), finish=st.sampled_from(["stop", "length"])
@@ -193,7 +187,7 @@ def test_the_replies_of_one_judge_are_graded_again(
 ) -> None:
     old = Verdicts(official=Scored(0), robust=Unscored("unparsed"))
     judged = Judgement(judge=JUDGE, result=judgement(*replies).result, verdicts=old)
-    written = SketchRecord.of(Judged.by([judged], None), id="a", category="scene")
+    written = SketchRecord.of(Judged.by([judged]), id="a", category="scene")
     again = written.regraded(grade)
     assert (again.official, again.robust) == (Scored(official), Scored(robust))
     assert again.judgements[0].verdicts == grade(judged.result)
@@ -201,21 +195,17 @@ def test_the_replies_of_one_judge_are_graded_again(
     assert again.model_copy(update=dict(written)) == written  # nothing else has changed
 
 
-@pytest.mark.parametrize(("rule", "official"), [("mean", 3.5), ("median", 3.5)])
-def test_the_replies_of_several_judges_are_graded_and_combined_again(
-    rule: Any, official: float
-) -> None:
-    panel = Panel(rule=rule, min_valid=2)
-    judged = Judged.by([judgement(REPLY), judgement(AGAIN)], panel)
+def test_the_replies_of_several_judges_are_graded_and_combined_again() -> None:
+    judged = Judged.by([judgement(REPLY), judgement(AGAIN)])
     written = SketchRecord.of(
         Verdicts.unscored("unparsed", ""),
         id="a",
         category="scene",
-        signature=Signature.of_judges(["judge:a", "judge:b"], panel),
+        signature=Signature.of_judges(["judge:a", "judge:b"]),
     ).model_copy(update={"judgements": judged.judgements})
     again = read_record(SketchRecord, line_of(written)).regraded(grade)
     assert again.verdicts == judged.verdicts
-    assert again.official == Scored(official)
+    assert again.official == Scored(3.5)
     assert len(again.sample({}).members) == 2
 
 
@@ -268,14 +258,12 @@ def test_an_older_record_of_several_judges_is_read() -> None:
     panel = {"rule": "mean", "min_valid": 1, "members": members, "range": None, "sd": None}
     signature = "panel:mean,min_valid=1|judge:a|t:0|judge:b|paper_judge:no|task:sketch@1-A"
     read = read_record(SketchRecord, older(replies=[], panel=panel, signature=signature))
-    assert read.signature.panel == Panel(rule="mean", min_valid=1)
     assert [str(judge.judge) for judge in read.judgements] == ["judge:a|t:0", "judge:b"]
     assert [judge.verdicts.official for judge in read.judgements] == [
         Scored(4),
         Unscored("refused", "no"),
     ]
     assert read.judgements[1].result == JudgeResult(failure=Unscored("refused", "no"))
-    assert read.regraded(grade).official == Scored(4)
 
 
 @pytest.mark.parametrize("replies", [..., [], None])
@@ -288,7 +276,7 @@ def test_an_older_record_without_replies_has_no_judgement(replies: object) -> No
 def test_shares_that_were_logged_as_parts_are_read() -> None:
     result = JudgeResult(reply=REPLY)
     shares = replace(grade(result), shares={"official": {"style": 0.5}})
-    judged = Judged.by([Judgement(judge=JUDGE, result=result, verdicts=shares)], None)
+    judged = Judged.by([Judgement(judge=JUDGE, result=result, verdicts=shares)])
     written = SketchRecord.of(judged, id="a", category="scene", signature=SIGNATURE)
     text = json.dumps(line_of(written))
     assert text.count('"shares"') == 2

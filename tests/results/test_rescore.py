@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
-from support.panels import NOT_JUDGED, judged, mmie_line
 
 from mmie_tasks import __version__
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.rescore.command import run
 
@@ -258,22 +256,6 @@ def test_a_bug_in_one_packages_functions_costs_only_its_own_task_or_log(
     assert ended.stdout.count(done) == 2
     (log,) = (tmp_path / "new").rglob("*.jsonl")
     assert "mmie" in log.name
-
-
-def test_a_panels_replies_are_combined_by_the_rule_of_an_older_log(tmp_path):
-    lines = [
-        mmie_line(judged(4, 4, 6, rule="majority"), "SA-1"),
-        mmie_line(judged(1, None, 4, rule="majority"), "SA-2"),
-        mmie_line(NOT_JUDGED, "SA-3"),
-    ]
-    lines[0]["record"]["official"] = {"points": 0}
-    write_run(tmp_path / "run", "mmie", lines)
-    rescore(tmp_path / "run", "-o", tmp_path / "new")
-    task_run = open_run(str(tmp_path / "new")).tasks["mmie"]
-    official = [sample.official for sample in task_run.samples]
-    assert [v.points if isinstance(v, Scored) else v.reason for v in official] == [
-        *(4, 2.5, "no_answer")
-    ]
 
 
 def test_the_number_of_changes_to_print_is_not_negative(tmp_path):

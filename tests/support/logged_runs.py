@@ -122,7 +122,7 @@ def mmie_lines(
 def _judged(reply: JudgeReply, verdicts: Verdicts, judge: str) -> Judged:
     signature = Signature.of_judges([judge])
     judgement = Judgement(judge=signature, result=JudgeResult(reply=reply), verdicts=verdicts)
-    return Judged.by([judgement], None)
+    return Judged.by([judgement])
 
 
 @_made_once

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -21,7 +21,6 @@ from mmie_tasks.core.wording import listed
 from mmie_tasks.hub.dataset import RepoCommit
 from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.metrics import Metric, MetricValue
-from mmie_tasks.record.panel import Rule
 from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.results.frames import text_of
 from mmie_tasks.runs.headline import Headline
@@ -33,7 +32,6 @@ JsonObject: TypeAlias = dict[str, object]
 SCHEMA_VERSION = "0.3.0"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 
-_RULES: Mapping[Rule, str] = {"mean": "average", "median": "median", "majority": "majority_vote"}
 _UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 
 
@@ -137,14 +135,13 @@ def _scoring(task_run: TaskRun) -> JsonObject:
     judges = {str(judge): judge for signature in signatures for judge in signature.each_judge}
     if not judges or task_run.benchmark.judge is None:
         return {}
-    panel = signatures[0].panel
     scoring = {
         "judges": [
             {"model_info": _model_info(judge.name), "additional_details": {"signature": text}}
             for text, judge in judges.items()
         ],
         "input_prompt": f"not included; {signatures[0].fields.get('prompt', 'unknown')}",
-        **({"aggregation_method": _RULES[panel.rule]} if panel else {}),
+        **({"aggregation_method": "median"} if signatures[0].is_panel else {}),
     }
     return {"llm_scoring": scoring}
 

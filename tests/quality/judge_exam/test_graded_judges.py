@@ -49,7 +49,7 @@ def test_the_same_model_on_another_server_or_with_other_settings_is_ungraded(
 def test_each_judge_of_a_panel_has_its_own_grade(environment: dict[str, str]) -> None:
     write_exam(environment, GPT, 60.0)
     write_exam(environment, SCORE, 55.0, method="sketch")
-    panel = judges(environment, f"panel:mean,min_valid=2|{GPT}|{QWEN}|{SCORE}{LOGGED}")
+    panel = judges(environment, f"{GPT}|{QWEN}|{SCORE}{LOGGED}")
     assert [judge.short_text for judge in panel] == [
         "agreement with people 60.00 %",
         "ungraded",

@@ -79,7 +79,7 @@ def test_a_record_has_scores_with_interval_judge_and_what_is_unlike_the_paper(ou
 
 
 def test_a_panel_is_its_judges_and_their_rule(tmp_path: Path) -> None:
-    panel = "panel:median,min_valid=1|judge:a|model:one|judge:b|model:two"
+    panel = "judge:a|model:one|judge:b|model:two"
     write_run(tmp_path / "out", "mmie", mmie_lines(60, judge=panel))
     record = aggregate(export(tmp_path / "out"), "mmie")
     assert list(validator("eval").iter_errors(record)) == []

@@ -147,13 +147,13 @@ def test_a_graded_judge_has_its_grade_next_to_its_name_and_in_a_line_of_its_own(
     environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
     write_exam(environment, "judge:made_up|model:made-up", 71.08)
     made_up, other = (f"judge:made_up|model:{name}" for name in ("made-up", "other"))
-    panel = f"panel:mean,min_valid=2|{made_up}|{other}|paper_judge:no"
+    panel = f"{made_up}|{other}|paper_judge:no"
     runs = [run(text[-7:], [sample("1", signature=text)]) for text in (made_up, other, panel)]
     overview = part(page_of(*runs, environment=environment), "overview")
     grade = "agreement with people 71.08 %"
     assert f"made-up {grade} " in overview
     assert "other ungraded" in overview
-    assert f"panel of made-up, other (mean) made-up: {grade} other: ungraded" in overview
+    assert f"panel of made-up, other (median) made-up: {grade} other: ungraded" in overview
     assert "Judge of Sketch: made-up agrees with people on 71.08" in overview
     assert "Judge of Sketch: other is ungraded." in overview
 
