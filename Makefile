@@ -21,13 +21,12 @@ MMIE := examples/mmie
 OPENING := examples/opening
 RESULTS := examples/results
 INTERLEAVED := examples/interleaved
-CALIBRATE := out/calibrate
 PARITY := OPENING_FOLDER V2PE_FOLDER MILEBENCH_FOLDER MMIE_FOLDER MIA_FOLDER
 
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results calibrate docs quick test test-end-to-end test-transformers4 test-vllm check dist lint bench parity parity-sources gpu pages yamls clean
+.PHONY: demo results docs quick test test-end-to-end test-transformers4 test-vllm check dist lint bench parity gpu yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@rm -rf out/demo
@@ -75,28 +74,8 @@ results: $(READY)  ## the results commands on made-up models, judges and people;
 	$(BIN)/mmie-tasks agreement people=$(RESULTS)/people.csv judge=$(RUNS)/model-a \
 	  other=$(RUNS)/other-judge --task mmie
 	$(BIN)/mmie-tasks compare A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie
-	$(BIN)/mmie-tasks rescore A=$(RUNS)/model-a --tasks mmie,milebench,mia_bench
 
-calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and people, on 400 made-up samples
-	@rm -rf $(CALIBRATE)
-	@mkdir -p $(CALIBRATE)
-	@echo 'Models, judge and people are made up; no judge is called. Tables: $(CALIBRATE)/*.log'
-	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) > $(CALIBRATE)/make.log 2>&1 || { cat $(CALIBRATE)/make.log; exit 1; }
-	@for model in a b; do \
-	  HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data $(EVALUATE) --tasks mmie \
-	  --model_args path=$(CALIBRATE)/answers-$$model --judge replay:path=$(CALIBRATE)/replies.jsonl $(PROMPTS) --output_path $(CALIBRATE)/model-$$model > $(CALIBRATE)/model-$$model.log 2>&1 || exit 1; \
-	done
-	@HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data $(BIN)/mmie-tasks rejudge $(CALIBRATE)/model-a \
-	  --judge replay:path=$(CALIBRATE)/old_replies.jsonl $(PROMPTS) --output_path $(CALIBRATE)/model-a-by-old > $(CALIBRATE)/model-a-by-old.log 2>&1
-	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --plan 100 -o $(CALIBRATE)/plan.csv
-	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) $(CALIBRATE)/plan.csv
-	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a --people $(CALIBRATE)/people.csv
-	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
-	$(BIN)/mmie-tasks agreement old=$(CALIBRATE)/model-a-by-old new=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b
-	$(BIN)/mmie-tasks table A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
-	$(BIN)/mmie-tasks report A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv -o $(CALIBRATE)/report.html
-
-docs: demo calibrate  ## the pages as HTML, out/docs/index.html; their notebook reads the runs of demo and calibrate
+docs: demo results  ## the pages as HTML, out/docs/index.html; their notebook reads the runs of demo and results
 	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python -m sphinx -W --keep-going -n -q -b html docs out/docs
 
 quick: $(READY)  ## the tests that import neither torch nor lmms-eval and start no process: before every commit
@@ -134,7 +113,7 @@ dist: $(READY)  ## the two archives of a release, checked as a package index and
 
 check: lint test  ## what developers and CI run
 
-bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script; OPENING_FOLDER=path, judges with people
+bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/judge_storms.py
@@ -144,25 +123,15 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/mmie_score_front.py
 	$(BIN)/python -W ignore tests/bench/results_speed.py
 	$(BIN)/python tests/bench/import_cost.py
-	$(if $(OPENING_FOLDER),$(BIN)/python -W ignore tests/bench/judge_bias.py '$(OPENING_FOLDER)')
 
-parity: $(READY)  ## one table of comparisons with published artefacts, and docs/parity.md; VARIABLE=folder for each of `make parity-sources`
+parity: $(READY)  ## one table of comparisons with published artefacts, and docs/parity.md; VARIABLE=folder for each source that it names
 	PYTHONPATH=tests $(BIN)/python -W ignore -m parity $(foreach name,$(PARITY),$(if $($(name)),'$(name)=$($(name))'))
-
-parity-sources: $(READY)  ## what to fetch for `make parity`: commit, size, licence, commands
-	@PYTHONPATH=tests $(BIN)/python -m parity --sources
 
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)
 
-pages: $(READY)  ## write the tables of pages, and the page of the record, from code and tests
-	PYTHONPATH=tests $(BIN)/python tools/page_tables.py
-	$(BIN)/python tools/record_page.py
-
-yamls: $(READY)  ## write task_yamls/ from the tables in the code
-	PYTHONPATH=tests $(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
-	$(BIN)/python tests/support/opening_yamls.py task_yamls/opening
-	$(BIN)/python tests/support/metric_lists.py task_yamls
+yamls: $(READY)  ## write the generated parts of task_yamls/ from the tables in the code
+	$(BIN)/python tools/task_yamls.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-transformers4 $(VLLM) dist out

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-
-from page_links import page_of_file, with_links_to_pages
 
 from mmie_tasks import __version__
 
@@ -19,7 +16,13 @@ if TYPE_CHECKING:
     from sphinx.environment import BuildEnvironment
 
 DOCS = Path(__file__).resolve().parent
-PAGE_OF = page_of_file(DOCS)
+_INCLUDE = re.compile(r"^`{3}\{include\} (\S+)", re.MULTILINE)
+PAGE_OF = {  # each Markdown file to the first page that has it
+    (page.parent / name).resolve(): f"/{page.relative_to(DOCS).as_posix()}"
+    for page in sorted(DOCS.rglob("*.md"), reverse=True)
+    for name in [page.name, *_INCLUDE.findall(page.read_text(encoding="utf-8"))]
+}
+_LINK = re.compile(r"(!?)\[([^\[\]]*)\]\(([^()\s#:]+)(#[^()\s]*)?\)")
 
 project = "mmie-tasks"
 author = "The mmie-tasks authors"
@@ -52,12 +55,27 @@ nitpick_ignore_regex = [  # Python's own, a type variable, and a class that only
 default_role = "code"  # docstrings have names in single backticks
 
 
+def _with_links_to_pages(text: str, source: Path) -> str:
+    """Markdown whose links to files are links to their pages, or only text if there is no page."""
+
+    def replaced(match: re.Match[str]) -> str:
+        sign, words, path, anchor = match.groups(default="")
+        target = (source.parent / path).resolve()
+        if not target.exists():
+            return match[0]
+        if sign:
+            return f"![{words}]({Path(os.path.relpath(target, DOCS)).as_posix()})"
+        return f"[{words}]({PAGE_OF[target]}{anchor})" if target in PAGE_OF else words
+
+    return _LINK.sub(replaced, text)
+
+
 def _in_page(_: Sphinx, page: str, content: list[str]) -> None:
-    content[0] = with_links_to_pages(content[0], DOCS / f"{page}.md", DOCS, PAGE_OF)
+    content[0] = _with_links_to_pages(content[0], DOCS / f"{page}.md")
 
 
 def _in_included(_: Sphinx, path: Path, __: str, content: list[str]) -> None:
-    content[0] = with_links_to_pages(content[0], DOCS / path, DOCS, PAGE_OF)
+    content[0] = _with_links_to_pages(content[0], DOCS / path)
 
 
 def _unique_name(

@@ -15,9 +15,6 @@ from mmie_tasks.core.suggestions import nearest
 
 if TYPE_CHECKING:
     from mmie_tasks.preflight.findings import Finding
-    from mmie_tasks.results.annotation import Annotator
-    from mmie_tasks.results.arguments import IntervalsOf
-    from mmie_tasks.runs.run import Run
 
 _RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
@@ -36,22 +33,14 @@ _RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
 """Commands that evaluate: module and function of each, and its line of ``mmie-tasks --help``."""
 
 _RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "report": ("cli:_report", "scores, charts and every sample, in one HTML file"),
-    "table": ("cli:_table", "models by benchmarks, as Markdown, CSV or LaTeX"),
+    "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
+    "table": ("results.table.command:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
     "compare": ("results.compare.command:run", "whether one tested model is better than another"),
     "agreement": (
         "results.agreement.command:run",
         "whether judges agree with each other, or with people",
     ),
-    "calibrate": (
-        "quality.calibrate.command:run",
-        "how wrong a judge is, and scores corrected by people",
-    ),
-    "rescore": (
-        "results.rescore.command:run",
-        "score saved replies again with the readers of this version",
-    ),
-    "export": ("results.export.command:run", "convert a run to official formats, or for the Hub"),
+    "export": ("results.export:run", "convert a run to the official formats of its benchmark"),
 }
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 
@@ -64,7 +53,6 @@ _SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
         "cli:_prefetch",
         "download data, prompts and judges, for machines without internet",
     ),
-    "judge-exam": ("quality.judge_exam.command:run", "grade a judge by people's verdicts"),
     "cache": ("judges.cache_command:run", "the cache of judge replies: path, export, clear"),
     "path": ("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
@@ -154,29 +142,6 @@ def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     )
     argparse.ArgumentParser(prog="mmie-tasks path", description=description).parse_args(arguments)
     return str(task_dir())
-
-
-def _report(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    from mmie_tasks.results.report.command import run
-
-    return run(arguments, environment, _open_annotator)
-
-
-def _table(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    from mmie_tasks.results.table.command import run
-
-    return run(arguments, environment, _open_annotator)
-
-
-def _open_annotator(
-    runs: Sequence[Run],
-    people: Sequence[str],
-    environment: Mapping[str, str],
-    population: IntervalsOf,
-) -> Annotator:
-    from mmie_tasks.quality.annotator import open_annotator
-
-    return open_annotator(runs, people, environment, population)
 
 
 def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:

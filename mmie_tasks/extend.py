@@ -58,10 +58,8 @@ from mmie_tasks.record.metrics import Scale as Scale
 from mmie_tasks.record.record import BadRecord as BadRecord
 from mmie_tasks.record.record import ImageRecord as ImageRecord
 from mmie_tasks.record.record import Line as Line
-from mmie_tasks.record.record import NoJudgeRequest as NoJudgeRequest
 from mmie_tasks.record.record import Record as Record
 from mmie_tasks.record.record import answer_text as answer_text
-from mmie_tasks.record.record import request_parts as request_parts
 from mmie_tasks.record.reply import JudgeReply as JudgeReply
 from mmie_tasks.record.reply import JudgeResult as JudgeResult
 from mmie_tasks.record.reply import Usage as Usage

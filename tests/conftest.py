@@ -59,8 +59,6 @@ SLOW = (  # imports torch or the runner, starts processes, or computes for long
     "preflight/test_doctor.py",
     "preflight/test_doctor_hub.py",
     "preflight/test_prefetch.py",
-    "quality/calibrate/test_coverage.py",
-    "quality/judge_exam/test_planted_judges.py",
     "runner/test_answer_files.py",
     "runner/test_evaluation.py",
     "runner/test_hooks.py",

@@ -26,10 +26,7 @@ RUN: Mapping[str, str] = {
     "mmie-tasks compare A B": f"mmie-tasks compare {A} {B}",
     "mmie-tasks agreement RUN_OR_CSV...": "mmie-tasks agreement out/results/model-a "
     "out/results/other-judge people=examples/results/people.csv --task mmie",
-    "mmie-tasks rescore RUN...": "mmie-tasks rescore out/demo",
     "mmie-tasks export FORMAT RUN": "mmie-tasks export opening out/demo -o out/readme-opening",
-    "mmie-tasks calibrate RUN": "mmie-tasks calibrate out/results/model-a --task mmie --plan 5 "
-    "-o out/readme-plan.csv",
 }
 """Command of README to the command that is run."""
 
@@ -41,7 +38,6 @@ NOT_RUN: Mapping[str, str] = {
     "mmie-tasks eval --model predictions": "a judge",
     "mmie-tasks eval --tasks mmie --model interleaved": "a key and a GPU",
     "mmie-tasks rejudge": "a judge",
-    "mmie-tasks judge-exam JUDGE": "a judge",
 }
 """The beginning of a command of README, to what it needs."""
 

@@ -270,7 +270,7 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
 
-    docs = dataset({"MIA_BENCH_DATA": str(folder)})
+    docs = sorted(dataset({"MIA_BENCH_DATA": str(folder)}), key=lambda doc: int(doc["id"]))
     return [
         export_line(
             CachedReply(

@@ -3,7 +3,8 @@
 ``python make.py`` rewrites ``data/`` and ``answers/``.
 
 The layout is the official one; images, questions and answers are ours. Each of the 29 datasets has
-two samples of coloured shapes, so that every row of the table appears.
+two samples of coloured shapes, so that every row of the table appears. ``combined_1_images/`` is
+not rewritten; its files have the layout of the official ``data/combine_images.py``.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def sample(dataset: str, i: int, n_images: int) -> dict[str, object]:
         distractors = [" ".join(coloured_shape(seed + k)) for k in (1, 2, 3)]
         choices = [f"a {other}" for other in distractors]
         task["choice_list"] = [*choices[: seed % 4], gold, *choices[seed % 4 :]]
-    task["images_path"] = names
+    task["images_path"] = names  # those of temporal datasets are combined in `<id>-0.jpg`
+    task["combined_1_images"] = [f"{i}{'-0' * (TASK_OF[dataset][0] == 'T')}.jpg"]
     level = "Few" if n_images < 6 else "Medium" if n_images < 32 else "Many"
     return {
         "sample_id": i,

@@ -201,7 +201,7 @@ def replies(folder: Path) -> list[str]:
 
     os.environ["OPENING_DATA"] = str(folder / "data")
     settings = OpeningSettings(prompts=folder / "prompts.json")
-    samples = {doc["id"]: Sample.from_doc(doc) for doc in dataset("all", os.environ)}
+    samples = {doc["id"]: Sample.from_doc(doc) for doc in dataset(os.environ)}
     lines = []
     for saved in read_answers(str(folder / "answers")).answers:
         uid = saved.id

@@ -118,7 +118,8 @@ def mia_bench_lines() -> list[str]:
     from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
     from mmie_tasks.benchmarks.mia_bench.data import dataset
 
-    docs = dataset({"MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data")})
+    samples = dataset({"MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data")})
+    docs = sorted(samples, key=lambda doc: int(doc["id"]))
     return [
         line("made-up", request, mia_bench.sentence((marks, f" {total}", reasons)))
         for doc, (answer, marks, total, reasons) in zip(docs, MIA_BENCH, strict=True)

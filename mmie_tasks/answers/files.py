@@ -8,12 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmie_tasks.answers.other_files import UNREADABLE, OtherFile, is_other_kind
-from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.answers.saved import (
     AnswerFormat,
     RecordReader,
@@ -23,24 +20,29 @@ from mmie_tasks.answers.saved import (
     read_opening,
     reader_of,
 )
-from mmie_tasks.core.errors import AnswersUnusable, DataBroken
+from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.files import json_problem
-from mmie_tasks.hub.images import inside
 from mmie_tasks.record.log_files import SampleLog
 
-SUPPORTED_FILES = (
-    "supported are lmms-eval sample logs (`*_samples_<task>.jsonl`) and the answers that a run "
-    "saves before judging (`*_answers_<task>.jsonl`), both with the ids of samples, MileBench "
-    "`<DATASET>/pred.json`, MMIE `data.json` with `answer`, MIA-Bench jsonl, OpenING "
-    "`<MODEL>_output/`, JSON or JSONL records of `id` and `answer`, an object `{id: answer}`, and "
-    "folders of these"
-)
+SUPPORTED_FILES = """\
+answers are read from JSON or JSONL with a record for each sample, without or with images:
+
+{"id": "ID", "answer": "Fold the paper."}
+{"id": "ID", "answer": "Fold it. <image> Cut it. <image>", "images": ["1.png", "2.png"]}
+
+also read are an object `{id: answer}`, lmms-eval sample logs (`*_samples_<task>.jsonl`) and the \
+answers that a run saves before judging (`*_answers_<task>.jsonl`), both with the ids of samples, \
+MileBench `<DATASET>/pred.json`, MMIE `data.json` with `answer`, MIA-Bench jsonl, OpenING \
+`<MODEL>_output/`, and folders of these"""
 
 # A run's log of samples, or the answers that a process of it saved before judging.
-_RUN_FILE = re.compile(r"(?P<date>.*?)(?:_samples|(?P<rank>_rank\d+)_answers)_(?P<task>.+)\.jsonl")
+_RUN_FILE = re.compile(
+    r"(?P<date>.*?)(?:_samples|(?P<rank>_rank[^_]+)_answers)_(?P<task>.+)\.jsonl"
+)
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 _WHOLE_FILE = "the whole file"
 _ENDED_RUN: AnswerFormat = "answers of an ended run"
+_SHOWN_FIELDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,7 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
             models.add(_logged_model(file))
     if not answers:
         reasons = "".join(f" {note}." for note in notes)
-        raise _of_another_tool(roots) or AnswersUnusable(
-            f"`path={path}` has no saved answers.{reasons}", hint=SUPPORTED_FILES
-        )
+        raise AnswersUnusable(f"`path={path}` has no saved answers.{reasons}", hint=SUPPORTED_FILES)
     model = models.pop() if len(models) == 1 else ""
     if not model and len(roots) == 1:
         model = roots[0].stem if roots[0].is_file() else roots[0].resolve().name
@@ -162,33 +162,6 @@ def _newest_logs(files: Sequence[Source], notes: list[str]) -> list[Source]:
     return kept
 
 
-def _of_another_tool(roots: Sequence[Path]) -> AnswersUnusable | None:
-    """The error that names the first file with answers in another format."""
-    below = (path for root in roots for path in sorted(root.rglob("*")))
-    for path in below:
-        if is_other_kind(path) or _may_have_answers(path):
-            error = _unsupported(path)
-            if error.hint != SUPPORTED_FILES:
-                return error
-    return None
-
-
-def _unsupported(path: Path) -> AnswersUnusable:
-    """The error for a file of another format: its fields, and how to turn them into answers."""
-    message = f"{path} holds answers in no supported format"
-    try:
-        other = OtherFile.opened(path)
-    except (*UNREADABLE, ImportError) as error:
-        return AnswersUnusable(f"{message} ({error}).", hint=SUPPORTED_FILES)
-    without = f", {other.left_out} of {len(other.records)} have none" if other.left_out else ""
-    fields = f"; its records have {other.fields}" if other.fields else ""
-    hint = (
-        "two lines of Python write them as JSONL of `id` and `answer`; check that these are the "
-        f"ids of the samples and the model's answers{without}:\n\n{other.code}"
-    )
-    return AnswersUnusable(f"{message}{fields}.", hint=hint if other.code else SUPPORTED_FILES)
-
-
 # The answers of a file
 
 
@@ -204,8 +177,7 @@ def _read(file: Source, notes: list[str], *, is_named: bool) -> list[SavedAnswer
         if not values:
             notes.append(f"{file.path} is empty")
         if is_named:
-            empty = AnswersUnusable(f"{file.path} holds nothing.", hint=SUPPORTED_FILES)
-            raise _unsupported(file.path) if values else empty
+            raise _unsupported(file.path, values)
         return []
     answers = [_answer_at(replace(file, position=one), readers[one]) for one in readers]
     if without_id := answers.count(None):
@@ -214,15 +186,22 @@ def _read(file: Source, notes: list[str], *, is_named: bool) -> list[SavedAnswer
     return [answer for answer in answers if answer]
 
 
+def _unsupported(path: Path, values: Sequence[object]) -> AnswersUnusable:
+    """The error for a file of another format; names the fields of its first record."""
+    if not values:
+        return AnswersUnusable(f"{path} holds nothing.", hint=SUPPORTED_FILES)
+    record = next((value for value in values if isinstance(value, Mapping)), {})
+    fields = ", ".join(f"`{name}`" for name in list(record)[:_SHOWN_FIELDS])
+    named = f"; its first record has {fields}" if fields else ""
+    message = f"{path} holds answers in no supported format{named}."
+    return AnswersUnusable(message, hint=SUPPORTED_FILES)
+
+
 def _answer_at(source: Source, reader: RecordReader | None) -> SavedAnswer | None:
     """The answer of a record; None if it has no id."""
     if reader is None:
         raise source.error("it lacks the fields that other records of the file have")
-    answer = reader(source)
-    if answer and answer.format == "id and answer" and isinstance(answer.answer, str):
-        absolute = _with_absolute_images(answer.answer, source.path.absolute().parent)
-        return replace(answer, answer=absolute)
-    return answer
+    return reader(source)
 
 
 def _load_entries(path: Path, notes: list[str]) -> dict[str, object]:
@@ -231,8 +210,6 @@ def _load_entries(path: Path, notes: list[str]) -> dict[str, object]:
 
     A last line that was cut off, as by a killed run, is left out with a note.
     """
-    if is_other_kind(path):
-        raise _unsupported(path)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -268,7 +245,7 @@ def _load_lines(content: bytes, path: Path, notes: list[str]) -> dict[str, objec
 
 def _not_json(location: object, error: ValueError | RecursionError) -> AnswersUnusable:
     message = f"{location}: not JSON in UTF-8 ({json_problem(error)})."
-    return AnswersUnusable(message, hint="repair the file, or point `path` at another one")
+    return AnswersUnusable(message, hint=f"repair the file; {SUPPORTED_FILES}")
 
 
 def _records_of_object(fields: object) -> dict[str, object]:
@@ -282,25 +259,6 @@ def _records_of_object(fields: object) -> dict[str, object]:
     if not all(isinstance(value, str | list | None) for value in fields.values()):
         return {}
     return {f"key {name!r}": {"id": name, "answer": value} for name, value in fields.items()}
-
-
-def _with_absolute_images(answer: str, folder: Path) -> str:
-    """An answer in JSON with the relative paths of files below `folder` made absolute.
-
-    A file of answers is moved together with its images, and is read from another working directory.
-    """
-    if not answer.startswith(("{", "[")):
-        return answer
-    for reference in {segment.image for segment in parse_answer([answer]).segments}:
-        if not reference or reference.startswith("data:"):
-            continue
-        with suppress(DataBroken, OSError, ValueError):  # it leaves the folder, or is not a path
-            path = inside(folder, reference)
-            if path.is_file():
-                absolute = json.dumps(str(path), ensure_ascii=False)
-                for is_ascii in (True, False):
-                    answer = answer.replace(json.dumps(reference, ensure_ascii=is_ascii), absolute)
-    return answer
 
 
 def _without_repeats(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:

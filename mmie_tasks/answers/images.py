@@ -2,7 +2,8 @@
 
 The official ``dataset.py:26,43`` (Lillianwei-h/MMIE at eb0fd6e) uses an absolute path unchanged and
 joins a relative path to a folder. In addition, there may be several folders, which a relative path
-must not leave; ``file://`` URLs and data URIs are read; and no reference ever stops a run.
+must not leave; ``file://`` URLs and data URIs are read; a path of another machine is looked for by
+its end; and no reference ever stops a run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import itertools
 import json
 import posixpath
 import re
@@ -18,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
@@ -28,6 +30,7 @@ from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write, file_status
 from mmie_tasks.hub.images import TooManyPixels, check_whole, image_suffix, inside
+from mmie_tasks.record.answer_facts import ABSENT
 from mmie_tasks.record.segment import Segment, Segments
 
 ImageProblem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_large", "remote"]
@@ -40,6 +43,7 @@ _URL_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _DATA_URI = re.compile(r"data:[^,]{0,300};base64,", re.IGNORECASE)
 _SHOWN_CHARACTERS = 200
 _MAX_DETAIL_CHARACTERS = 1000
+_MAX_PATH_CHARACTERS = 4096  # PATH_MAX of Linux
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +56,13 @@ class ImageFile:
             that leaves its folder. ``unreadable``: not an image, or damaged. ``too_large``: too
             many pixels or bytes. ``remote``: a URL, which is never fetched.
         detail: The problem in words.
+        sha256: SHA-256 of the file, in hexadecimal; empty if there is a problem.
     """
 
     path: Path | None = None
     problem: ImageProblem = ""
     detail: str = ""
+    sha256: str = ""
 
 
 class _Unusable(Exception):
@@ -96,10 +102,15 @@ class ImageResolver:
     Args:
         roots: Folders that relative paths are joined to; the first one with such a file wins.
         data_uri_dir: Folder for the images of data URIs; created when it is needed.
+        moved_to: Folders to which images of another machine may have been moved: a path that does
+            not exist and is absolute or leaves its folder is looked for there.
     """
 
-    def __init__(self, roots: Sequence[Path], data_uri_dir: Path) -> None:
+    def __init__(
+        self, roots: Sequence[Path], data_uri_dir: Path, moved_to: Sequence[Path] = ()
+    ) -> None:
         self.roots = tuple(roots)
+        self._moved_to = tuple(moved_to)
         self._data_uri_dir = data_uri_dir
 
     def resolve(self, reference: str) -> ImageFile:
@@ -107,7 +118,18 @@ class ImageResolver:
         try:
             if reference[:5].lower() == "data:":
                 return self._write_data_uri(reference)
-            return check_image(self._existing_path(reference))
+            return check_image(self._path(reference))
+        except _Unusable as unusable:
+            return unusable.file
+
+    def locate(self, reference: str) -> ImageFile:
+        """The file or folder of a path, whatever it has, or why there is none. Never raises.
+
+        A data URI has neither a path nor a problem.
+        """
+        try:
+            is_data = reference[:5].lower() == "data:"
+            return ImageFile(path=None if is_data else self._path(reference))
         except _Unusable as unusable:
             return unusable.file
 
@@ -117,7 +139,9 @@ class ImageResolver:
             return segment
         file = self.resolve(segment.image)
         path = segment.image if file.path is None else str(file.path)
-        return replace(segment, image=path, problem=file.problem, detail=file.detail)
+        return replace(
+            segment, image=path, problem=file.problem, detail=file.detail, sha256=file.sha256
+        )
 
     def is_folder(self, reference: str) -> bool:
         """Whether the reference is an existing folder."""
@@ -137,13 +161,35 @@ class ImageResolver:
                 return path
         return None
 
+    def _path(self, reference: str) -> Path:
+        """The file or folder of a reference, also of another machine's; raises `_Unusable`."""
+        try:
+            return self._existing_path(reference)
+        except _Unusable as unusable:
+            if unusable.file.problem in ABSENT and (moved := self._moved(reference)):
+                return moved
+            raise
+
+    def _moved(self, reference: str) -> Path | None:
+        """The file with the longest end of another machine's path; None if there is none.
+
+        Such a path is absolute, of Unix or Windows, or begins with ``~`` or ``..``.
+        """
+        name = posixpath.normpath(_local_path(reference).replace("\\", "/"))
+        is_moved = PureWindowsPath(name).anchor or name.startswith(("~", "../"))
+        parts = name.split("/") if is_moved and len(name) <= _MAX_PATH_CHARACTERS else []
+        ends = ("/".join(parts[first:]) for first in range(1, len(parts)))
+        for end, root in itertools.product(ends, self._moved_to):
+            # Existence first, as in `_below_a_root`.
+            if file_status(root / end):
+                with suppress(DataBroken):
+                    if (path := inside(root, end)).is_file():
+                        return path
+        return None
+
     def _existing_path(self, reference: str) -> Path:
         """The file or folder of a reference; raises `_Unusable`."""
-        scheme = _URL_SCHEME.match(reference)
-        if scheme and scheme[1].lower() != "file":
-            raise _Unusable("remote", f"{_shortened(reference)} is a URL")
-        if scheme:
-            reference = unquote(reference[len("file://") :].removeprefix("localhost"))
+        reference = _local_path(reference)
         try:
             named = Path(reference)
             if named.parts[:1] == ("~",):
@@ -196,26 +242,34 @@ class ImageResolver:
 def check_image(path: Path) -> ImageFile:
     """A file, or why it is not a complete image (see `check_whole`). Never raises."""
     try:
-        _require_image(path)
+        return ImageFile(path=path, sha256=_require_image(path))
     except _Unusable as unusable:
         return unusable.file
-    return ImageFile(path=path)
 
 
-def _require_image(path: Path) -> None:
+def _require_image(path: Path) -> str:
+    """The SHA-256 of a complete image; raises `_Unusable` for other files."""
     status = file_status(path)
     if status is None:
         raise _Unusable("missing", f"`{path}` does not exist")
     if not stat.S_ISREG(status.st_mode) or not status.st_size:
         raise _Unusable("unreadable", f"`{path}` is a folder, empty or not a regular file")
     try:
-        check_whole(path)
+        return check_whole(path)
     except TooManyPixels as error:
         raise _Unusable("too_large", error.message) from error
     except (DataMissing, DataBroken) as error:
         raise _Unusable("unreadable", error.message) from error
     except OSError as error:
         raise _Unusable("unreadable", f"`{path}` cannot be read: {error}") from error
+
+
+def _local_path(reference: str) -> str:
+    """A path, or the path of a ``file://`` URL; raises `_Unusable` for other URLs."""
+    scheme = _URL_SCHEME.match(reference)
+    if scheme and scheme[1].lower() != "file":
+        raise _Unusable("remote", f"{_shortened(reference)} is a URL")
+    return unquote(reference[len("file://") :].removeprefix("localhost")) if scheme else reference
 
 
 def _shortened(reference: str) -> str:

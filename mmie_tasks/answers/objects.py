@@ -13,11 +13,13 @@ An answer is an object, or a list of parts:
 The texts of parts stay unchanged. Messages of other roles (``"role": "user"``) are left out.
 
 In an object with an image, the words under all other keys (a caption, an ``alt``, a
-``description``) are texts of the answer, too, in the order of the keys. What is not read as words
-is counted: words *to* a model (``prompt``, ``revised_prompt``, ``question``), references to images,
-URLs, encoded data, objects inside with a type or a role of their own, and a single word in lower
-case if it is in an inner object or in a server's object (``"quality": "high"`` with a ``type``, a
-``role`` or an ``object``). Metadata (``id``, ``model``, keys that end in ``_id``) is not counted.
+``description``) are texts of the answer, too, in the order of the keys; but not in one with both
+``text`` and ``image``, MMIE's own form, whose other keys the official ``dataset.py`` ignores. What
+is not read as words is counted: words *to* a model (``prompt``, ``revised_prompt``, ``question``),
+references to images, URLs, encoded data, objects inside with a type or a role of their own, and a
+single word in lower case if it is in an inner object or in a server's object (``"quality": "high"``
+with a ``type``, a ``role`` or an ``object``). Metadata (``id``, ``model``, keys that end in
+``_id``) is not counted.
 
 Every function here returns what it reads as an answer, with the count of what it does not read; or
 None for a value of another form, whose contents its caller counts.
@@ -231,6 +233,9 @@ def _read_single_part(part: _Object, *, strict: bool) -> ParsedAnswer | None:
         segments = (*([] if text is None else [Segment(text)]), *described)
     unread = Counter({str(key): _count_contents(value) - len(described)})
     content = ParsedAnswer(kind="part", segments=segments, unread=+unread)
+    if part.keys() >= {"text", "image"}:
+        counted = _with_words(part, replace(content, segments=()), text_key, key)
+        return replace(counted, segments=segments)
     return _with_words(part, content, text_key, key)
 
 

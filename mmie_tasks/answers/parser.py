@@ -1,8 +1,8 @@
 """Parses what the tested model returned into ordered segments of text and images.
 
-A text is taken unchanged unless it has one of the documented shapes: the table in ``README.md``,
-which ``make pages`` writes, names each with its source. Before it comes here, the runner unwraps a
-model's return value (``unwrap_generation_output`` in ``lmms_eval/api/instance.py``, version 0.7.3).
+A text is taken unchanged unless it has one of the documented shapes (``README.md``). Before it
+comes here, the runner unwraps a model's return value (``unwrap_generation_output`` in
+``lmms_eval/api/instance.py``, version 0.7.3).
 Objects are read by `mmie_tasks.answers.objects`.
 """
 

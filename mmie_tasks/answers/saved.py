@@ -15,12 +15,14 @@ from mmie_tasks.answers.content_json import json_text
 from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.failures import MISSING, not_text
 from mmie_tasks.answers.objects import answer_of_object
+from mmie_tasks.answers.references import image_reference, is_image_reference
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.messages import replace_surrogates
 
 _ANSWER_FIELDS = ("answer", "text")
 _OTHERS_ANSWER_FIELDS = ("prediction", "pred", "response", "model_answer", "model_response")
 _ID_FIELDS = ("id", "sample_id", "url", "question_id")
+_IMAGE_FIELDS = ("images", "image")
 _ANNOTATION_FIELDS = ("conversations", "task_instance", "meta_data")
 
 Answer: TypeAlias = str | tuple[str, ...]
@@ -41,16 +43,39 @@ _AnswerRecord: TypeAlias = Mapping[str, object]
 class SavedAnswer:
     """An answer, and the id of its sample.
 
-    `location` is file, position and field of the id. Only logs of lmms-eval and answers saved
-    before judging have the task and the `input`, the text that was sent to the model.
+    `location` is file, position and field of the id, `folder` the file's folder. Only logs of
+    lmms-eval and answers saved before judging have the task and the `input`, the text that was sent
+    to the model. `images` are references to images beside the answer in its record, and `unclear`
+    says why they may not be the answer's; it is empty if they are.
     """
 
     answer: Answer
     format: AnswerFormat
     location: str
     id: str
+    folder: Path = Path()
     task: str | None = None
     input: str | None = None
+    images: tuple[str, ...] = ()
+    unclear: str = ""
+
+    def with_images(self) -> Answer:
+        """The answer with the images beside it in its record, for a benchmark that shows them.
+
+        Raises:
+            AnswersUnusable: It is not clear whether the images are the answer's.
+        """
+        if not self.images:
+            return self.answer
+        if not self.unclear and isinstance(self.answer, str):
+            text = "" if self.answer == MISSING else self.answer
+            return json_text({"text": text, "images": self.images})
+        raise AnswersUnusable(
+            f"{self.location}: the record has images beside its answer, such as "
+            f"`{self.images[0]:.200}`, and {self.unclear}: they may be those of the question.",
+            hint="write an answer and its images as a record of nothing but `id`, `answer` (a "
+            "text) and `images`; leave out the images of the question",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +98,11 @@ class Source:
     date: str = ""
     is_of_ended_run: bool = False
     datasets: Collection[str] = ()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file."""
+        return self.path.absolute().parent
 
     @property
     def location(self) -> str:
@@ -132,8 +162,8 @@ def reader_of(record: object) -> RecordReader | None:
 def _read_sample_log(record: _AnswerRecord, source: Source) -> SavedAnswer | None:
     """Read a line of ``<date>_samples_<task>.jsonl`` (lmms-eval, ``evaluation_tracker.py``).
 
-    ``resps`` has the answer before reasoning tags were stripped. The id is that of our tasks'
-    records, or of metrics in logs of candidates of 0.1.0.
+    ``resps`` has the answer before reasoning tags were stripped. The id is in an object of the
+    line, such as our tasks' record.
     """
     fields = {
         f"{name}.id": sample_id
@@ -147,6 +177,7 @@ def _read_sample_log(record: _AnswerRecord, source: Source) -> SavedAnswer | Non
     return SavedAnswer(
         answer=_logged_answer(record),
         format="answers of an ended run" if source.is_of_ended_run else "lmms-eval sample log",
+        folder=source.folder,
         location=source.location_of(field),
         id=fields[field],
         task=source.task,
@@ -159,6 +190,7 @@ def _read_milebench(record: _AnswerRecord, source: Source) -> SavedAnswer:
     return SavedAnswer(
         answer=as_answer(record["pred_response"]),
         format="MileBench pred.json",
+        folder=source.folder,
         location=source.location_of("sample_id"),
         id=source.full_id(_id(record["sample_id"], source)),
     )
@@ -172,12 +204,36 @@ def _read_plain(record: _AnswerRecord, source: Source) -> SavedAnswer:
     # In MIA-Bench's own answers, `question_id` is the number of a line.
     id_field = "url" if is_mia_bench else source.only(id_fields, "the id")
     sample_id = _id(record[id_field], source)
+    others = [name for name in record if name not in (*_ID_FIELDS, answer_field)]
+    images = tuple(image for name in others for image in _images(record, name))
     return SavedAnswer(
         answer=as_answer(record[answer_field]),
         format="MIA-Bench answers" if is_mia_bench else "id and answer",
+        folder=source.folder,
         location=source.location_of(id_field),
         id=source.full_id(sample_id) if id_field in ("id", "sample_id") else sample_id,
+        images=images,
+        unclear=_unclear(record, answer_field, others) if images else "",
     )
+
+
+def _images(record: _AnswerRecord, field: str) -> list[str]:
+    """The references to images in a field: one or a list; in other fields than `_IMAGE_FIELDS`,
+    only texts that are paths or URLs of images.
+    """
+    value = record[field]
+    values = value if isinstance(value, list) else [value]
+    if field in _IMAGE_FIELDS:
+        return [reference for one in values if (reference := image_reference(one))]
+    return [one for one in values if isinstance(one, str) and is_image_reference(one)]
+
+
+def _unclear(record: _AnswerRecord, answer_field: str, others: Collection[str]) -> str:
+    """Why images beside an answer may not be the answer's; empty if they are."""
+    if not isinstance(record[answer_field], str | None):
+        return f"`{answer_field}` is not a text"
+    names = [f"`{name}`" for name in others if name not in _IMAGE_FIELDS]
+    return f"other fields ({', '.join(names)})" if names else ""
 
 
 def is_opening_output(record: object) -> bool:
@@ -211,6 +267,7 @@ def read_opening(record: object, source: Source) -> SavedAnswer:
     return SavedAnswer(
         answer=answer or as_answer(parts),
         format="OpenING output",
+        folder=source.folder,
         location=source.location,
         id=source.path.name.partition(".")[0],
     )

@@ -10,6 +10,7 @@ from mmie_tasks.answers.failures import null_failure
 from mmie_tasks.answers.images import resolve_images
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.picture_signs import picture_signs
+from mmie_tasks.answers.placeholders import interleave_segments
 from mmie_tasks.answers.text_signs import text_facts
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.model_answers import read_results, resolver
@@ -35,8 +36,6 @@ class BuiltRequest(Generic[FactsT]):
         facts: Counts about the request and the answer.
         answer: The answer; its images are files.
         answer_signature: Protocol and drawer of an answer of ``--model interleaved``, else None.
-        cut_images: Existing images of the answer that the benchmark's prompt does not show.
-        cut_texts: Texts of the answer that the prompt does not show.
     """
 
     request: JudgeRequest | None = None
@@ -45,8 +44,6 @@ class BuiltRequest(Generic[FactsT]):
     facts: FactsT
     answer: Segments = ()
     answer_signature: str | None = None
-    cut_images: int = 0
-    cut_texts: int = 0
 
     def withdrawn(self, reason: UnscoredReason, detail: str) -> BuiltRequest[FactsT]:
         """The same answer without a request."""
@@ -61,13 +58,7 @@ class BuiltRequest(Generic[FactsT]):
             answer=self.answer,
             **fields,
         )
-        return Prepared(
-            record=record,
-            request=self.request,
-            cut_images=self.cut_images,
-            cut_texts=self.cut_texts,
-            drawn_by=self.answer_signature,
-        )
+        return Prepared(record=record, request=self.request, drawn_by=self.answer_signature)
 
 
 def build_request(
@@ -76,7 +67,7 @@ def build_request(
     row: int,
     *,
     sample_texts: Segments,
-    start: Callable[[ParsedAnswer], FactsT],
+    start: FactsT,
     build: Callable[[FactsT, Segments], BuiltRequest[FactsT]],
 ) -> BuiltRequest[FactsT]:
     """The request for an answer. Never raises, or a run's answers would be lost.
@@ -86,7 +77,7 @@ def build_request(
         task: Name of the task.
         row: lmms-eval's number of the sample.
         sample_texts: Texts of the question and the gold answer.
-        start: Makes the benchmark's own facts about an answer.
+        start: The benchmark's own facts before there is a request.
         build: Builds from facts and an answer whose images are files. Raises a `MmieTasksError`
             if something that every request needs is not available.
     """
@@ -96,7 +87,7 @@ def build_request(
     if not has_images and (null := null_failure(text, (s.text for s in sample_texts))):
         answer = ParsedAnswer(kind="sentinel", failure=null)
     facts = replace(
-        with_text(start(answer), text_facts(text, is_expected=has_images)),
+        with_text(start, text_facts(text, is_expected=has_images)),
         shape=answer.shape,
         thinking=answer.thinking_removed,
         unread=answer.unread,
@@ -112,6 +103,7 @@ def build_request(
         segments = resolve_images(answer, files, task, row)
         facts = replace(
             facts,
+            unfilled_placeholders=_n_unfilled(answer, segments),
             unplaced=answer.unplaced_images + _n_left_on_disk(answer.segments, segments),
             picture_signs=dict.fromkeys(picture_signs(segments, files), 1),
         )
@@ -125,6 +117,13 @@ def build_request(
     if withheld := answer.drawing.withheld:
         built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
     return replace(built, answer_signature=answer.drawing.signature)
+
+
+def _n_unfilled(answer: ParsedAnswer, resolved: Segments) -> int:
+    """The number of placeholders without an image: all of them in an answer without images."""
+    if any(segment.image for segment in resolved):
+        return answer.unfilled_placeholders
+    return interleave_segments(resolved, ()).unfilled_placeholders
 
 
 def _n_left_on_disk(answer: Segments, resolved: Segments) -> int:

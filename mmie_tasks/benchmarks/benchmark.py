@@ -27,19 +27,11 @@ from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import (
-    NO_REPLY,
-    RECORD_KEY,
-    BadRecord,
-    Line,
-    NoJudgeRequest,
-    Record,
-    read_record,
-)
+from mmie_tasks.record.record import NO_REPLY, RECORD_KEY, BadRecord, Line, Record, read_record
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import Row, RunnerTable
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import Segment, Segments, text_segments
+from mmie_tasks.record.segment import Segment, text_segments
 from mmie_tasks.record.signature import Signature
 
 if TYPE_CHECKING:
@@ -85,15 +77,11 @@ class Prepared(Generic[RecordT]):
     Attributes:
         record: The sample's record; without a request, its verdicts say why.
         request: None if the judge gets none.
-        cut_images: Images of the answer that the benchmark's prompt does not show.
-        cut_texts: Texts of the answer that the prompt does not show.
         drawn_by: Protocol and drawer of an answer of ``--model interleaved``, else None.
     """
 
     record: RecordT
     request: JudgeRequest | None
-    cut_images: int = 0
-    cut_texts: int = 0
     drawn_by: str | None = None
 
     def withdrawn(self, reason: UnscoredReason, detail: str) -> Prepared[RecordT]:
@@ -119,13 +107,12 @@ class Benchmark(ABC, Generic[RecordT]):
         metrics: The reported metrics, headline first. A run without a metric's groups is shown
             without that metric.
         judge: Selects and calls the judge; None if the benchmark is scored by rule.
-        takes_any_question: Whether `judge_request` takes questions that are not in the benchmark.
         has_picture_answers: Whether answers may have pictures, so that `picture_limit` counts.
         has_export: Whether `export` is implemented.
         image_token: Marks an image in a question, for models that take text and images separately;
             ``{n}`` in it counts from 1. A task file may set another ``image_token``.
-        strata: The kind of group within which samples are drawn for people to score; empty to draw
-            from all samples alike.
+        strata: The kind of group within which samples are drawn, for intervals; empty to draw from
+            all samples alike.
         stratum_sizes: Stratum to its number of samples in the whole benchmark, by which intervals
             weigh the strata; empty without strata.
         published: Task to the number of samples that its published scores cover. Our own subsets
@@ -148,7 +135,6 @@ class Benchmark(ABC, Generic[RecordT]):
     metrics: ClassVar[tuple[Metric, ...]]
     record: type[RecordT]
     judge: ClassVar[BenchmarkJudge | None] = None
-    takes_any_question: ClassVar[bool] = False
     has_picture_answers: ClassVar[bool] = False
     has_export: ClassVar[bool] = False
     image_token: ClassVar[str] = "<image>"  # noqa: S105 - not a secret
@@ -279,14 +265,9 @@ class Benchmark(ABC, Generic[RecordT]):
         in_table = (metric for metric in self.metrics if metric.in_table)
         return RunnerTable(metrics=(self.metrics[0], *in_table), scale=self.scale)
 
-    def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
-        """The request for any question and answer, in the benchmark's own judge prompt.
-
-        Raises:
-            NoJudgeRequest: A run would not ask the judge either.
-            MmieTasksError: The prompt is not available.
-        """
-        raise NotImplementedError
+    def row_fields(self, doc: Doc) -> Mapping[str, object]:  # noqa: ARG002 - most need none
+        """What a sample's rows have besides its scores, such as a task file's ``cluster_key``."""
+        return {}
 
     # What is reported.
 
@@ -373,35 +354,27 @@ class Benchmark(ABC, Generic[RecordT]):
     def process_results(self, doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
         """The rows of one answer; if there is a judge, it fills them in later."""
         prepared = self.prepared(doc, results)
-        if problem := self.opener.failure(prepared.record.id):
+        if problem := self.opener.failures.get(prepared.record.id):
             prepared = prepared.withdrawn("bad_image", problem)
         record, table = prepared.record, self.table(doc)
 
         def make_rows(judged: Judged) -> dict[str, Row]:
             signature = self._logged_signature(doc, prepared.drawn_by)
             graded = record if prepared.request is None else record.graded(judged)
-            return table.rows(graded.model_copy(update={"signature": signature}))
+            signed = graded.model_copy(update={"signature": signature})
+            return table.rows(signed, **self.row_fields(doc))
 
         if prepared.request is None:
             return make_rows(Judged(verdicts=record.verdicts))
         assert self.judge is not None  # noqa: S101 - there is a request to it
-        request = self.graded_request(prepared)
-        metrics = (RECORD_KEY, *table.names)
-        pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics)
-        return self.judge.submit(pending)
-
-    def graded_request(self, prepared: Prepared[RecordT]) -> GradedRequest:
-        """The request with the readers of its reply; raises `NoJudgeRequest` if there is none."""
-        record = prepared.record
-        if prepared.request is None:
-            raise NoJudgeRequest(_reason(record))
-        return GradedRequest(
+        request = GradedRequest(
             request=prepared.request,
             is_impossible=functools.partial(self.is_impossible, record),
             grade=functools.partial(self.grade, record),
-            cut_images=prepared.cut_images,
-            cut_texts=prepared.cut_texts,
         )
+        metrics = (RECORD_KEY, *table.names)
+        pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics)
+        return self.judge.submit(pending)
 
     def _logged_signature(self, doc: Doc, drawn_by: str | None) -> Signature:
         """The signature after judging: a judge in this process fixes its own when it starts."""
@@ -416,9 +389,4 @@ class Benchmark(ABC, Generic[RecordT]):
 
     def _open(self, doc: Doc, path: Path) -> Image.Image:
         """The image; a blank one if it cannot be opened (see `ImageOpener`)."""
-        return self.opener.open(doc["id"], lambda: path)
-
-
-def _reason(record: Record) -> Unscored:
-    assert isinstance(record.official, Unscored)  # noqa: S101 - it was not judged
-    return record.official
+        return self.opener.open(doc["id"], path)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmie_tasks.answers.drawn import read_drawn_answer
@@ -14,7 +15,9 @@ from mmie_tasks.answers.failures import not_text_content
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.parsed_answer import ParsedAnswer
 from mmie_tasks.answers.parser import parse_answer
+from mmie_tasks.answers.saved import Answer, SavedAnswer
 from mmie_tasks.core.files import cache_dir
+from mmie_tasks.record.answer_facts import ABSENT
 
 # Global, because lmms-eval passes the functions of a task an answer and nothing about the run.
 _answer_folders: dict[Path, None] = {}
@@ -54,12 +57,77 @@ def read_results(results: Sequence[object]) -> ParsedAnswer:
     return parse_answer(results, resolver().is_folder)
 
 
-def resolver() -> ImageResolver:
-    """Finds image files in the working directory and the folders of the run."""
-    roots = [Path(), *_answer_folders]
-    return _resolver_in(tuple(root.absolute() for root in roots), cache_dir(os.environ) / "answers")
+def resolver(beside: Path | None = None) -> ImageResolver:
+    """Finds image files in the working directory and the folders of the run, and before these in
+    the folder of a file of saved answers.
+    """
+    folders = (beside.absolute(),) if beside else ()
+    roots = tuple(dict.fromkeys((*folders, Path().absolute(), *_answer_folders)))
+    moved_to = (*folders, *_answer_folders)
+    return _resolver_in(roots, cache_dir(os.environ) / "answers", moved_to)
 
 
 @functools.lru_cache(maxsize=4)
-def _resolver_in(roots: tuple[Path, ...], inline_folder: Path) -> ImageResolver:
-    return ImageResolver(roots, inline_folder)
+def _resolver_in(
+    roots: tuple[Path, ...], inline_folder: Path, moved_to: tuple[Path, ...]
+) -> ImageResolver:
+    return ImageResolver(roots, inline_folder, moved_to)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedImages:
+    """The images that a saved answer names in fields or parts; a text only mentions others.
+
+    Attributes:
+        answer: The answer, with the absolute paths of the images that exist.
+        count: The number of images.
+        missing: References to those that do not exist.
+        moved: Paths of another machine, each with the file that was found by its end.
+        folders: The folders that were searched.
+        location: File, position and field of the answer's id.
+    """
+
+    answer: Answer
+    count: int
+    missing: tuple[str, ...]
+    moved: Mapping[str, Path]
+    folders: tuple[Path, ...]
+    location: str
+
+
+def named_images(saved: SavedAnswer) -> NamedImages:
+    """Find the images that an answer names. Raises `AnswersUnusable` if it is not clear whether the
+    images of its record are those of the answer.
+    """
+    answer, files = saved.with_images(), resolver(saved.folder)
+    count, missing, moved, rounds = 0, [], {}, []
+    for text in [answer] if isinstance(answer, str) else answer:
+        parsed = read_results([text])
+        references = [segment.image for segment in parsed.segments if segment.image]
+        located = text
+        for reference in references if parsed.notation else ():
+            count += 1
+            file = files.locate(reference)
+            if file.problem in ABSENT:
+                missing.append(reference)
+            elif file.path is not None:
+                located = _with_path(located, reference, file.path)
+                if files.existing_file(reference) is None and file.path.is_file():
+                    moved[reference] = file.path
+        rounds.append(located)
+    return NamedImages(
+        answer=rounds[0] if isinstance(answer, str) else tuple(rounds),
+        count=count,
+        missing=tuple(missing),
+        moved=moved,
+        folders=files.roots,
+        location=saved.location,
+    )
+
+
+def _with_path(answer: str, reference: str, path: Path) -> str:
+    """An answer in JSON with a path in place of a reference."""
+    for is_ascii in (True, False):
+        old = json.dumps(reference, ensure_ascii=is_ascii)
+        answer = answer.replace(old, json.dumps(str(path), ensure_ascii=False))
+    return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from pydantic import Field
 
@@ -20,11 +20,9 @@ class TaskSettings(ChoiceOptions):
 
     Attributes:
         min_coverage: The share of scored samples below which no mean is reported, 0 to 1.
-        rows: ``all`` adds counts, intervals and groups to lmms-eval's table.
     """
 
     min_coverage: float = Field(default=COVERAGE_FLOOR, ge=0, le=1)
-    rows: Literal["main", "all"] = "main"
 
 
 def read_settings(

@@ -122,7 +122,7 @@ def storage_name(url: str) -> str | None:
     """The part of an address in the keys of stored replies, images and texts, next to the host.
 
     It is the `server_name` of an address with a port: two servers of one machine may have different
-    weights under one name. It is None without a port, since older keys hold only the host.
+    weights under one name. It is None without a port: the signature has the host.
     """
     return server_name(url) if _port(url) else None
 

@@ -12,7 +12,6 @@ cache to the newest commit of ``main``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
@@ -25,8 +24,6 @@ from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
 from mmie_tasks.hub.failures import download_errors, explain
 from mmie_tasks.hub.repository import assets_folder, download_plan, first_used_commit, hub_copies
 
-_REPO_COMMIT = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})", re.ASCII)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepoCommit:
@@ -37,16 +34,6 @@ class RepoCommit:
 
     def __str__(self) -> str:
         return f"{self.repo}@{self.commit}"
-
-    @classmethod
-    def from_text(cls, text: str) -> RepoCommit | None:
-        """The commit at the beginning of a text; None for others, like ``sha256:...``.
-
-        >>> RepoCommit.from_text(f"MMIE/MMIE@{'0a' * 20},left_out=1").repo
-        'MMIE/MMIE'
-        """
-        match = _REPO_COMMIT.match(text)
-        return cls(repo=match["repo"], commit=match["commit"]) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

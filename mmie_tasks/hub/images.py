@@ -131,31 +131,24 @@ def open_bounded(
     return image
 
 
-def reencode(
-    path: Path, folder: Path, size_px: tuple[int, int], *, flatten: bool = False
-) -> Path | None:
+def reencode(path: Path, folder: Path, size_px: tuple[int, int]) -> Path | None:
     """A JPEG of an image in another size; None if the image cannot be read or written as JPEG.
 
     Pillow's ``resize`` and ``save`` make it with their defaults, in the colour mode of the file.
     JPEG has no modes with alpha, a palette or grey values of 16 bits. The name of the file depends
     on the content of the image, so each image is encoded once.
-
-    The aspect ratio is not kept. `flatten` first rotates the image by its EXIF, puts it on white
-    and converts it to RGB.
+    The aspect ratio is not kept.
     """
     import PIL
-    from PIL import ImageOps
 
     try:
         content = read_image(path)
-        form = f"{PIL.__version__} {size_px} {flatten}"
+        form = f"{PIL.__version__} {size_px}"
         name = hashlib.sha256(form.encode() + content).hexdigest()
         target = folder / f"{name}.jpg"
         if target.is_file():
             return target
         image = open_bounded(path, content=content)
-        if flatten:
-            image = _on_white(ImageOps.exif_transpose(image))
         encoded = BytesIO()
         image.resize(size_px).save(encoded, format="JPEG")
     except (DataMissing, DataBroken, *DECODE_ERRORS):
@@ -211,8 +204,10 @@ def check_end(content: bytes, path: Path) -> bool:
     return True
 
 
-def check_whole(path: Path) -> None:
+def check_whole(path: Path) -> str:
     """Check that a file is a complete image, by its type, its header and its end.
+
+    Returns its SHA-256, in hexadecimal.
 
     The likely damage is a file that was cut off while it was written. An image is decoded only if
     its end cannot be recognised: TIFF, AVIF. It raises the errors of `open_rgb`.
@@ -221,6 +216,16 @@ def check_whole(path: Path) -> None:
     _header(BytesIO(content), path, MAX_PIXELS)
     if not check_end(content, path):
         open_bounded(path, content=content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def has_changed(path: Path, sha256: str) -> bool:
+    """Whether a file has another SHA-256; False if `sha256` is empty, or it cannot be read."""
+    if not sha256:
+        return False
+    with suppress(DataMissing):
+        return hashlib.sha256(read_image(path)).hexdigest() != sha256
+    return False
 
 
 def read_image(path: Path) -> bytes:
@@ -253,18 +258,6 @@ def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.I
         size = f"{image.width} x {image.height} pixels, more than {max_pixels:,}"
         raise TooManyPixels(path, f"it has {size}")
     return image
-
-
-def _on_white(image: Image.Image) -> Image.Image:
-    from PIL import Image
-
-    if image.mode in ("LA", "PA") or "transparency" in image.info:
-        image = image.convert("RGBA")
-    if image.mode != "RGBA":
-        return _as_rgb(image)
-    white = Image.new("RGB", image.size, "white")
-    white.paste(image, mask=image.getchannel("A"))
-    return white
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

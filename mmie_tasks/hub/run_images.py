@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing, first_line
-from mmie_tasks.core.run_memory import RunMemory
 from mmie_tasks.hub.images import MAX_PIXELS, open_rgb, size_px
 
 if TYPE_CHECKING:
@@ -44,33 +44,37 @@ def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> No
         )
 
 
+_OPENERS: WeakSet[ImageOpener] = WeakSet()  # of this process
+
+
+def forget_last_run() -> None:
+    """Forget which images could not be opened: a process may evaluate several times."""
+    for opener in list(_OPENERS):
+        opener.failures.clear()
+
+
 class ImageOpener:
     """Opens images for a tested model without ending its run.
 
     An image that cannot be opened is replaced by a blank one. Its sample then has no score, because
     the model did not see the image. The next evaluation in the same process opens it again.
+
+    Attributes:
+        failures: Sample id to why an image of the sample could not be opened in this run.
     """
 
     def __init__(self) -> None:
-        self._failures: RunMemory[str] = RunMemory()
+        self.failures: dict[str, str] = {}
+        _OPENERS.add(self)
 
-    def open(self, sample_id: str, find_path: Callable[[], Path]) -> Image.Image:
-        """The image as `open_rgb` returns it, or a blank image.
-
-        Args:
-            sample_id: The sample with the image.
-            find_path: Returns the file; it may raise `DataMissing` and `DataBroken`, too.
-        """
+    def open(self, sample_id: str, path: Path) -> Image.Image:
+        """The sample's image as `open_rgb` returns it, or a blank image."""
         from PIL import Image
 
         try:
-            return open_rgb(find_path())
+            return open_rgb(path)
         except (DataMissing, DataBroken) as error:
-            if self._failures.of(sample_id) is None:
+            if sample_id not in self.failures:
                 logger.warning(f"Sample {sample_id} will have no score. {error}")
-            self._failures.remember(sample_id, first_line(error))
+            self.failures[sample_id] = first_line(error)
             return Image.new("RGB", (64, 64))
-
-    def failure(self, sample_id: str) -> str | None:
-        """Why an image of the sample could not be opened in this run; None if all could."""
-        return self._failures.of(sample_id)

@@ -13,19 +13,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mmie_tasks.record.signature import INSTRUCTED
-
 NO_PICTURE = "answers without a picture"
 OVER_LIMIT = "pictures over the limit"
 NO_WORDS = "pictures without words to draw"
 LIKE_MARKER = "what looks like a marker"
 
-_NEUTRAL = """\
+_STEP = """\
 Answer with text and pictures: exactly {steps}, and nothing after the last picture. Begin with the \
-first step. Write plain text without headings or formatting, in the language of the question."""
-
-_STEP = f"""\
-{_NEUTRAL} \
+first step. Write plain text without headings or formatting, in the language of the question. \
 After each step, put the marker [picture] on a line of its own. A picture is drawn by a \
 text-to-image model that reads only the step before it, so name the people, the things and the \
 place in every step, and describe what appears again in the same words."""
@@ -153,6 +148,3 @@ def _without_formatting(step: str) -> str:
 
 STEP = PictureProtocol(name="step", version=2, words=_STEP)
 """For writers whose pictures a drawer draws."""
-
-INSTRUCT = PictureProtocol(name=INSTRUCTED, version=1, words=_NEUTRAL)
-"""For models that draw themselves: the words of `STEP` that name no marker and no drawer."""

@@ -126,8 +126,6 @@ class Judge(ABC):
     Attributes:
         Options: The options, as ``class Options(JudgeOptions)`` in the class.
         is_cached: Whether replies are cached; a recording's are not.
-        can_compare: Whether the judge follows any instruction, such as to compare two answers; a
-            model trained only to give points does not.
         model_variables: Environment variables that name the model, in order of precedence. They
             replace the model of a benchmark's default judge, never one that the user chose.
         name: The name the user chose the judge by, set by `registry.create`.
@@ -137,7 +135,6 @@ class Judge(ABC):
 
     Options: ClassVar[type[JudgeOptions]] = JudgeOptions
     is_cached: ClassVar[bool] = True
-    can_compare: ClassVar[bool] = True
     model_variables: ClassVar[tuple[str, ...]] = ()
 
     name: str = ""

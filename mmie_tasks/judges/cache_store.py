@@ -46,17 +46,6 @@ CREATE TABLE replies (
     PRIMARY KEY (signature, request)
 )
 """
-_FROM_VERSION_1 = (  # there, `digits` was a table
-    "ALTER TABLE replies ADD COLUMN digits TEXT",
-    """
-    UPDATE replies SET digits = (
-        SELECT digits FROM digits old
-        WHERE old.signature = replies.signature AND old.request = replies.request
-    )
-    """,
-    "DROP TRIGGER delete_digits",
-    "DROP TABLE digits",
-)
 # Text is bound as bytes and cast back: SQLite rejects a Python string with a lone surrogate.
 _PUT = """
 INSERT INTO replies
@@ -191,7 +180,7 @@ class CacheFile:
         """Open the file; a missing one is created, readable by its owner only.
 
         Raises:
-            DataBroken: The file is not a cache, is damaged, or has a newer version.
+            DataBroken: The file is not a cache, is damaged, or has another version.
             SettingWrong: The file cannot be opened or created.
         """
         with named_errors(self.path, self.hint):
@@ -207,8 +196,8 @@ class CacheFile:
             connection.text_factory = _decoded
         with closing(connection):
             with named_errors(self.path, self.hint):
-                if _version(connection, self) < VERSION:
-                    _create_or_update(connection, self)
+                if not _has_table(connection, self):
+                    _create(connection, self)
                 connection.execute("PRAGMA synchronous = NORMAL")  # safe except for a power failure
             yield ReplyTable(connection, self.path)
 
@@ -230,34 +219,33 @@ def named_errors(path: Path, hint: str = _HINT) -> Iterator[None]:
         raise DataBroken(f"`{path}` is broken: {error}.", hint=hint) from error
 
 
-def _version(connection: sqlite3.Connection, file: CacheFile) -> int:
-    """The version of our table, 0 without one; raises DataBroken for one that we cannot read."""
+def _has_table(connection: sqlite3.Connection, file: CacheFile) -> bool:
+    """Whether our table is there; raises DataBroken for one that we cannot read."""
     connection.execute("BEGIN")  # one transaction: another process may be creating the tables
     application_id, version, tables = (
         int(connection.execute(statement).fetchall()[0][0]) for statement in _STATE
     )
     connection.execute("COMMIT")
     if application_id == version == tables == 0:
-        return 0
+        return False
     if application_id != _APPLICATION_ID:
         message = f"`{file.path}` is a database of another program, not a cache."
         raise DataBroken(message, hint=file.hint)
-    if version > VERSION:
+    if version != VERSION:
         message = f"The cache `{file.path}` has version {version}; this package reads {VERSION}."
         raise DataBroken(message, hint=f"update mmie-tasks, or {file.hint}")
-    return version
+    return True
 
 
-def _create_or_update(connection: sqlite3.Connection, file: CacheFile) -> None:
-    """Create the table or update it to `VERSION`, unless another process has just done so."""
+def _create(connection: sqlite3.Connection, file: CacheFile) -> None:
+    """Create the table, unless another process has just done so."""
     # One process at a time: SQLite does not wait for others when the journal mode changes.
     with FileLock(file.path.with_name(f"{file.path.name}.lock")):
-        if (version := _version(connection, file)) == VERSION:
+        if _has_table(connection, file):
             return
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        for statement in _FROM_VERSION_1 if version else (_CREATE,):
-            connection.execute(statement)
+        connection.execute(_CREATE)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from mmie_tasks.core.choice import option_text, parse_choice
-from mmie_tasks.judges.base import Judge, JudgeRequest, close_judge
+from mmie_tasks.judges.base import JudgeRequest, close_judge
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import CheckedRequest, judge_all
 from mmie_tasks.judging.session import session_without_run
@@ -60,23 +59,13 @@ def judge(
     session = session_without_run()
     opened = session.open(choice)
     session.check(opened)
-    return judge_together(opened, checked, f"with {choice.name}")
-
-
-def judge_together(
-    judge: Judge, requests: Sequence[CheckedRequest], title: str
-) -> list[JudgeResult]:
-    """One result per request, in order, from a single judge that was checked.
-
-    Shows a progress bar, and closes a judge that runs in this process.
-    """
     try:
-        with Progress(title, len(requests), judge) as progress:
-            asked = judge_all(judge, requests, lambda _, outcome: progress.update(outcome))
+        with Progress(f"with {choice.name}", len(checked), opened) as progress:
+            asked = judge_all(opened, checked, lambda _, outcome: progress.update(outcome))
             results = dict(asked)
     finally:
-        close_judge(judge)
-    return [results[index] for index in range(len(requests))]
+        close_judge(opened)
+    return [results[index] for index in range(len(checked))]
 
 
 def _parts(request: RequestContent) -> tuple[str | Path, ...]:

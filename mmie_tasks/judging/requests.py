@@ -56,13 +56,9 @@ class GradedRequest(CheckedRequest):
 
     Attributes:
         grade: Reads all verdicts, on the benchmark's own scale.
-        cut_images: Number of the answer's images that the benchmark's prompt does not show.
-        cut_texts: Number of the answer's texts that the prompt does not show.
     """
 
     grade: Callable[[JudgeResult], Verdicts]
-    cut_images: int = 0
-    cut_texts: int = 0
 
 
 def judge_all(

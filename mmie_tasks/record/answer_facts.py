@@ -19,6 +19,11 @@ _COUNTS = {
 UNPLACED = "pictures without a place"
 """Pictures that follow the text because it does not say where they go."""
 
+_UNFILLED = "placeholders without an image"
+
+ABSENT = frozenset(("missing", "outside"))
+"""Problems of an image that an answer names and that is not in the folders searched."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFacts(TextFacts):
@@ -27,6 +32,7 @@ class AnswerFacts(TextFacts):
     Attributes:
         shape: How the answer was written.
         unread: Texts and pictures of the answer that were not read, by key or type.
+        unfilled_placeholders: Placeholders of the answer without an image.
         unplaced: Pictures that the text has no place for: they follow it.
         picture_signs: Signs that the texts have pictures that were not read; each counts 1.
         drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
@@ -36,6 +42,7 @@ class AnswerFacts(TextFacts):
 
     shape: str = ""
     unread: Mapping[str, int] = field(default_factory=dict)
+    unfilled_placeholders: int = 0
     unplaced: int = 0
     picture_signs: Mapping[str, int] = field(default_factory=dict)
     drawn: int | None = None
@@ -73,7 +80,7 @@ def properties_of(
     `titles` and `counts` have a benchmark's own titles by name of field: `titles` of texts, numbers
     and flags, `counts` of counts by reason.
     """
-    values = {**titles, "unplaced": UNPLACED}
+    values = {**titles, "unfilled_placeholders": _UNFILLED, "unplaced": UNPLACED}
     shown = {title: getattr(facts, name) for name, title in values.items() if getattr(facts, name)}
     for name, title in {**counts, **_COUNTS}.items():
         reasons = {reason: count for reason, count in getattr(facts, name).items() if count > 0}
@@ -104,5 +111,7 @@ def answer_notes(facts: Sequence[AnswerFacts]) -> Iterator[str]:
     for title, of_samples in counts.items():
         if total := total_of(of_samples):
             yield f"{title}: {listed(total)}"
+    if unfilled := sum(sample.unfilled_placeholders for sample in facts):
+        yield f"{_UNFILLED}: {unfilled:,}"
     if unplaced := sum(bool(sample.unplaced) for sample in facts):
         yield f"{UNPLACED}: {counted(unplaced, 'answer')}"

@@ -25,7 +25,6 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Indices: TypeAlias = npt.NDArray[np.intp]
-Integers: TypeAlias = npt.NDArray[np.int64]
 
 LEVEL = 0.95
 """The share of draws whose interval contains the population's mean."""

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import override
 
-from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, ScoreKind, Verdict, Verdicts
 from mmie_tasks.record.answer_facts import AnswerFacts
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.migration import OLD_RECORD_KEY, migrated
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment, Segments, text_segments
@@ -50,35 +48,6 @@ class BadRecord(ValueError):
     """A log line is not a scored sample of a benchmark."""
 
 
-class NoJudgeRequest(BadRecord):
-    """An answer is not sent to a judge, as in a run.
-
-    Args:
-        unscored: The reason.
-
-    >>> print(NoJudgeRequest(Unscored("left_out", "5 images")))
-    left_out: 5 images
-    """
-
-    def __init__(self, unscored: Unscored) -> None:
-        self.unscored = unscored
-        super().__init__(f"{unscored.reason}: {unscored.detail}")
-
-
-class Rescored(BaseModel):
-    """A note that ``rescore`` wrote the record.
-
-    Attributes:
-        pkg: The version of this package that read the replies again.
-        changed: Whether a verdict changed.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    pkg: str
-    changed: bool
-
-
 class Record(BaseModel):
     """What a run logs of one sample of any benchmark.
 
@@ -91,7 +60,6 @@ class Record(BaseModel):
         judgements: Replies and verdicts of each judge, in order; empty without judge requests.
         signature: Everything that can move the score.
         facts: What was noted about the answer.
-        rescored: The note of ``rescore``; None in the log of an evaluation.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -103,7 +71,6 @@ class Record(BaseModel):
     judgements: tuple[Judgement, ...] = ()
     signature: SharedSignature = Signature()
     facts: TextFacts = TextFacts()
-    rescored: Rescored | None = None
 
     @classmethod
     def of(cls: type[RecordT], graded: Judged | Verdicts, **fields: object) -> RecordT:
@@ -214,6 +181,7 @@ class ImageRecord(Record):
             text=self.facts.of_text,
             pictures_not_drawn=sum(self.facts.not_drawn.values()),
             picture_signs=tuple(self.facts.picture_signs),
+            unfilled_placeholders=self.facts.unfilled_placeholders,
             pictures_unplaced=self.facts.unplaced,
         )
 
@@ -224,11 +192,11 @@ def read_record(kind: type[RecordT], line: Line) -> RecordT:
     Raises:
         BadRecord: The line has no record, or a field is missing or malformed; names the field.
     """
-    record = line.get(RECORD_KEY, line.get(OLD_RECORD_KEY))
+    record = line.get(RECORD_KEY)
     if not isinstance(record, Mapping):
         raise BadRecord(f"no record under `{RECORD_KEY}`: not a scored sample of a task of ours")
     try:
-        return kind.model_validate(migrated(record))
+        return kind.model_validate(record)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False)
         # For a verdict of neither kind, a wrong field says more than a missing one.
@@ -240,7 +208,7 @@ def read_record(kind: type[RecordT], line: Line) -> RecordT:
 
 def is_scored(line: Line) -> bool:
     """Whether the line has a record; lines of ``--predict_only`` runs have none."""
-    return "bypass" not in line or RECORD_KEY in line or OLD_RECORD_KEY in line
+    return "bypass" not in line or RECORD_KEY in line
 
 
 def answer_text(line: Line) -> str:
@@ -273,23 +241,6 @@ def question_of(line: Line, images: Sequence[str] | None) -> Segments:
     else:
         return (*text_segments(prompt), *(Segment(image=image) for image in images))
     return (*placed, *text_segments(last))
-
-
-def request_parts(content: Segments) -> tuple[str | Path, ...]:
-    """Texts and image files in order, for a request to a judge.
-
-    Raises:
-        NoJudgeRequest: An image is unusable, or its file is gone.
-    """
-    pieces: list[str | Path] = []
-    for segment in content:
-        pieces += [segment.text] if segment.text else []
-        if segment.problem or (segment.image is not None and not Path(segment.image).is_file()):
-            problem = segment.problem or "there is no such file"
-            detail = f"`{(segment.image or '')[:200]}`: {problem}"
-            raise NoJudgeRequest(Unscored("bad_image", detail))
-        pieces += [Path(segment.image)] if segment.image else []
-    return tuple(pieces)
 
 
 def _text(line: Line, name: str) -> str:

@@ -49,6 +49,7 @@ class LoggedSample:
         pictures_not_drawn: Number of pictures that the answer requests and that were not drawn.
         text: What is unusual about the text of the answer.
         picture_signs: Signs that the answer's text has pictures that were not read.
+        unfilled_placeholders: Number of the answer's placeholders without an image.
         pictures_unplaced: Number of pictures that the answer's text has no place for.
         answer_cut: Whether a limit on images cut the answer for the judge.
         needle: The needle of a haystack question; None for other questions.
@@ -68,6 +69,7 @@ class LoggedSample:
     pictures_not_drawn: int = 0
     text: TextFacts = field(default_factory=TextFacts)
     picture_signs: tuple[str, ...] = ()
+    unfilled_placeholders: int = 0
     pictures_unplaced: int = 0
     answer_cut: bool = False
     needle: Needle | None = None

@@ -20,6 +20,8 @@ class Segment:
             which must not be opened.
         detail: A readable description of the problem, not logged.
         prompt: The words that the image was drawn from, untrusted; empty if unknown.
+        sha256: SHA-256 of the image file of an answer when it was judged, in hexadecimal; empty if
+            unknown.
     """
 
     text: str | None = None
@@ -27,6 +29,7 @@ class Segment:
     problem: str = ""
     detail: str = ""
     prompt: str = ""
+    sha256: str = ""
 
     @property
     def logged(self) -> Segment:

@@ -25,13 +25,10 @@ _SHARE = re.compile(r"0(?:\.\d+)?|1|\d(?:\.\d+)?e-\d\d")  # as `:g` writes 0 to 
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 _OF_BENCHMARK = re.compile(r"\|(?=(?:paper_judge|reader|task|data):)")  # after the last judge
 
-AnswerForm: TypeAlias = Literal["plain", "instructed", "drawn"]
-"""How answers came about. ``plain``: the model got only the question; ``instructed``: our words
-that ask for pictures were added; ``drawn``: ``--model interleaved`` drew the pictures.
+AnswerForm: TypeAlias = Literal["plain", "drawn"]
+"""How answers came about. ``plain``: the model got only the question; ``drawn``: ``--model
+interleaved`` drew the pictures.
 """
-
-INSTRUCTED = "instruct"
-"""The name of the words that ask models which draw by themselves."""
 
 
 def signature_text(*texts: str, **fields: object) -> str:
@@ -112,7 +109,7 @@ class Signature:
 
     @classmethod
     def parse(cls, text: str) -> Signature:
-        """Parses the text of a recording, or of a log without signature objects.
+        """Parses the text of a signature.
 
         >>> signature = Signature.parse("judge:a|t:0|paper_judge:no|task:mmie@1-A|pkg:0.1.0")
         >>> signature.judges, signature.benchmark["task"], signature.package
@@ -129,16 +126,6 @@ class Signature:
         package = benchmark.pop("pkg", "")
         fields = tuple(_grouped(f"judge:{judge}") for judge in judges)
         return cls(judges=fields, benchmark=benchmark, package=package)
-
-    @property
-    def each_judge(self) -> tuple[Signature, ...]:
-        """The signature of each judge alone.
-
-        >>> text = "judge:a|t:0|judge:b|paper_judge:no"
-        >>> [str(judge) for judge in Signature.parse(text).each_judge]
-        ['judge:a|t:0', 'judge:b']
-        """
-        return tuple(Signature(judges=(judge,)) for judge in self.judges)
 
     def without(self, key: str) -> Signature:
         """The signature without a key of the judges, such as ``replayed`` or ``servers``.
@@ -233,20 +220,13 @@ class Signature:
         return not self.benchmark.get("prompt", "official").startswith("official")
 
     @property
-    def has_other_assembly(self) -> bool:
-        """Whether the request has another text around the answer than the official one."""
-        return self.benchmark.get("assembly", "official") != "official"
-
-    @property
     def answer_form(self) -> AnswerForm:
         """How the answers came about.
 
         >>> Signature.parse("task:mmie@1-A|answers:step-2,images,model=flux").answer_form
         'drawn'
         """
-        if not self.picture_words:
-            return "plain"
-        return "instructed" if self.picture_words.startswith(INSTRUCTED) else "drawn"
+        return "drawn" if self.picture_words else "plain"
 
     @property
     def picture_words(self) -> str:

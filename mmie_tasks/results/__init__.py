@@ -1,1 +1,1 @@
-"""Commands on finished runs: report, table, agreement, compare, export, rescore."""
+"""Commands on finished runs: report, table, agreement, compare, export."""

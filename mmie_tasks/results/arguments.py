@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
-from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import SCORE_KINDS
 
 _RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
 
 Format: TypeAlias = Literal["md", "csv", "latex"]
-
-IntervalsOf: TypeAlias = Literal["larger", "run"]
-"""What the interval of a corrected score is for: the benchmark, from which the run's samples are
-drawn, like every other interval; or only the run's samples."""
 
 
 def result_parser(
@@ -71,21 +66,6 @@ def result_parser(
     return parser
 
 
-def add_people_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--people`` and ``--population``, for `OpenAnnotator`."""
-    help_text = (
-        "CSV files of people's scores, see `calibrate`: add the corrected scores; default: none"
-    )
-    parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
-    help_text = (
-        "what the intervals of corrected scores are for: the benchmark, as all other intervals; or "
-        "the run's samples alone, which shows corrected scores only; default: %(default)s"
-    )
-    parser.add_argument(
-        "--population", choices=get_args(IntervalsOf), default="larger", help=help_text
-    )
-
-
 def whole_number(lowest: int) -> Callable[[str], int]:
     """The type of an option that is a whole number; another value is a usage error."""
 
@@ -95,12 +75,6 @@ def whole_number(lowest: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
-
-
-def require_range(option: str, number: int, lowest: int, highest: int | None, hint: str) -> None:
-    """Raise `SettingWrong` unless the number of an option is from `lowest` to `highest`, if any."""
-    if number < lowest or (highest is not None and number > highest):
-        raise SettingWrong(f"`{option}` is {number}.", hint=hint)
 
 
 def listed_names(text: str) -> list[str]:

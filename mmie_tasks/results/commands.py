@@ -10,6 +10,9 @@ from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.runs import run as run_files
 from mmie_tasks.runs.run import Run
 
+INTERVAL_NOTE = "The intervals hold the sampling error only, not the judge's error."
+"""What is said of the intervals of judged scores."""
+
 
 def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
     """The runs that a command line names, each with a unique name.
@@ -97,13 +100,3 @@ def write_text(path: Path, text: str) -> None:
         raise SettingWrong(
             f"`{path}` cannot be written: {error.strerror}.", hint="name another file"
         ) from error
-
-
-def write_with_folder(path: Path, text: str) -> None:
-    """Make the folder of a file and write the file; raises `SettingWrong` if that fails."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        message = f"The folder `{path.parent}` cannot be made: {error.strerror}."
-        raise SettingWrong(message, hint="name another folder with `-o`") from error
-    write_text(path, text)

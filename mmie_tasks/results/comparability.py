@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import Scored
@@ -102,9 +101,8 @@ def require_comparable(
         error = NotComparable(
             f"`{run_a.task}`: A and B were not scored alike, so their scores cannot be compared."
             f"\n\n{difference_table(refused)}",
-            hint="run one of them again with the settings of the other; where only the reader "
-            f"differs, `{as_called('mmie-tasks rescore')}` both; `--ignore {all_keys}` compares "
-            "them anyway",
+            hint="run one of them again with the settings of the other; `--ignore "
+            f"{all_keys}` compares them anyway",
         )
         error.keys = tuple(difference.key for difference in refused)
         raise error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import stat
 from collections.abc import Sequence
@@ -24,10 +25,11 @@ _IMAGE_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AV
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedImage:
-    """An image as a ``data:`` address, or None and the reason."""
+    """An image as a ``data:`` address with the SHA-256 of its file, or None and the reason."""
 
     address: str | None
     note: str = ""
+    sha256: str = ""
 
 
 def embed_images(
@@ -58,9 +60,11 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
         if not stat.S_ISREG(path.stat().st_mode):
             return EmbeddedImage(None, "not a file")
         size_px(path, _MAX_PIXELS)
-        file = io.BytesIO()
-        _shrunk(path, max_side_px).save(file, "WEBP", quality=quality, method=2)
-        return EmbeddedImage(f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}")
+        content, file = path.read_bytes(), io.BytesIO()
+        _shrunk(path, content, max_side_px).save(file, "WEBP", quality=quality, method=2)
+        encoded = base64.b64encode(file.getvalue()).decode()
+        sha256 = hashlib.sha256(content).hexdigest()
+        return EmbeddedImage(f"data:image/webp;base64,{encoded}", sha256=sha256)
     except (FileNotFoundError, NotADirectoryError, DataMissing):
         return EmbeddedImage(None, "the file no longer exists")
     except TooManyPixels:
@@ -71,9 +75,8 @@ def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
         return EmbeddedImage(None, "the file is not a readable image")
 
 
-def _shrunk(path: Path, max_side_px: int) -> Image.Image:
+def _shrunk(path: Path, content: bytes, max_side_px: int) -> Image.Image:
     """The image as RGB, shrunk; `DataBroken` unless its format is one of `_IMAGE_FORMATS`."""
-    content = path.read_bytes()
     check_end(content, path)
     with Image.open(io.BytesIO(content)) as image:
         if image.format not in _IMAGE_FORMATS:

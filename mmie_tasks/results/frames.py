@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdict
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.metrics import Metric, Scale
@@ -69,7 +70,7 @@ class LoadedRun:
         ``unscored``, the reason for a missing score, else None; a column for each kind
         of group, such as ``category``, with several groups of a sample joined with ``|``
         (``group_<kind>`` if another column has the name); texts, replies, tokens, cost and the
-        signature.
+        signature. In texts, U+FFFD replaces lone surrogates.
 
         Args:
             task: The task's name in lmms-eval; optional if the run has only one.
@@ -88,7 +89,11 @@ class LoadedRun:
                 f"The run `{self.run.folder}` {problem}.", hint=f"`samples(TASK)` with {names}"
             )
         task_run = self.run.tasks[task]
-        rows = [_sample_row(sample, task_run.benchmark.scale) for sample in task_run.samples]
+        scale = task_run.benchmark.scale
+        rows = [
+            {replace_surrogates(name): _plain(cell) for name, cell in row.items()}
+            for row in (_sample_row(sample, scale) for sample in task_run.samples)
+        ]
         frame = pd.DataFrame(rows)
         cells = ((name, cell) for row in rows for name, cell in row.items())
         for column in {name for name, cell in cells if isinstance(cell, _TextOrNone)}:
@@ -146,6 +151,18 @@ class _TextOrNone:
     """A text, or the None that pandas 3 would turn into NaN."""
 
     text: str | None
+
+
+def _plain(cell: object) -> object:
+    """The cell without lone surrogates, which pandas' texts and UTF-8 cannot hold."""
+    match cell:
+        case str():
+            return replace_surrogates(cell)
+        case _TextOrNone(text=str(text)):
+            return _TextOrNone(replace_surrogates(text))
+        case list():
+            return list(map(_plain, cell))
+    return cell
 
 
 def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""People's scores of answers: reading and writing their CSV files."""
+"""People's scores of answers, in CSV files."""
 
 from __future__ import annotations
 
@@ -7,53 +7,35 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.record.log_files import split_name
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.commands import read_text
 
-COLUMNS = ("id", "answer", "seed", "rater", "score")
-"""The columns of a file that `csv_text` writes; `read_labels` needs only `id` and `score`."""
-
-UNRATABLE = "cannot be rated"
-"""Written as the score when the rater saw the answer and could not rate it."""
-
+_COLUMNS = ("id", "rater", "score")
 _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-_SEED = re.compile(r"\d{1,18}", re.ASCII)
-# A spreadsheet would compute a cell that begins like this, or drop the apostrophe.
-_FORMULA = re.compile(r"[=+\-@']")
-_ESCAPE = re.compile(rf"^'(?={_FORMULA.pattern})")
 _MAX_QUOTED = 40  # characters of a cell, in a message
 _DIGEST_CHARS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A person's score of one answer, or a row of a plan that is not scored yet.
+    """A person's score of one answer.
 
     Attributes:
-        id: The sample's id as the file has it: see `id_in_csv`.
-        points: On the benchmark's own scale; None if not rated yet, or `unratable`.
+        id: The sample's id.
+        points: On the benchmark's own scale; None if not rated.
         rater: The person; the name of the file if it names no rater.
-        answer: The digest of the scored answer; empty if the file has none.
-        seed: The seed of the plan, if any.
-        line: Line number in the file.
-        unratable: Whether the rater saw the answer and could not rate it.
     """
 
     id: str
     points: float | None
     rater: str
-    answer: str = ""
-    seed: int | None = None
-    line: int
-    unratable: bool = False
 
 
 def answer_digest(sample: LoggedSample) -> str:
@@ -69,25 +51,21 @@ def answer_digest(sample: LoggedSample) -> str:
     return "abcdef"[int(digest[0], 16) % 6] + digest[1:_DIGEST_CHARS]
 
 
-def id_in_csv(sample_id: str) -> str:
-    """The id in a file: white space becomes a blank; NUL, and what UTF-8 cannot encode, a ``?``."""
-    return " ".join(sample_id.split()).encode(errors="replace").decode().replace("\0", "?")
-
-
-def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label, ...]:
+def read_labels(path: Path, scale: Scale, name: str = "") -> tuple[Label, ...]:
     """The scores of a CSV file, in its order.
 
     Columns are separated by commas, semicolons or tabs; with semicolons or tabs, a score may have a
-    decimal comma. The apostrophe that keeps a spreadsheet from computing a cell is removed.
+    decimal comma.
 
     Args:
         path: The file, in UTF-8.
-        scale: The scale of the scores; None accepts any number.
+        scale: The scale of the scores.
         name: The rater if the file names none; the file's name without suffix if empty.
 
     Raises:
-        AnswersUnusable: The file cannot be read, a column is missing, a score is not a number on
-            the scale, or a rater scored an answer twice; names the line.
+        AnswersUnusable: The file cannot be read, a column is missing, a row has more filled cells
+            than the header, a score is not a number on the scale, or a rater scored an answer
+            twice; names the line.
     """
     rows = list(_csv_rows(path))
     names_raters = any(row["rater"] for _, row in rows)
@@ -95,18 +73,12 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
     for line, row in rows:
         if names_raters and row["score"] and not row["rater"]:
             raise _csv_error(path, line, "its `rater` is empty")
-        if row["seed"] and not _SEED.fullmatch(row["seed"]):
-            raise _csv_error(path, line, f"the seed {_quoted(row['seed'])} is not a whole number")
         label = Label(
             id=row["id"],
             points=_points(path, line, row["score"], scale),
             rater=row["rater"] or ("" if names_raters else name or path.stem),
-            answer=row["answer"].lower(),
-            seed=int(row["seed"]) if row["seed"] else None,
-            line=line,
-            unratable=row["score"] == UNRATABLE,
         )
-        key = (label.id, label.answer, label.rater)
+        key = (label.id, label.rater)
         if key in labels:
             second = f"the sample {label.id} has a second score by {label.rater}"
             raise _csv_error(path, line, second)
@@ -116,47 +88,29 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
     return tuple(labels.values())
 
 
-def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, ...]:
-    """The scores of several files, ``PATH`` or ``NAME=PATH``; see `read_labels`.
-
-    Raises `AnswersUnusable` if a file is bad, or a rater scored an answer in two files.
-    """
-    labels: list[Label] = []
-    scored: set[tuple[str, str, str]] = set()
-    for named in map(split_name, words):
-        of_file = read_labels(named.path, scale, named.name)
-        for label in of_file:
-            if label.points is not None and (label.id, label.answer, label.rater) in scored:
-                score = f"the sample {label.id} has a score by {label.rater}"
-                raise _csv_error(named.path, label.line, f"{score} in another file too")
-        scored |= {(at.id, at.answer, at.rater) for at in of_file if at.points is not None}
-        labels += of_file
-    return tuple(labels)
-
-
-def _points(path: Path, line: int, score: str, scale: Scale | None) -> float | None:
-    """The points of a cell; None if it is empty or says that the answer cannot be rated."""
-    if score in ("", UNRATABLE):
+def _points(path: Path, line: int, score: str, scale: Scale) -> float | None:
+    """The points of a cell; None if it is empty."""
+    if not score:
         return None
     if not _NUMBER.fullmatch(score):
         problem = f"the score {_quoted(score)} is not a number; leave it empty for not rated"
         raise _csv_error(path, line, problem)
     points = float(score)
-    if scale is not None and not 0 <= points <= scale.full_marks:
+    if not 0 <= points <= scale.full_marks:
         problem = f"the score {score} is not on the scale, 0 to {scale.full_marks:g}"
         raise _csv_error(path, line, problem)
     return points
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and cells of each row: all of `COLUMNS`, empty where the file lacks one."""
+    """Line number and cells of each row: all of `_COLUMNS`, empty where the file lacks one."""
     text = read_text(path, _CSV_HINT)
     first_line = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t"), key=first_line.count)
     lines = _csv_lines(path, text, delimiter)
     number, header = next(lines, (1, []))
     columns = [name.lower() for name in header]
-    for name in COLUMNS:
+    for name in _COLUMNS:
         times = columns.count(name)
         if times > 1 or (not times and name in ("id", "score")):
             names = ", ".join(_quoted(column) for column in columns[:8]) or "nothing"
@@ -164,7 +118,10 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     for line, cells in lines:
         if len(cells) < len(columns):
             raise _csv_error(path, line, f"it has {len(cells)} of the {len(columns)} columns")
-        row = dict.fromkeys(COLUMNS, "") | dict(zip(columns, cells, strict=False))
+        if any(cells[len(columns) :]):
+            problem = f"it has {len(cells)} cells, and the header {len(columns)} columns"
+            raise _csv_error(path, line, f"{problem}; a cell with a separator in it needs quotes")
+        row = dict.fromkeys(_COLUMNS, "") | dict(zip(columns, cells, strict=False))
         if not row["id"]:
             raise _csv_error(path, line, "its `id` is empty")
         if delimiter != ",":
@@ -179,28 +136,9 @@ def _csv_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, lis
         for cells in reader:
             stripped = [cell.strip() for cell in cells]
             if any(stripped):
-                yield reader.line_num, [_ESCAPE.sub("", cell) for cell in stripped]
+                yield reader.line_num, stripped
     except csv.Error as error:
         raise _csv_error(path, reader.line_num, str(error)) from error
-
-
-def csv_cell(text: str) -> str:
-    """The text as a cell that no spreadsheet computes: formulas get a leading apostrophe.
-
-    >>> csv_cell("=1+1"), csv_cell("SA-1")
-    ("'=1+1", 'SA-1')
-    """
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def csv_text(rows: Iterable[tuple[str, str]], seed: int) -> str:
-    """A plan's CSV, without a final line break; `rows` are sample id and digest of the answer."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for sample_id, digest in rows:
-        writer.writerow((csv_cell(id_in_csv(sample_id)), digest, seed, "", ""))
-    return file.getvalue().rstrip("\n")
 
 
 def _csv_error(path: Path, line: int, problem: str) -> AnswersUnusable:

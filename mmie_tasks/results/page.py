@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -23,17 +23,21 @@ from mmie_tasks.results.page_data import Json, plain
 _ASSETS = Path(__file__).resolve().parent / "assets"
 
 
-def rendered(folder: Path, scripts: Sequence[str], values: Json, *, library: str = "") -> str:
+def rendered(folder: Path, values: Json, library: str) -> str:
     """The page of a folder's template ``page.html.j2``, to be written as UTF-8.
 
-    The scripts are joined in their order and share one scope. The content security policy allows
-    them, the library and embedded images. It also allows style attributes, which the charts need
-    and which cannot load anything. A missing value is an error.
+    The content security policy allows its script ``page.js``, the library and embedded images. It
+    also allows style attributes, which the charts need and which cannot load anything. A missing
+    value is an error.
     """
-    parts = _joined(*(folder / script for script in scripts))
-    script = Markup(f'"use strict";\n(() => {{\n{parts}}})();\n')  # noqa: S704  # ours
-    style = Markup(_joined(_ASSETS / "base.css", folder / "page.css"))  # noqa: S704  # ours
-    digests = [hashlib.sha256(text.encode()).digest() for text in (script, library) if text]
+    code = (folder / "page.js").read_text(encoding="utf-8")
+    script = Markup(f'"use strict";\n(() => {{\n{code}}})();\n')  # noqa: S704  # ours
+    style = Markup(  # noqa: S704  # ours
+        "\n".join(
+            path.read_text(encoding="utf-8") for path in (_ASSETS / "base.css", folder / "page.css")
+        )
+    )
+    digests = [hashlib.sha256(text.encode()).digest() for text in (script, library)]
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
@@ -64,10 +68,6 @@ def macro(template: str, name: str, folder: Path = _ASSETS) -> Callable[..., Mar
     module = _environment(folder).get_template(template).module
     function: Callable[..., Markup] = getattr(module, name)
     return function
-
-
-def _joined(*files: Path) -> str:
-    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def inert_json(value: object) -> Markup:

@@ -21,6 +21,7 @@ _MAX_TOTAL_TEXT = 200_000  # characters of a question, a gold answer or an answe
 _MAX_NAME = 80  # characters of a file's name
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff](?:(?<=\r)\n)?")
+_CHANGED = EmbeddedImage(None, "the file has changed since it was judged")
 _DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a float has
 
 
@@ -79,12 +80,6 @@ def cut(text: str, max_characters: int) -> str:
     return f"{text[:max_characters]} … ({counted(left_out, 'more character')} in the log)"
 
 
-def ends(interval: tuple[float, float] | None) -> Json:
-    """Both ends of an interval; None for both without one."""
-    low, high = interval or (None, None)
-    return {"low": low, "high": high}
-
-
 def file_name(image: str) -> str:
     r"""The name of a file without its folders, shortened for display.
 
@@ -104,16 +99,11 @@ def has_image(segment: Segment) -> bool:
 
 
 def segments_json(
-    segments: Sequence[Segment],
-    owner: str,
-    find_image: FindImage,
-    max_images: int,
-    *,
-    name_files: bool = True,
+    segments: Sequence[Segment], owner: str, find_image: FindImage, max_images: int
 ) -> list[Json]:
     """Texts and images in their order, for the scripts, with notes on how many are left out.
 
-    The images' descriptions name the `owner` (``the question``), and with `name_files` their files.
+    The images' descriptions name the `owner` (``the question``) and their files.
     """
     pieces: list[Json] = []
     images = hidden = 0
@@ -130,7 +120,7 @@ def segments_json(
                 hidden += 1
             else:
                 title = f"image {images} of {owner}"
-                pieces.append(_image_json(segment, title, find_image, name_files=name_files))
+                pieces.append(_image_json(segment, title, find_image))
     return [
         *pieces,
         *_left_out(hidden, "more image"),
@@ -142,7 +132,7 @@ def _left_out(count: int, noun: str) -> list[Json]:
     return [{"image": None, "alt": "", "note": f"and {counted(count, noun)}"}] if count > 0 else []
 
 
-def _image_json(segment: Segment, title: str, find_image: FindImage, *, name_files: bool) -> Json:
+def _image_json(segment: Segment, title: str, find_image: FindImage) -> Json:
     file = segment.image or ""
     prompt = {"prompt": cut(segment.prompt, MAX_TEXT)} if segment.prompt else {}
     if segment.problem:
@@ -150,5 +140,7 @@ def _image_json(segment: Segment, title: str, find_image: FindImage, *, name_fil
         note = cut(f"{segment.problem}{reference}", MAX_LABEL)
         return {"image": None, "alt": title, "note": note, **prompt}
     shown = find_image(file)
-    alt = f"{title}: {file_name(file)}" if name_files else title
+    if segment.sha256 and shown.sha256 and segment.sha256 != shown.sha256:
+        shown = _CHANGED
+    alt = f"{title}: {file_name(file)}"
     return {"image": shown.address, "alt": alt, "note": shown.note, **prompt}

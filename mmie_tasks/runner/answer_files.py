@@ -2,8 +2,9 @@
 
 lmms-eval writes answers at the end of a run, which may be after hours of judging. So each process
 of a run with a judge saves its answers after the last one, as
-``<date>_rank<rank>_answers_<task>.jsonl`` in the folder of the run's results. Lines have the fields
-of lmms-eval's sample log that ``--model predictions`` reads. A task's files are removed when its
+``<date>_rank<rank>-<run>_answers_<task>.jsonl`` in the folder of the run's results; ``<run>`` is
+random, since runs that begin in the same second have the same date. Lines have the fields of
+lmms-eval's sample log that ``--model predictions`` reads. A task's files are removed when its
 sample log has been written.
 """
 
@@ -13,6 +14,7 @@ import functools
 import json
 import shlex
 import sys
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +43,7 @@ class RunOutput:
     _model_args: object = None
     _tracker: Any = None
     _date: str = ""
+    _run: str = ""  # the part of the files' names that no other run has
     _has_warned: bool = False
     _files: dict[str, list[Path]] = field(default_factory=dict)  # by task, of all processes
     _texts: dict[str, list[Path]] = field(default_factory=dict)  # by task, of `interleaved`
@@ -55,6 +58,7 @@ class RunOutput:
             _model_args=options.get("model_args"),
             _tracker=tracker,
             _date=str(options.get("datetime_str")).replace(":", "-"),
+            _run=uuid.uuid4().hex[:8],
         )
         if callable(getattr(tracker, "save_results_samples", None)):
             tracker.save_results_samples = output._removing_after_logging(tracker)
@@ -120,7 +124,7 @@ class RunOutput:
                 return ""
             case [path]:
                 return str(path)
-        return str(files[0].with_name(f"{self._date}_rank*_answers_*.jsonl"))
+        return str(files[0].with_name(f"{self._date}_rank*-{self._run}_answers_*.jsonl"))
 
     def warn_of_what_is_not_saved(self) -> None:
         """Warn once if an option is missing without which results, samples or answers are lost."""
@@ -138,10 +142,10 @@ class RunOutput:
         """Write the answers of this process; a failure is logged."""
         if self.folder is None:
             return
-        rank, ranks, count = self._share_date(), self._ranks(), 0
+        rank, ranks, count = self._share_name(), self._ranks(), 0
         for task in tasks:
             name = str(getattr(getattr(task, "config", None), "task", type(task).__name__))
-            start, end = f"{self._date}_rank", f"_answers_{name}.jsonl"
+            start, end = f"{self._date}_rank", f"-{self._run}_answers_{name}.jsonl"
             paths = [self.folder / f"{start}{number}{end}" for number in range(ranks)]
             try:
                 lines = list(_lines(task))
@@ -163,15 +167,15 @@ class RunOutput:
                 f"ends before, the same command with {self.resume_hint} scores them."
             )
 
-    def _share_date(self) -> int:
-        """Use rank 0's date, since each process has read the clock itself; returns the rank."""
+    def _share_name(self) -> int:
+        """Use rank 0's date and name of the run, for each process has its own; returns the rank."""
         if self._ranks() == 1:
             return 0
         import torch.distributed
 
-        dates = [self._date]
-        torch.distributed.broadcast_object_list(dates, src=0)
-        (self._date,) = dates
+        names = [self._date, self._run]
+        torch.distributed.broadcast_object_list(names, src=0)
+        self._date, self._run = names
         return torch.distributed.get_rank()
 
     @staticmethod

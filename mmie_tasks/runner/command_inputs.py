@@ -7,6 +7,7 @@ command lines that give such names another meaning, are left to the runner.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -46,8 +47,8 @@ def check_command_line(
     options = _parsed(arguments)
     if options.help or options.config or not is_first_process(environment):
         return
-    folder = Path(options.tasks)
-    if options.tasks and folder.is_dir() and not any(folder.glob("*.yaml")):
+    folder = options.tasks
+    if os.path.isdir(folder) and not any(Path(folder).glob("*.yaml")):  # noqa: PTH112 - any length
         raise SettingWrong(  # the runner would find no tasks (`__main__.py:705`)
             f"`--tasks {folder}`: there is a folder `{folder}` here, which lmms-eval takes for the "
             "tasks, and it has no task files (`*.yaml`).",
@@ -81,7 +82,7 @@ def _selection(options: argparse.Namespace, environment: Mapping[str, str]) -> _
         options.include_path
         or environment.get("LMMS_EVAL_PLUGINS")  # adds to `--include_path` (`__main__.py:692`)
         or not read_override(environment)
-        or Path(options.tasks).is_dir()
+        or os.path.isdir(options.tasks)  # noqa: PTH112 - any length
     )
     selection: dict[BenchmarkEntry, tuple[str, ...]] = {}
     for name in [] if has_other_files else options.tasks.split(","):

@@ -5,7 +5,7 @@ things outlive an evaluation: the benchmarks of loaded tasks (`loaded_tasks.BENC
 options of our command line (`COMMAND_OPTIONS`). The runner calls a task's functions with a sample
 only, ``process_results`` in its own threads, so what they read is in their modules: the settings of
 a benchmark, the session of its judge (`BenchmarkJudge.session`), what is remembered about samples
-(`core.run_memory`) and folders of answers (`benchmarks.model_answers`). `running` and
+(`hub.run_images`) and folders of answers (`benchmarks.model_answers`). `running` and
 `judging_in` reset these.
 """
 
@@ -25,7 +25,7 @@ from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
 from mmie_tasks.benchmarks.settings import TaskSettings
 from mmie_tasks.core.choice import split_options
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.run_memory import forget_last_run
+from mmie_tasks.hub.run_images import forget_last_run
 from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judges.choice import JudgeChoices
 from mmie_tasks.judging.benchmark_judge import judging_in

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mmie_tasks.answers.drawn import DrawingFacts, read_drawn_answer, write_undrawn_answer
 from mmie_tasks.answers.failures import NO_REPLY
-from mmie_tasks.interleaved.protocols import INSTRUCT
 
 
 @contextmanager
@@ -49,22 +47,6 @@ def name_null_replies(tasks: Iterable[Any]) -> None:
     """
     for request in (request for task in tasks for request in task.instances):
         request.resps[:] = [NO_REPLY if reply is None else reply for reply in request.resps]
-
-
-def mark_instructed(tasks: Iterable[Any]) -> None:
-    """Name the protocol in answers to our tasks whose file asks for pictures (``instruct: true`` in
-    ``lmms_eval_specific_kwargs``), so that it is named with every score of them.
-    """
-    facts = DrawingFacts(signature=INSTRUCT.signature)
-
-    def marked(reply: object) -> object:
-        is_unmarked = isinstance(reply, str) and read_drawn_answer(reply) is None
-        return write_undrawn_answer(str(reply), facts) if is_unmarked else reply
-
-    for task in tasks:
-        if (getattr(task, "lmms_eval_specific_kwargs", None) or {}).get("instruct"):
-            for request in task.instances:
-                request.resps[:] = map(marked, request.resps)
 
 
 @contextmanager

@@ -38,7 +38,6 @@ from mmie_tasks.runner.evaluation import (
 )
 from mmie_tasks.runner.generation import (
     called_after_generation,
-    mark_instructed,
     name_null_replies,
     one_task_per_call,
 )
@@ -202,7 +201,7 @@ def _judging(
         stack.callback(session.close)
         judges = [benchmark.judge for benchmark in ours.values() if benchmark.judge is not None]
         stack.enter_context(judging_in(session, judges))
-        functions = [lambda: name_null_replies(ours), lambda: mark_instructed(ours)]
+        functions = [lambda: name_null_replies(ours)]
         if any(is_judged(task, benchmark) for task, benchmark in ours.items()):
             functions.append(lambda: output.save(tasks))
             if is_command:

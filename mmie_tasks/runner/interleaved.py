@@ -20,7 +20,7 @@ from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
 from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
-from mmie_tasks.interleaved.protocols import INSTRUCT, STEP
+from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.record.signature import drawing_text
 from mmie_tasks.runner.pair_answers import (
@@ -33,7 +33,7 @@ from mmie_tasks.runner.pair_answers import (
 )
 from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
 from mmie_tasks.runner.pair_writer import AskedSample, PairWriter, asked_sample
-from mmie_tasks.runner.run_texts import RunTexts, WrittenText
+from mmie_tasks.runner.run_texts import RunTexts
 
 
 class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
@@ -73,7 +73,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         options = {"batch_size": batch_size, "max_batch_size": max_batch_size, "device": device}
         runner_options = {key: value for key, value in options.items() if value is not None}
         self._drawer: Drawer | None = None
-        answers_by = INSTRUCT.signature
+        answers_by = ""
         try:
             self._arguments = parse_pair_arguments(split_arguments(arguments))
             if self._arguments.drawer is not None:
@@ -119,9 +119,6 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         drafts: dict[int, Draft] = {}
         if is_drawn:
             drafts = {i: draft_of(outputs[i], sample) for i, sample in enumerate(samples) if sample}
-        elif self._arguments.words is INSTRUCT:
-            asked = (i for i, sample in enumerate(samples) if sample)
-            drafts = {i: Draft(whole=WrittenText.of(outputs[i])) for i in asked}
         outcomes = self._draw(drafts.values())
         facts = {i: facts_of(draft, outcomes, self._signature) for i, draft in drafts.items()}
         for i, draft in drafts.items():

@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mmie_tasks.benchmarks.model_answers import answer_folders_of_run
+from loguru import logger
+
+from mmie_tasks.benchmarks.model_answers import answer_folders_of_run, resolver
 from mmie_tasks.benchmarks.registry import is_setting, require_judged
-from mmie_tasks.core.choice import parse_choice
+from mmie_tasks.core.choice import parse_choice, split_options
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.wording import counted
+from mmie_tasks.hub.images import has_changed
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
     ChosenJudges,
@@ -40,6 +44,7 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
         hint = "`--judge JUDGE` judges every answer, `--failed` those without a reply"
         raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
     require_judged(choices, "`--judge`")
+    _check_model_args(options.model_args)
     logged_run = open_run(options.run, listed_names(options.tasks))
     tasks = _judged_tasks(logged_run, choices)
     config = _config(tasks)
@@ -50,11 +55,22 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     choices = _with_settings(choices, tasks)
     source = split_name(options.run).path
     output = options.output_path or _output_folder(source, choices, failed=options.failed)
-    sys.argv[1:] = _eval_arguments(logged_run, tasks, config, str(output))
+    sys.argv[1:] = _eval_arguments(logged_run, tasks, config, str(output), options.model_args)
 
     with answer_folders_of_run():
         _search_pictures(tasks, config, source)
+        _warn_of_changed_images(tasks)
         return run_lmms_eval(choices, tested=served_model_of(config))
+
+
+def _check_model_args(model_args: str) -> None:
+    """Raise `SettingWrong` for arguments that are not about images: the run has the others."""
+    names = [pair.partition("=")[0].strip() for pair in split_options(model_args) if pair]
+    if others := [name for name in names if name not in ("images", "missing")]:
+        raise SettingWrong(
+            f"`--model_args` of `mmie-tasks rejudge` has no `{others[0]}`.",
+            hint="`images=FOLDER`, `missing=stop` and `missing=count` are about images of answers",
+        )
 
 
 def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
@@ -158,8 +174,24 @@ def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], sou
             benchmark.add_answer_folder(folder)
 
 
+def _warn_of_changed_images(tasks: Sequence[TaskRun]) -> None:
+    """Warn if image files of answers are not what the run judged."""
+    segments = (s for task_run in tasks for sample in task_run.samples for s in sample.answer)
+    judged = sorted({(s.image, s.sha256) for s in segments if s.image and s.sha256})
+    files = ((resolver().locate(image).path, sha256) for image, sha256 in judged)
+    if changed := [file for file, sha256 in files if file and has_changed(file, sha256)]:
+        logger.warning(
+            f"{counted(len(changed), 'image')} of answers changed since the run, the first: "
+            f"`{changed[0]}`. The judge gets the files as they are now."
+        )
+
+
 def _eval_arguments(
-    logged_run: Run, tasks: Sequence[TaskRun], config: Mapping[str, object], output: str
+    logged_run: Run,
+    tasks: Sequence[TaskRun],
+    config: Mapping[str, object],
+    output: str,
+    model_args: str,
 ) -> list[str]:
     """The command line; raises `SettingWrong` if a path has a separator of model arguments."""
     logs = [str(task_run.log) for task_run in tasks]
@@ -169,4 +201,4 @@ def _eval_arguments(
             hint="rename the folder",
         )
     names = ",".join(task_run.task for task_run in tasks)
-    return ["eval", *predictions_arguments(logs, names, config, output)]
+    return ["eval", *predictions_arguments(logs, names, config, output, model_args)]

@@ -28,7 +28,7 @@ from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
-from mmie_tasks.interleaved.protocols import INSTRUCT, STEP, PictureProtocol
+from mmie_tasks.interleaved.protocols import STEP, PictureProtocol
 from mmie_tasks.interleaved.registry import BUILT_IN
 from mmie_tasks.record.model_name import model_name, run_name
 
@@ -100,8 +100,7 @@ class PairArguments:
         ``gpt-4o + sdxl (steps=4)``.
         """
         names = [run_name(model_name(self.writer, self.writer_arguments))]
-        details = [INSTRUCT.name] if self.words is INSTRUCT else []
-        details += self.added_names
+        details = self.added_names
         if self.drawer is not None:
             options = dict(self.drawer.options)
             names.append(run_name(model_name(self.drawer.name, options)))
@@ -199,7 +198,7 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
         added=added,
         drawer=None if draws_itself else choice,
         modalities=tuple(re.findall(r"[^+\s]+", own.modalities)),
-        words=(INSTRUCT if own.instruct else None) if draws_itself else STEP,
+        words=None if draws_itself else STEP,
         pictures=Path(pictures).expanduser().absolute(),
     )
 
@@ -254,10 +253,9 @@ def _added(writer: _Component) -> dict[str, str]:
 
 
 class _OwnDrawing(ChoiceOptions):
-    """The options of ``t2i=self``: modalities such as ``image+text``; the words of `INSTRUCT`."""
+    """The options of ``t2i=self``: modalities such as ``image+text``."""
 
     modalities: str = ""
-    instruct: bool = False
 
 
 def _check_writer(name: str, *, draws_itself: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,32 @@ def manifests() -> list[ModelManifest]:
 
     ``predictions`` is a chat model, so that the runner opens no image for it. ``interleaved`` has
     the type of its writer.
+
+    Raises:
+        SystemExit: Something of ours failed. The runner would log any other exception, and go on
+            without our models and hooks (``models/__init__.py:233``).
     """
+    from mmie_tasks.core.errors import MmieTasksError
+
+    try:
+        install_hooks()
+        if {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys():
+            _check_command_line()
+        return _manifests()
+    except MmieTasksError as error:
+        raise SystemExit(str(error)) from None
+    except Exception as error:  # noqa: BLE001 - our own: the runner would go on without us
+        traceback.print_exc()
+        raise SystemExit(
+            f"mmie-tasks could not be loaded: {type(error).__name__}: {error}\n\n"
+            "hint: report it with the lines above; without mmie-tasks installed, lmms-eval runs "
+            "as before"
+        ) from None
+
+
+def _manifests() -> list[ModelManifest]:
     from lmms_eval.models.registry_v2 import ModelManifest
 
-    install_hooks()
-    if {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys():
-        _check_command_line()
     predictions = "mmie_tasks.runner.predictions.Predictions"
     pair = "mmie_tasks.runner.interleaved.Interleaved"
     return [
@@ -44,19 +65,14 @@ def install_hooks() -> None:
 
 
 def _check_command_line() -> None:
-    """End the process if its command line names unusable answers or data: lmms-eval's command is
-    importing its modules, and has not parsed its arguments yet.
+    """Check the answers and data that the command line names: lmms-eval's command is importing its
+    modules, and has not parsed its arguments yet.
     """
-    from mmie_tasks.core.errors import MmieTasksError
     from mmie_tasks.runner.command_inputs import check_command_line
     from mmie_tasks.runner.evaluation import COMMAND_OPTIONS
 
-    if COMMAND_OPTIONS.get(None) is not None:  # `mmie-tasks` has checked it
-        return
-    try:
+    if COMMAND_OPTIONS.get(None) is None:  # else `mmie-tasks` has checked it
         check_command_line(sys.argv[1:], os.environ, {})
-    except MmieTasksError as error:
-        raise SystemExit(str(error)) from None
 
 
 # Every start of the runner loads this module, so these functions import late.

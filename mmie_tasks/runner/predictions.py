@@ -6,7 +6,7 @@ here, so a run needs no images.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -20,10 +20,14 @@ from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.files import read_answers
 from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
 from mmie_tasks.answers.saved import Answer
-from mmie_tasks.benchmarks.registry import dataset_names, entries
+from mmie_tasks.benchmarks.model_answers import NamedImages, named_images
+from mmie_tasks.benchmarks.registry import benchmark_of_task, dataset_names, entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.core.wording import counted
 
-_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME][,images=FOLDER]"
+_ARGUMENTS = (
+    "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME][,images=FOLDER][,missing=stop|count]"
+)
 _PASSED_BY_THE_RUNNER = {"batch_size", "max_batch_size", "device"}
 _ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
@@ -56,6 +60,9 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         model: The tested model; by default what `mmie_tasks.answers.files.SavedAnswers` says, and
             ``predictions`` if that is nothing.
         images: A folder to search for the images of answers, for several paths.
+        missing: ``stop`` ends the run before anything is judged if images that answers name in a
+            field or part do not exist and the benchmark shows them to its judge; ``count`` goes on
+            without them, and counts them.
         others: The runner's own arguments are ignored; others are an error.
 
     Raises:
@@ -66,25 +73,25 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     is_simple = False
 
     def __init__(
-        self, path: object = "", model: object = "", images: object = "", **others: object
+        self,
+        path: object = "",
+        model: object = "",
+        images: object = "",
+        missing: object = "stop",
+        **others: object,
     ) -> None:
         super().__init__()
         self.accelerator = Accelerator()  # the runner gathers with it when there are several ranks
         self.device = self.accelerator.device
         try:
-            if unknown := others.keys() - _PASSED_BY_THE_RUNNER:
-                names = ", ".join(f"`{name}`" for name in sorted(unknown))
-                message = f"The model `predictions` has no argument {names}."
-                raise SettingWrong(message, hint=_ARGUMENTS)
-            if images and not Path(str(images)).expanduser().is_dir():
-                message = f"`images=` of `predictions` is `{images}`, which is not a folder."
-                raise SettingWrong(message, hint=_ARGUMENTS)
+            _check_arguments(images, missing, others)
             benchmarks = [entry.load() for entry in entries()]
             reading = read_answers(str(path), dataset_names())
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self.tested_model = str(model) or reading.model or "predictions"
         self._matcher = AnswerMatcher(reading.answers)
+        self._counts_missing = missing == "count"
         answers_path = Path(str(images or path)).expanduser()
         if answers_path.exists():  # not for several paths, whose pictures may have the same names
             folder = answers_path if answers_path.is_dir() else answers_path.parent
@@ -98,7 +105,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         """Return the saved answer to each request, `MISSING` if there is none.
 
         Raises:
-            SystemExit: A sample has two answers, or no sample of a task has one.
+            SystemExit: A sample has two answers, no sample of a task has one, or images of answers
+                are missing.
         """
         parsed = [_parse(request) for request in requests]
         by_task: dict[str, dict[int, _ParsedRequest]] = {}
@@ -106,7 +114,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             by_task.setdefault(request.task, {})[request.doc_id] = request
         try:
             saved = {task: self._answers(task, [*ours.values()]) for task, ours in by_task.items()}
-        except AnswersUnusable as error:
+        except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         answers = (saved[request.task][request.doc_id] for request in parsed)
         return [answer if isinstance(answer, str) else list(answer) for answer in answers]
@@ -142,11 +150,64 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         shared = self.world_size > 1 and self._matcher.has_answers(all_ids)
         if not matched.report.matched and not shared:
             raise self._matcher.no_match_error(task, samples)
+        saved = {
+            request.doc_id: answer
+            for request, answer in zip(requests, matched.answers, strict=True)
+            if answer
+        }
+        benchmark = benchmark_of_task(task)
+        if benchmark is not None and benchmark.has_picture_answers:
+            named = {doc_id: named_images(one) for doc_id, one in saved.items()}
+            answers = {doc_id: images.answer for doc_id, images in named.items()}
+            note = self._images_note(task, [*named.values()])
+        else:
+            answers = {doc_id: one.answer for doc_id, one in saved.items()}
+            n_images = sum(len(one.images) for one in saved.values())
+            note = f"; {counted(n_images, 'image')} beside them not read" if n_images else ""
         level = "WARNING" if matched.report.doubtful else "INFO"
         rank = f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else ""
-        logger.log(level, "predictions{}: {}", rank, matched.report.text())
-        matches = zip(requests, matched.answers, strict=True)
-        return {request.doc_id: saved.answer if saved else MISSING for request, saved in matches}
+        logger.log(level, "predictions{}: {}{}", rank, matched.report.text(), note)
+        return {request.doc_id: answers.get(request.doc_id, MISSING) for request in requests}
+
+    def _images_note(self, task: str, named: Sequence[NamedImages]) -> str:
+        """How many of the images that answers name exist; raises if some do not, unless the run is
+        to count them, or if two were found as one file.
+        """
+        first_of: dict[Path, str] = {}
+        for reference, path in (pair for images in named for pair in images.moved.items()):
+            if (first := first_of.setdefault(path, reference)) != reference:
+                raise AnswersUnusable(
+                    f"Two images of answers to `{task}`, `{first:.200}` and `{reference:.200}`, "
+                    f"were found by the ends of their paths as one file: `{path}`.",
+                    hint="name a folder that has them in their folders with `--model_args "
+                    "...,images=FOLDER`",
+                )
+        count = sum(images.count for images in named)
+        n_missing = sum(len(images.missing) for images in named)
+        if n_missing and not self._counts_missing:
+            lacking = next(images for images in named if images.missing)
+            folders = ", ".join(f"`{folder}`" for folder in lacking.folders)
+            raise AnswersUnusable(
+                f"{lacking.location}: the answer's image `{lacking.missing[0]:.200}` does not "
+                f"exist; of {counted(count, 'image')} of answers to `{task}`, {n_missing:,} are "
+                f"missing. Searched in {folders}.",
+                hint="name the images' folder with `--model_args ...,images=FOLDER`, or score the "
+                "answers without them, and count them, with `--model_args ...,missing=count`",
+            )
+        return f"; {count - n_missing:,} of {counted(count, 'image')} found" if count else ""
+
+
+def _check_arguments(images: object, missing: object, others: Collection[str]) -> None:
+    message = ""
+    if unknown := sorted(set(others) - _PASSED_BY_THE_RUNNER):
+        names = ", ".join(f"`{name}`" for name in unknown)
+        message = f"The model `predictions` has no argument {names}."
+    elif images and not Path(str(images)).expanduser().is_dir():
+        message = f"`images=` of `predictions` is `{images}`, which is not a folder."
+    elif missing not in ("stop", "count"):
+        message = f"`missing=` of `predictions` is `{missing}`, not `stop` or `count`."
+    if message:
+        raise SettingWrong(message, hint=_ARGUMENTS)
 
 
 def _parse(request: _RunnerRequest) -> _ParsedRequest:

@@ -47,5 +47,10 @@ def _parser() -> argparse.ArgumentParser:
         "`-filled` with `--failed`"
     )
     parser.add_argument("--output_path", default="", metavar="FOLDER", help=output_help)
+    answers_help = (
+        "where the images of the answers are, if they were moved, and whether answers are judged "
+        "without those that do not exist: `images=FOLDER`, `missing=count`; default: `missing=stop`"
+    )
+    parser.add_argument("--model_args", default="", metavar="k=v,...", help=answers_help)
     add_judge_options(parser)
     return parser

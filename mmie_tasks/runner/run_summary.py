@@ -1,8 +1,8 @@
 """The summary at the end of a run: notes in the log, details in the results file, and headlines.
 
 The runner's table has the rows that people quote. Everything else about a task (counts, intervals,
-groups) is saved in the results file under ``mmie_tasks``; the setting ``rows=all`` adds it to the
-table. A run from the command line prints one line per task at the very end.
+groups) is saved in the results file under ``mmie_tasks``. A run from the command line prints one
+line per task at the very end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.command import as_called
-from mmie_tasks.record.record import RECORD_KEY
+from mmie_tasks.record.record import RECORD_KEY, BadRecord, Line, Record
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.details import details_of
@@ -41,7 +42,6 @@ class RunSummary:
 
     _headlines: dict[str, Headline] = field(default_factory=dict)
     _details: dict[str, dict[str, float]] = field(default_factory=dict)
-    _in_table: set[str] = field(default_factory=set)
 
     def add(
         self,
@@ -59,8 +59,8 @@ class RunSummary:
         try:
             records = [benchmark.read_record({RECORD_KEY: record}) for record in logged]
             samples = tuple(
-                with_answerers(without_off_scale_points(record.sample({}), benchmark.scale))
-                for record in records
+                with_answerers(without_off_scale_points(_sample(record, line), benchmark.scale))
+                for record, line in zip(records, lines or [{}] * len(records), strict=True)
             )
             run = TaskRun(
                 task=task,
@@ -81,21 +81,16 @@ class RunSummary:
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
             return
         self._headlines[task], self._details[task] = headline, details
-        if benchmark.settings.rows == "all":
-            self._in_table.add(task)
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any]) -> None:
-        """Add the details to the runner's results, under `KEY` and, with ``rows=all``, in its
-        table, from which what has no value is removed.
+        """Add the details to the runner's results, under `KEY`, and remove from its table what has
+        no value.
         """
         if self._details:
             results[KEY] = self._details.copy()
-        for task, values in self._details.items():
-            rows = results["results"][task]
-            for name, value in values.items() if task in self._in_table else ():
-                rows.setdefault(f"{name},none", value)
-            _remove_empty(rows)
+        for task in self._details:
+            _remove_empty(results["results"][task])
 
     def add_to_wandb(self) -> None:
         """Add interval, counts and judge of each task to the summary of a run of Weights & Biases.
@@ -122,6 +117,13 @@ class RunSummary:
         table = tabulate(lines, _COLUMNS, tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
         return f"\n{title}\n\n{table}\n\n{report}"
+
+
+def _sample(record: Record, line: Line) -> LoggedSample:
+    try:
+        return record.sample(line)
+    except BadRecord:  # the answer is not a text
+        return record.sample({})
 
 
 def _remove_empty(rows: dict[str, Any]) -> None:

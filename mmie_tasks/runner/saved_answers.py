@@ -17,7 +17,11 @@ _DEFAULTS = ('[["<think>", "</think>"], ["<analysis>", "</analysis>"]]', "Asia/S
 
 
 def predictions_arguments(
-    answers: Iterable[object], tasks: str, options: Mapping[str, object], output: str
+    answers: Iterable[object],
+    tasks: str,
+    options: Mapping[str, object],
+    output: str,
+    more: str = "",
 ) -> list[str]:
     """The arguments of an evaluation of saved answers.
 
@@ -26,8 +30,10 @@ def predictions_arguments(
         tasks: As in ``--tasks``.
         options: Options of the run that saved them; only `SAMPLE_OPTIONS` are used.
         output: The folder for the results.
+        more: Further arguments of the model `predictions`, as in ``--model_args``.
     """
-    words = ["--model", "predictions", "--model_args", f"path={';'.join(map(str, answers))}"]
+    model_args = f"path={';'.join(map(str, answers))}{more and f',{more}'}"
+    words = ["--model", "predictions", "--model_args", model_args]
     words += ["--tasks", tasks]
     for option in SAMPLE_OPTIONS:
         if (value := options.get(option)) not in (None, ""):

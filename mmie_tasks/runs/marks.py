@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted, listed, plural
-from mmie_tasks.record.answer_facts import UNPLACED
+from mmie_tasks.record.answer_facts import ABSENT, UNPLACED
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.sight import equal_counts
 from mmie_tasks.record.signature import COVERAGE_FLOOR
 from mmie_tasks.runs.answerers import answerer_marks
@@ -25,6 +26,9 @@ _USUAL = re.compile(
     r"[a-z]|yes|no|true|false|\S*\d\S*(?: \S+)?"
     r"|(?:the )?(?:\w+ )?(?:answer|option|choice)(?: is|:).*"
 )
+_PLACEHOLDER = re.compile(r"<[^<>\n]{1,30}>|\[[^\[\]\n]{1,30}\]")
+_MAX_BEFORE_QUESTION = 100  # characters of the answer: a role's name
+_MIN_QUESTION = 20  # characters without white space: a word or two may occur by accident
 _MAX_NAMED = 3
 _MAX_QUOTED_CHARACTERS = 60
 
@@ -52,13 +56,13 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     yield from _cut_marks(task_run)
     if any(signature.has_other_prompt for signature in signatures):
         yield "other prompt words"
-    if any(signature.has_other_assembly for signature in signatures):
-        yield "other text in the judge's request"
     for share in {signature.min_coverage: None for signature in signatures}:
         if share != COVERAGE_FLOOR:
             yield f"min_coverage {share:g}, not {COVERAGE_FLOOR:g}"
+    yield from _image_marks(task_run.samples)
     yield from _picture_marks(task_run)
     yield from text_marks(task_run.samples)
+    yield from _question_marks(task_run.samples)
     reasons = reasons_of(task_run, "official")
     if unscored := reasons.total() - reasons["left_out"]:
         yield f"{unscored:,} unscored"
@@ -74,15 +78,27 @@ def _cut_marks(task_run: TaskRun) -> Iterator[str]:
             yield f"the judge's server may have cut its requests: {reason}"
 
 
+def _image_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
+    """Images that answers name or announce and that the judge did not get."""
+    images = [segment for sample in samples for segment in sample.answer if segment.image]
+    of_all = f"of {counted(len(images), 'image')} of answers"
+    problems = Counter(segment.problem for segment in images if segment.problem)
+    if missing := sum(problems.pop(problem, 0) for problem in ABSENT):
+        yield f"{missing:,} {of_all} missing"
+    if problems:
+        yield f"{problems.total():,} {of_all} unusable: {listed(problems)}"
+    if unfilled := sum(sample.unfilled_placeholders for sample in samples):
+        yield f"{counted(unfilled, 'placeholder')} without an image"
+
+
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:
     words = filter(None, (signature.picture_words for signature in task_run.signatures))
-    names, form = ", ".join(dict.fromkeys(words)), task_run.answer_form
-    if form == "instructed":
-        yield f"asked for pictures with words of ours ({names})"
-    elif form == "drawn":
+    is_drawn = task_run.answer_form == "drawn"
+    if is_drawn:
+        names = ", ".join(dict.fromkeys(words))
         yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
     cut = sum(sample.answer_cut for sample in task_run.samples)
-    if form != "plain" and cut:
+    if is_drawn and cut:
         yield f"{counted(cut, 'answer')} cut by the limit on images"
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
         yield f"{counted(not_drawn, 'picture')} not drawn"
@@ -126,6 +142,31 @@ def text_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
             if text
             else f"{count:,} answers are empty"
         )
+
+
+def _question_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
+    if n_echoes := sum(map(_begins_with_question, samples)):
+        begin = "begins with its" if n_echoes == 1 else "begin with their"
+        yield f"{counted(n_echoes, 'answer')} {begin} question"
+
+
+def _begins_with_question(sample: LoggedSample) -> bool:
+    """Whether the whole question begins within the first 100 characters of the answer.
+
+    Texts are compared without white space and placeholders of images. Scripts that store input and
+    output tokens write such answers, and nothing is cut from them.
+    """
+    question, answer = _folded(sample.question).replace(" ", ""), _folded(sample.answer)
+    if len(question) < _MIN_QUESTION:
+        return False
+    last_start = len(answer[:_MAX_BEFORE_QUESTION].replace(" ", "")) - 1
+    return question in answer.replace(" ", "")[: last_start + len(question)]
+
+
+def _folded(segments: Segments) -> str:
+    """The texts with single spaces, without placeholders such as ``<image>`` and ``[image 1]``."""
+    texts = " ".join(segment.text or "" for segment in segments)
+    return " ".join(_PLACEHOLDER.sub(" ", texts).split())
 
 
 def _is_missing(sample: LoggedSample) -> bool:

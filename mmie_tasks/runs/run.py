@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias, get_args
 
@@ -16,12 +15,12 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.core.wording import counted, numbered_names
 from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.record import BadRecord, Line, Record, is_scored
+from mmie_tasks.record.record import BadRecord, is_scored
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import AnswerForm, Signature
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.saved_results import read_saved_results
-from mmie_tasks.runs.start_time import start_text, utc_time
+from mmie_tasks.runs.start_time import start_text
 
 _FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 """Returns the benchmark of a task, by the task's name; None for other tasks."""
@@ -88,11 +87,6 @@ class Run:
     tasks: Mapping[str, TaskRun]
     time_zone: str = ""
     notes: tuple[str, ...] = ()
-
-    @property
-    def started(self) -> datetime | None:
-        """When the evaluation of the newest log began, in UTC; None if that is unknown."""
-        return utc_time(self.date, self.time_zone)
 
     @property
     def started_text(self) -> str:
@@ -210,22 +204,6 @@ def _read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         limit=saved.limit,
         offset=saved.offset,
     )
-
-
-def record_lines(task_run: TaskRun) -> Iterator[tuple[Record, Line]]:
-    """The record of each scored sample with its line; an id that is logged twice gives one.
-
-    Raises:
-        AnswersUnusable: The log cannot be read.
-        BadRecord: The log has changed since the task was read.
-    """
-    seen: set[str] = set()
-    for numbered in read_lines(task_run.log):
-        if (line := numbered.line) is not None and is_scored(line):
-            record = task_run.benchmark.read_record(line)
-            if record.id not in seen:
-                seen.add(record.id)
-                yield record, line
 
 
 def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:

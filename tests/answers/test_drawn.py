@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.answer_shapes import SHAPES
-from support.mmie_data import draw
 
 from mmie_tasks.answers.drawn import (
     DrawingFacts,
@@ -137,13 +136,3 @@ def test_a_saved_answer_is_the_same_text_in_every_log(text: str, tmp_path: Path)
         (saved,) = read_answers(str(tmp_path / name)).answers
         assert saved.answer == text
     assert as_answer(text) == text
-
-
-def test_relative_pictures_of_saved_answers_are_found_beside_their_file(tmp_path: Path) -> None:
-    draw(tmp_path / "ä b.png")
-    drawn = write_drawn_answer([Segment(image="ä b.png", prompt="x")], FACTS)
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps({"id": "SA-0", "answer": drawn}), encoding="utf-8")
-    (saved,) = read_answers(str(path)).answers
-    (segment,) = parse_answer([saved.answer]).segments
-    assert segment == Segment(image=str(tmp_path / "ä b.png"), prompt="x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,34 @@ def test_a_file_that_cannot_be_read_is_named(
     assert "\n\nhint: " in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "fields"),
+    [
+        pytest.param(
+            "a.jsonl",
+            '{"question_id": 1, "response": "A. <image>", "generated_images": ["1.png"]}\n',
+            "`question_id`, `response`, `generated_images`",
+            id="other fields",
+        ),
+        pytest.param("a.csv", "id,answer\n1,B\n", "not JSON", id="CSV"),
+        pytest.param("a.xlsx", b"PK\x03\x04\xff", "not JSON", id="XLSX"),
+        pytest.param("a.jsonl.gz", b"\x1f\x8b\x08", "not JSON", id="compressed"),
+    ],
+)
+def test_the_error_for_an_unknown_file_shows_the_two_forms_which_are_read(
+    tmp_path: Path, name: str, data: str | bytes, fields: str
+) -> None:
+    with pytest.raises(AnswersUnusable, match=fields) as raised:
+        read_answers(str(write(tmp_path / name, data)))
+    forms = [line for line in str(raised.value).splitlines() if line.startswith("{")]
+    saved = [
+        read_answers(str(write(tmp_path / f"{number}.jsonl", form))).answers[0].with_images()
+        for number, form in enumerate(forms)
+    ]
+    assert saved[0] == "Fold the paper."
+    assert json.loads(str(saved[1]))["images"] == ["1.png", "2.png"]
+
+
 @pytest.mark.parametrize("path", ["", " ; ", "/nowhere"])
 def test_a_path_to_nothing_is_an_error_that_lists_the_supported_files(path: str) -> None:
     with pytest.raises(AnswersUnusable, match="MIA-Bench jsonl"):
@@ -107,7 +136,7 @@ def test_a_folder_without_answers_is_an_error_that_lists_the_supported_files(
 ) -> None:
     write(tmp_path / "config.json", '{"name": "x", "layers": 3}')
     write(tmp_path / "empty.jsonl", "")
-    with pytest.raises(AnswersUnusable, match=r"no saved answers[\s\S]*hint: supported are"):
+    with pytest.raises(AnswersUnusable, match=r"no saved answers[\s\S]*hint: .*JSONL"):
         read_answers(str(tmp_path))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import os
 import struct
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image, features
 
 from mmie_tasks.answers.images import ImageResolver, check_image
+from mmie_tasks.record.segment import Segment
 
 NOISE = Image.frombytes("RGB", (48, 40), os.urandom(5_760))
 KINDS = ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"]
@@ -107,6 +109,13 @@ def test_a_reference_to_no_image_has_a_problem(resolver, tmp_path, reference, pr
     assert not written_files.exists() or not list(written_files.iterdir())
 
 
+def test_the_sha256_of_a_usable_image_is_known(resolver, roots) -> None:
+    content = (roots[1] / "second.png").read_bytes()
+    segments = [Segment("a", image) for image in ("second.png", uri(content), "none.png", None)]
+    digests = [resolver.resolve_segment(segment).sha256 for segment in segments]
+    assert digests == [hashlib.sha256(content).hexdigest()] * 2 + [""] * 2
+
+
 def test_a_link_must_end_inside_its_root(resolver, roots, tmp_path) -> None:
     (roots[0] / "good.png").symlink_to("both.png")
     (roots[0] / "out.png").symlink_to(tmp_path / "secret.png")
@@ -114,6 +123,21 @@ def test_a_link_must_end_inside_its_root(resolver, roots, tmp_path) -> None:
     assert resolver.resolve("good.png").path == roots[0] / "good.png"
     assert resolver.resolve("out.png").problem == "outside"
     assert resolver.resolve("second.png").path == roots[1] / "second.png"
+
+
+def test_a_path_of_another_machine_stays_inside_the_folders_that_it_is_looked_for_in(
+    roots, tmp_path
+) -> None:
+    resolver = ImageResolver([], tmp_path / "keep", roots)
+    (roots[0] / "out.png").symlink_to(tmp_path / "secret.png")
+    (roots[0] / "link").symlink_to(tmp_path)
+    for reference in ("/run/out.png", "/run/link/secret.png", "/run/../secret.png"):
+        assert resolver.resolve(reference).problem == "missing"
+    assert resolver.resolve("/run/sub/second.png").path == roots[1] / "second.png"
+    assert resolver.resolve("file:///run/sub/a%20b%2520.png").path == roots[1] / "sub/a b%20.png"
+    assert resolver.resolve("run/second.png").path is None  # may be any other file of that name
+    assert resolver.existing_file("/run/second.png") is None
+    assert resolver.existing_folder("/run/sub") is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -206,9 +230,10 @@ def test_a_data_uri_that_is_too_long_is_not_decoded(resolver, monkeypatch) -> No
 @example("data:;base64," + "%" * 50)
 def test_no_reference_raises(reference) -> None:
     resolver = ImageResolver(
-        [Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep")
+        [Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep"), [Path("/nowhere")]
     )
     assert not resolver.resolve(f"nowhere{reference}").path
     assert resolver.resolve(reference).problem != ""
+    resolver.locate(reference)
     resolver.existing_folder(reference)
     assert not resolver.is_folder(f"/nowhere/{reference}x")

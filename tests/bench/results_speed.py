@@ -23,12 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from support.logged_runs import JUDGE, mmie_lines, write_run
 
-from mmie_tasks.quality.calibrate.command import run as calibrate
-
 PHOTOS = 40
 LINKS = 2400  # names of the same photographs, each decoded anew
 PHOTO_PX = (1600, 1200)
-LABELLED = 300  # samples that people scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +62,6 @@ def make(folder: Path, count: int) -> None:
         lines = mmie_lines(count, skill=skill, judge=judge, answers=answers)
         write_run(folder / name, "mmie", lines)
     photos(folder, count)
-    people(folder)
-
-
-def people(folder: Path) -> None:
-    """Scores of a plan's answers by two models; the score is the last column."""
-    path = folder / "people.csv"
-    calibrate((str(folder / "a"), str(folder / "b"), "--plan", str(LABELLED), "-o", str(path)), {})
-    header, *rows = path.read_text().splitlines()
-    path.write_text("\n".join([header, *(f"{row}{n % 7}" for n, row in enumerate(rows))]))
 
 
 def photos(folder: Path, count: int) -> None:
@@ -97,14 +85,13 @@ def photo(path: Path) -> Path:
 def cases(folder: Path) -> list[Case]:
     """The commands, with the limits they are held to."""
     a, b, other, photos = (str(folder / name) for name in ("a", "b", "other", "photos"))
-    page, labels = str(folder / "report.html"), str(folder / "people.csv")
+    page = str(folder / "report.html")
     return [
         Case("report, 1 run", ("report", a, "-o", page), 60),
         Case("report, 2 runs", ("report", a, b, "-o", page), 60),
         Case("report, photographs", ("report", photos, "-o", page), 60),
         Case("agreement, 2 judges", ("agreement", f"A={a}", f"B={other}"), 10),
         Case("compare, 2 models", ("compare", a, b), 10),
-        Case("calibrate, 2 models", ("calibrate", a, b, "--people", labels), 10),
     ]
 
 

@@ -10,7 +10,7 @@ from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 
 VERDICTS = Verdicts(official=Scored(4, "4"), robust=Unscored("unparsed", "no score"))
-KEYS = "id official robust shares judgements signature facts rescored"
+KEYS = "id official robust shares judgements signature facts"
 OWN = {
     "mia_bench": (
         "type categories weights contradictory components instruction image",

@@ -50,5 +50,5 @@ def test_a_floor_that_is_no_share_is_refused_with_a_hint(setting):
 def test_an_entry_of_the_metadata_that_is_nearly_a_setting_is_refused():
     with pytest.raises(SettingWrong, match=r"`min_coverag`[\s\S]*`min_coverage`"):
         read_settings(TaskSettings, "mmie", {"min_coverag": 0.5}, {})
-    with pytest.raises(SettingWrong, match="`assembly`"):
-        read_settings(TaskSettings, "mia_bench", {}, {"assembly": "full"})
+    with pytest.raises(SettingWrong, match="`steps`"):
+        read_settings(TaskSettings, "mia_bench", {}, {"steps": "told"})

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from mmie_tasks.core.run_memory import forget_last_run
-from mmie_tasks.hub.run_images import ImageOpener
+from mmie_tasks.hub.run_images import ImageOpener, forget_last_run
 
 
 def test_an_image_that_is_repaired_between_two_evaluations_is_opened_in_the_second(
@@ -16,13 +15,13 @@ def test_an_image_that_is_repaired_between_two_evaluations_is_opened_in_the_seco
     path, opener = tmp_path / "a.png", ImageOpener()
     path.write_bytes(b"cut off")
     forget_last_run()
-    assert opener.open("s", lambda: path).size == (64, 64)
-    assert opener.failure("s") is not None
+    assert opener.open("s", path).size == (64, 64)
+    assert "s" in opener.failures
     Image.new("RGB", (3, 2)).save(path)
     forget_last_run()
-    assert opener.failure("s") is None
-    assert opener.open("s", lambda: path).size == (3, 2)
-    assert opener.failure("s") is None
+    assert not opener.failures
+    assert opener.open("s", path).size == (3, 2)
+    assert not opener.failures
 
 
 def test_a_sample_with_one_image_that_can_be_opened_keeps_the_failure_of_the_other(
@@ -31,5 +30,5 @@ def test_a_sample_with_one_image_that_can_be_opened_keeps_the_failure_of_the_oth
     whole, opener = tmp_path / "a.png", ImageOpener()
     Image.new("RGB", (3, 2)).save(whole)
     for path in (tmp_path / "missing.png", whole):
-        opener.open("s", lambda path=path: path)
-    assert opener.failure("s") is not None
+        opener.open("s", path)
+    assert "s" in opener.failures

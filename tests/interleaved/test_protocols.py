@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.writer_texts import CASES
 
-from mmie_tasks.interleaved.protocols import INSTRUCT, NO_PICTURE, STEP, Prompt, read_steps
+from mmie_tasks.interleaved.protocols import NO_PICTURE, STEP, Prompt, read_steps
 
-WORDS = {"step-2": "f6edc878b742", "instruct-1": "7d492b80f4d1"}
+WORDS = {"step-2": "f6edc878b742"}
 LIMIT = 2
 
 
@@ -45,21 +45,10 @@ def test_any_text_is_read_within_the_limit_and_without_blank_parts(text):
 
 
 def test_the_words_of_a_protocol_do_not_change_without_its_version():
-    words = {
-        protocol.signature: hashlib.sha256(
-            "".join(map(protocol.instruction, (1, 2, 3))).encode()
-        ).hexdigest()[:12]
-        for protocol in (STEP, INSTRUCT)
-    }
-    assert words == WORDS
+    words = "".join(map(STEP.instruction, (1, 2, 3)))
+    assert {STEP.signature: hashlib.sha256(words.encode()).hexdigest()[:12]} == WORDS
 
 
 def test_the_number_of_steps_stands_in_the_words():
     assert "exactly 2 steps, each followed by one picture" in STEP.instruction(2)
     assert "exactly 1 step, followed by one picture" in STEP.instruction(1)
-
-
-def test_the_words_for_models_that_draw_themselves_name_no_marker_and_no_drawer():
-    words = INSTRUCT.instruction(2)
-    assert STEP.instruction(2).startswith(words)
-    assert not any(name in words for name in ("marker", "[", "text-to-image"))

@@ -270,17 +270,19 @@ def test_invalid_judge_flags_are_refused(flags: str, message: str) -> None:
 
 def test_settings_of_benchmarks_may_be_given_like_options_of_a_judge() -> None:
     def settings(flags: str) -> dict[str, dict[str, str]]:
-        choices = split_eval_arguments(flags.split(), {"rows", "assembly"}.__contains__).choices
-        assert not any("rows" in one.options for c in choices.values() for one in c.judges)
+        choices = split_eval_arguments(
+            flags.split(), {"min_coverage", "missing_images"}.__contains__
+        ).choices
+        assert not any("min_coverage" in one.options for c in choices.values() for one in c.judges)
         return {benchmark: dict(chosen.settings) for benchmark, chosen in choices.items()}
 
-    assert settings("--judge_args rows=all") == {"": {"rows": "all"}}
-    assert settings("--judge mmie=openai:m,assembly=full --judge replay:path=a") == {
-        "mmie": {"assembly": "full"},
+    assert settings("--judge_args min_coverage=0.5") == {"": {"min_coverage": "0.5"}}
+    assert settings("--judge mmie=openai:m,missing_images=count --judge replay:path=a") == {
+        "mmie": {"missing_images": "count"},
         "": {},
     }
-    assert settings("--judge openai:a --judge openai:b --judge_args ,rows=all,") == {
-        "": {"rows": "all"}
+    assert settings("--judge openai:a --judge openai:b --judge_args ,min_coverage=0.5,") == {
+        "": {"min_coverage": "0.5"}
     }
     with pytest.raises(SettingWrong, match="`steps`"):
         settings("--judge openai:a,steps=untold")

@@ -70,7 +70,7 @@ def test_a_request_with_other_content_has_another_key(picture: Path, changed: ob
         ),
     ],
 )
-def test_a_request_without_system_message_and_schema_has_the_key_of_version_1(
+def test_a_request_without_system_message_and_schema_has_the_first_form_of_key(
     parts: tuple[str, ...], key: str
 ) -> None:
     assert content_key(JudgeRequest(parts=parts, max_tokens=9, system="", schema=None)) == key

@@ -20,8 +20,8 @@ from mmie_tasks.judges.choice import open_judge, parse_flags
 from mmie_tasks.judging import benchmark_judge, session
 from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.judge import judge_together
-from mmie_tasks.judging.requests import CheckedRequest, GradedRequest
+from mmie_tasks.judging.judge import judge
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeResult
 
@@ -173,7 +173,9 @@ def test_a_judge_that_cannot_be_closed_costs_a_warning(
     assert any("illegal memory access" in line for line in logs)
 
 
-def test_replies_of_a_judge_that_cannot_be_closed_are_returned() -> None:
-    checked = [CheckedRequest(request=JudgeRequest(parts=("3",), max_tokens=9))]
-    (result,) = judge_together(Stuck(echo), checked, "")
+def test_replies_of_a_judge_that_cannot_be_closed_are_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "open_judge", lambda *_: Stuck(echo))
+    (result,) = judge("stuck", "3")
     assert result.last_text == "3"

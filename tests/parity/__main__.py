@@ -12,25 +12,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from parity import (
-    generated,
-    judge_exam,
-    mia_bench,
-    milebench,
-    mmie,
-    mmie_score,
-    opening,
-    opening_functions,
-)
+from parity import generated, mia_bench, milebench, mmie, mmie_score, opening, opening_functions
 from parity.comparison import Check, Comparison, Folders
 from parity.page import page, text_table
-from parity.sources import SOURCES, sources_text
+from parity.sources import SOURCES
 
 CHECKS: tuple[Check, ...] = (
     *milebench.CHECKS,
     *opening.CHECKS,
     *opening_functions.CHECKS,
-    *judge_exam.CHECKS,
     *mmie.CHECKS,
     *mia_bench.CHECKS,
     *mmie_score.CHECKS,
@@ -43,15 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     variables = ", ".join(source.variable for source in SOURCES)
     parser.add_argument("folders", nargs="*", help=f"VARIABLE=FOLDER; variables: {variables}")
-    parser.add_argument("--sources", action="store_true", help="print what to fetch, and end")
     parser.add_argument(
         "--record", action="store_true", help="write the digests that our tests compare with"
     )
     parser.add_argument("--page", type=Path, default=Path("docs/parity.md"))
     options = parser.parse_args(arguments)
-    if options.sources:
-        sys.stdout.write(sources_text() + "\n")
-        return 0
     folders = named_folders(options.folders)
     if options.record:
         generated.record((*mmie.GENERATED, *mia_bench.GENERATED), folders)

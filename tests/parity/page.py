@@ -11,7 +11,7 @@ from typing import TypeAlias
 from tabulate import tabulate
 
 from parity.comparison import Check, Comparison
-from parity.sources import SOURCES
+from parity.sources import ANSWERS, SOURCES
 
 Row: TypeAlias = "tuple[Check, Comparison | None]"
 
@@ -45,6 +45,8 @@ def page(rows: Sequence[Row]) -> str:
         table=table,
         notes=notes,
         sources="\n".join(_source_rows()),
+        answers=ANSWERS,
+        variables=" \\\n  ".join(f"{source.variable}=..." for source in SOURCES),
     )
 
 
@@ -103,8 +105,10 @@ without a clone.
 ## Sources
 
 The user fetches them, and nothing of them is in this repository: official code is run from the
-clone. `make parity-sources` prints the commands. A folder that lacks a file of its source at that
-commit is an error.
+clone: `git clone https://github.com/OWNER/NAME`, then `git -C NAME checkout COMMIT`. Of V2PE the
+folders `internvl2_2b` and `internvl2_5_8b` below `{answers}` are enough (`git clone
+--filter=blob:none --sparse`, then `git sparse-checkout set`). A folder that lacks a file of its
+source at that commit is an error.
 
 | repository | commit | size | licence | variable |
 | --- | --- | --- | --- | --- |
@@ -113,4 +117,4 @@ commit is an error.
 ```
 make parity {variables}
 ```
-""".replace("{variables}", " \\\n  ".join(f"{source.variable}=..." for source in SOURCES))
+"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,6 @@ class Source:
         commit: The first seven hex digits.
         size: Of its files at that commit.
         licence: Of what is used of it.
-        part: The folders that are enough; empty for all.
     """
 
     variable: str
@@ -28,7 +27,6 @@ class Source:
     commit: str
     size: str
     licence: str
-    part: tuple[str, ...] = ()
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -50,18 +48,6 @@ class Source:
             if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
                 raise SystemExit(f"{where} at {self.commit}: `{name}` is another version.")
 
-    @property
-    def commands(self) -> Sequence[str]:
-        """The shell commands that fetch it into the working folder."""
-        folder = self.repository.partition("/")[2]
-        url = f"https://github.com/{self.repository}"
-        sparse = [f"git -C {folder} sparse-checkout set {' '.join(self.part)}"] if self.part else []
-        return [
-            f"git clone {'--filter=blob:none --sparse ' if self.part else ''}{url}",
-            *sparse,
-            f"git -C {folder} checkout {self.commit}",
-        ]
-
 
 ANSWERS = "eval/milebench/milebench"
 """Folder of the models' answers in V2PE."""
@@ -80,7 +66,6 @@ SOURCES = (
         commit="cba1b13",
         size="over 2.9 GB, of which the answers used are some 50 MB",
         licence="MIT",
-        part=(f"{ANSWERS}/internvl2_2b", f"{ANSWERS}/internvl2_5_8b"),
     ),
     Source(
         variable="MILEBENCH_FOLDER",
@@ -104,14 +89,3 @@ SOURCES = (
         licence="Apple's sample code licence",
     ),
 )
-
-
-def sources_text() -> str:
-    """Repository, commit, size and licence of each source, and the commands that fetch it."""
-    blocks = []
-    for source in SOURCES:
-        head = f"{source.repository} at {source.commit}: {source.size}, "
-        head += f"licence: {source.licence}; give it as {source.variable}"
-        part = [f"  (enough of it: {', '.join(source.part)})"] if source.part else []
-        blocks.append("\n".join([head, *part, *(f"  {line}" for line in source.commands)]))
-    return "\n\n".join(blocks)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -12,15 +11,7 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.record import (
-    RECORD_KEY,
-    BadRecord,
-    ImageRecord,
-    Record,
-    Rescored,
-    is_scored,
-    read_record,
-)
+from mmie_tasks.record.record import RECORD_KEY, BadRecord, ImageRecord, Record, read_record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
@@ -112,7 +103,6 @@ segments = st.lists(
     question=segments,
     gold=segments,
     answer=segments,
-    rescored=st.none() | st.builds(Rescored, pkg=st.text(), changed=st.booleans()),
 )
 def test_what_is_written_is_read_again(judged: Judged, **fields: Any) -> None:
     written = ImageRecord.of(judged, id="a", **fields)
@@ -212,81 +202,3 @@ def test_the_replies_of_several_judges_are_graded_and_combined_again() -> None:
 def test_a_sample_that_was_not_judged_keeps_its_verdict() -> None:
     written = Record.of(Verdicts.unscored("no_answer", "the request failed"), id="a")
     assert written.regraded(grade) is written
-
-
-# Logs of candidates of 0.1.0.
-
-
-def older(**changes: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "id": "a",
-        "category": "scene",
-        "official": {"score": 4, "reading": "4"},
-        "robust": {"unscored": "unparsed", "detail": "no score"},
-        "replies": [asdict(REPLY)],
-        "signature": str(SIGNATURE),
-        **changes,
-    }
-    return {"coverage": {name: value for name, value in fields.items() if value is not ...}}
-
-
-def test_an_older_record_is_read() -> None:
-    assert is_scored({"bypass": 999, **older()})
-    read = read_record(SketchRecord, older())
-    assert (read.id, read.category, read.signature) == ("a", "scene", SIGNATURE)
-    assert (read.official, read.robust) == (Scored(4, "4"), Unscored("unparsed", "no score"))
-    assert [judge.judge for judge in read.judgements] == [JUDGE]
-    assert read.replies == (REPLY,)
-    assert read_record(SketchRecord, line_of(read)) == read
-
-
-def test_an_older_record_of_several_judges_is_read() -> None:
-    members = [
-        {
-            "judge": "judge:a|t:0",
-            "replies": [asdict(REPLY)],
-            "official": {"score": 4},
-            "robust": {"score": 4},
-        },
-        {
-            "judge": "judge:b",
-            "replies": [],
-            "official": {"unscored": "refused", "detail": "no"},
-            "robust": {"unscored": "refused", "detail": "no"},
-        },
-    ]
-    panel = {"rule": "mean", "min_valid": 1, "members": members, "range": None, "sd": None}
-    signature = "panel:mean,min_valid=1|judge:a|t:0|judge:b|paper_judge:no|task:sketch@1-A"
-    read = read_record(SketchRecord, older(replies=[], panel=panel, signature=signature))
-    assert [str(judge.judge) for judge in read.judgements] == ["judge:a|t:0", "judge:b"]
-    assert [judge.verdicts.official for judge in read.judgements] == [
-        Scored(4),
-        Unscored("refused", "no"),
-    ]
-    assert read.judgements[1].result == JudgeResult(failure=Unscored("refused", "no"))
-
-
-@pytest.mark.parametrize("replies", [..., [], None])
-def test_an_older_record_without_replies_has_no_judgement(replies: object) -> None:
-    row = {"unscored": "no_answer", "detail": "the request failed"}
-    read = read_record(SketchRecord, older(replies=replies, official=row, robust=row))
-    assert (read.official, read.robust, read.judgements) == (FAILED, FAILED, ())
-
-
-def test_shares_that_were_logged_as_parts_are_read() -> None:
-    result = JudgeResult(reply=REPLY)
-    shares = replace(grade(result), shares={"official": {"style": 0.5}})
-    judged = Judged.by([Judgement(judge=JUDGE, result=result, verdicts=shares)])
-    written = SketchRecord.of(judged, id="a", category="scene", signature=SIGNATURE)
-    text = json.dumps(line_of(written))
-    assert text.count('"shares"') == 2
-    assert read_record(SketchRecord, json.loads(text.replace('"shares"', '"parts"'))) == written
-
-
-@pytest.mark.parametrize("name", ["id", "official", "robust", "category"])
-@pytest.mark.parametrize("value", [..., 7], ids=["missing", "number"])
-def test_a_missing_or_odd_field_of_an_older_record_is_a_bad_record(
-    name: str, value: object
-) -> None:
-    with pytest.raises(BadRecord, match=f"^`{name}`"):
-        read_record(SketchRecord, older(**{name: value}))

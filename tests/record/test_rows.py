@@ -11,7 +11,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
-from support.metric_lists import files, with_metrics
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.files import task_dir
@@ -156,15 +155,3 @@ def test_the_task_file_computes_what_the_results_commands_compute(name: str) -> 
             assert math.isnan(value), line
         else:
             assert value == pytest.approx(expected.percent, abs=1e-9), line
-
-
-@pytest.mark.parametrize(("name", "metrics"), files().items())
-def test_task_files_list_the_lines_of_the_table(name: str, metrics: str) -> None:
-    text = (task_dir() / name).read_text(encoding="utf-8")
-    assert with_metrics(text, metrics) == text, "run `make yamls`"
-
-
-@pytest.mark.parametrize("name", files())
-def test_the_table_of_a_task_has_a_few_lines(name: str) -> None:
-    text = (task_dir() / name).read_text(encoding="utf-8")
-    assert text.count("- metric: ") <= 6

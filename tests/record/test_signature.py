@@ -37,7 +37,7 @@ def test_a_signature_is_the_same_value_again(
     written = json.loads(json.dumps(adapter.dump_python(signature)))
     assert adapter.validate_python(written) == signature
     assert hash(adapter.validate_python(written)) == hash(signature)
-    assert [judge.judges for judge in signature.each_judge] == [(judge,) for judge in own]
+    assert signature.judges == own
     for key in dict.fromkeys(key for judge in own for key in judge):
         assert signature.fields[key] == ", ".join(judge.get(key, "none") for judge in own)
     assert signature.fields["pkg"] == "1.2"
@@ -62,9 +62,10 @@ def test_what_a_signature_says(text: str, name: str, other_judge: bool, judges: 
 
 def test_a_judges_own_signature_ends_before_the_benchmarks_part() -> None:
     own = "judge:mmie_score|model:MMIE-Eval|checkpoint:1f2e"
-    assert list(map(str, Signature.parse(MMIE).each_judge)) == [own]
+    assert [str(Signature(judges=(judge,))) for judge in Signature.parse(MMIE).judges] == [own]
     replayed = Signature.parse(f"{own}|replayed:12ab|paper_judge:yes|prompt:official")
-    assert [str(judge) for judge in replayed.without("replayed").each_judge] == [own]
+    judges = replayed.without("replayed").judges
+    assert [str(Signature(judges=(judge,))) for judge in judges] == [own]
 
 
 def test_a_judge_that_could_not_be_opened_is_not_the_papers() -> None:

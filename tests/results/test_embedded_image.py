@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import os
 import struct
@@ -43,8 +44,10 @@ def decoded(address: str | None) -> Image.Image:
 def test_an_image_is_a_webp_of_at_most_the_given_side(
     tmp_path: Path, name: str, size: tuple[int, int], mode: str, expected: tuple[int, int]
 ) -> None:
-    result = embedded(noise_image(tmp_path / name, size, mode=mode))
+    path = noise_image(tmp_path / name, size, mode=mode)
+    result = embedded(path)
     assert result.note == ""
+    assert result.sha256 == hashlib.sha256(Path(path).read_bytes()).hexdigest()
     with decoded(result.address) as image:
         assert image.size == expected
 

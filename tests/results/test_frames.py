@@ -15,6 +15,11 @@ from support.report_runs import run, sample
 
 import mmie_tasks
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.verdict import Unscored, Verdicts
+from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.frames import SCORE_COLUMNS, LoadedRun
 from mmie_tasks.runs.values import value_of
@@ -56,6 +61,37 @@ def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) ->
     assert frame["answer"].iloc[0].startswith("model-a: ")
     assert frame["answer"].iloc[0].endswith("\n<image>")
     assert frame["answer_images"].iloc[0] == ["a.png"]
+
+
+def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
+    bad, plain = "a\ud83d", "a\N{REPLACEMENT CHARACTER}"
+    content = (Segment(text=bad, image=bad),)
+    judged = Judged.by(
+        [
+            Judgement(
+                judge=Signature.of_judges(["judge:made_up"]),
+                result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
+                verdicts=Verdicts.unscored("unparsed", bad),
+            )
+        ],
+        None,
+    )
+    hostile = sample(
+        bad,
+        question=content,
+        gold=content,
+        answer=content,
+        groups={bad: (bad,)},
+        shares={"official": {bad: 0.5}},
+        judgements=judged.judgements,
+    )
+    frame = LoadedRun(run("a", [replace(hostile, official=Unscored("unparsed", bad))])).samples()
+    (row,) = frame.to_dict("records")
+    named = ("id", "unscored_detail", "judge", "reply", plain)
+    assert [row[name] for name in named] == [plain] * len(named)
+    assert row["question"] == row["gold"] == row["answer"] == f"{plain}\n<image>"
+    assert row["answer_images"] == [plain]
+    assert row[f"official_{plain}"] == 50
 
 
 def test_groups_and_components_are_columns(out: Path) -> None:

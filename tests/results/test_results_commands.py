@@ -19,7 +19,7 @@ from support.logged_runs import mmie_lines, write_run
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import MmieTasksError
 
-WORDS = ("report", "table", "agreement", "compare", "calibrate", "rescore")
+WORDS = ("report", "table", "agreement", "compare")
 OTHER_JUDGE = "judge:made_up|model:somebody"
 
 Line = dict[str, Any]
@@ -43,8 +43,6 @@ def arguments(word: str, run: Path, *options: str) -> list[str]:
         case "compare":
             write_run(beside, "mmie", lines(answers="model-b"))
             return [str(run), str(beside), *options]
-        case "calibrate":
-            return [str(run), "--plan", "5", "-o", str(run.with_name("plan.csv")), *options]
         case _:
             return [str(run), *options]
 
@@ -163,11 +161,11 @@ def test_one_of_several_runs_must_be_named_or_all_are_read(tmp_path: Path, word:
     for name in ("one", "two"):
         write_run(tmp_path / "run" / name, "mmie", lines(answers=name))
     words = arguments(word, tmp_path / "run")
-    if word in ("agreement", "compare", "calibrate"):
+    if word in ("agreement", "compare"):
         assert "contains 2 runs" in error_of(word, words)
     else:
         output = run_command(word, words)
-        assert word not in ("table", "rescore") or ("one" in output and "two" in output)
+        assert word != "table" or ("one" in output and "two" in output)
 
 
 @pytest.mark.parametrize(
@@ -219,11 +217,11 @@ def test_missing_scores_are_never_printed_as_nan_or_none(
         output = run_command(word, arguments(word, tmp_path / "run"))
     except MmieTasksError as error:
         output = str(error)
-        assert word in ("agreement", "compare", "calibrate")
+        assert word in ("agreement", "compare")
     assert non_numbers(output) == []
 
 
-@pytest.mark.parametrize("word", ["agreement", "rescore"])
+@pytest.mark.parametrize("word", ["agreement", "compare"])
 def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None:
     def long(line: Line) -> None:
         reply = line["record"]["judgements"][0]["result"]["reply"]

@@ -5,16 +5,13 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.golden import vectors
-from support.logged_runs import JUDGE, mia_lines, milebench_lines, mmie_lines, write_run
-from support.people import labels_of, write_labels
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 from support.report_runs import SIGNATURE, SKETCH, run, sample
-from support.stored_exams import write_exam
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.benchmark import PublishedRow
@@ -24,10 +21,7 @@ from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell
-from mmie_tasks.quality.annotator import open_annotator
-from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.labels import read_label_files
 from mmie_tasks.results.render import Format, rendered_table
 from mmie_tasks.results.table.command import as_json
 from mmie_tasks.results.table.score_table import ScoreTable, score_table
@@ -47,11 +41,6 @@ PUBLISHED = varied(
 )
 
 run_table = load_command("table")
-open_ungraded = partial(open_annotator, people=(), environment={"XDG_CACHE_HOME": "/nowhere"})
-
-
-def table_of(runs: list[Run], *groups: Any, **options: Any) -> ScoreTable:
-    return score_table(runs, *groups, annotator=open_ungraded(runs), **options)
 
 
 def written(scores: ScoreTable, file_format: Format = "md") -> str:
@@ -102,11 +91,11 @@ def test_a_footnote_says_what_makes_a_score_incomparable(two_models: list[str]) 
     marks = paper_marks(open_run(two_models[0]).tasks["mmie"])
     assert "30 of 20,103 samples" in marks
     assert f"\n[^1]: {'; '.join(marks)}\n" in text
-    assert "[^" not in written(table_of([MODEL_A]))
+    assert "[^" not in written(score_table([MODEL_A]))
 
 
 def test_a_score_that_does_not_exist_is_not_zero_and_says_why() -> None:
-    text = written(table_of([MODEL_A, MODEL_B]))
+    text = written(score_table([MODEL_A, MODEL_B]))
     assert rows_of(text)["model-b"] == ["n/a [^1]"]
     assert "[^1]: only 3 of 4 samples have a score; 1 unscored" in text
 
@@ -123,7 +112,9 @@ def test_a_score_that_does_not_exist_is_not_zero_and_says_why() -> None:
 def test_further_columns_and_robust_scores_on_request(
     groups: list[str], titles: list[str] | None
 ) -> None:
-    header = rows_of(written(table_of([MODEL_A], groups, robust=groups == ["headline"])))["model"]
+    header = rows_of(written(score_table([MODEL_A], groups, robust=groups == ["headline"])))[
+        "model"
+    ]
     assert header == (titles or header)
     assert len(header) == len(titles or SKETCH.metrics)
 
@@ -131,34 +122,34 @@ def test_further_columns_and_robust_scores_on_request(
 def test_an_unknown_group_of_columns_is_an_error_that_names_the_groups() -> None:
     groups = r"no columns `field`[\s\S]*hint: one of headline, category, component, paper, all"
     with pytest.raises(SettingWrong, match=groups):
-        table_of([MODEL_A], ["field"])
+        score_table([MODEL_A], ["field"])
 
 
 def test_published_scores_stand_below_the_runs_with_their_source() -> None:
     opened = of_benchmark(MODEL_A, benchmark=PUBLISHED)
-    text = written(table_of([opened], ["headline", "category"], robust=True, published=True))
+    text = written(score_table([opened], ["headline", "category"], robust=True, published=True))
     name, cells = list(rows_of(text).items())[-1]
     assert name == "Someone's (published)"
     assert cells == ["12.50 [^1]", "-", "-", "-", "20.00 [^1]", "-", "-", "-"]
     assert f"[^1]: published: {SOURCE}" in text
-    assert "published" not in written(table_of([opened]))
+    assert "published" not in written(score_table([opened]))
 
 
 def test_a_part_of_a_benchmark_is_named_by_its_task_and_has_no_published_scores() -> None:
     part = of_benchmark(run("a", [sample("1"), sample("2")], task="sketch_a"), benchmark=PUBLISHED)
-    scores = table_of([part], published=True)
+    scores = score_table([part], published=True)
     assert [column.title for column in scores.columns] == ["sketch_a"]
     assert [row.is_published for row in scores.rows] == [False]
 
 
 def test_a_benchmark_without_published_scores_is_named() -> None:
-    text = written(table_of([MODEL_A], published=True))
+    text = written(score_table([MODEL_A], published=True))
     assert text.endswith("Sketch: this package holds no published scores.")
 
 
 def test_csv_has_a_cell_for_every_number() -> None:
     opened = of_benchmark(MODEL_A, benchmark=PUBLISHED)
-    text = written(table_of([opened, MODEL_B], published=True), "csv")
+    text = written(score_table([opened, MODEL_B], published=True), "csv")
     first, second, published = csv.DictReader(io.StringIO(text))
     assert first["model"] == "model_a"
     assert first["Sketch scored"] == "10"
@@ -172,7 +163,7 @@ def test_csv_has_a_cell_for_every_number() -> None:
 
 def test_latex_is_escaped_and_has_superscripts() -> None:
     limited = of_benchmark(MODEL_A, benchmark=PUBLISHED, limit=8)
-    text = written(table_of([limited], published=True), "latex")
+    text = written(score_table([limited], published=True), "latex")
     assert text.startswith("\\begin{tabular}{lr}\n\\toprule")
     assert "model\\_a" in text
     assert "]\\textsuperscript{1}" in text
@@ -231,109 +222,20 @@ def test_the_published_totals_of_milebench_are_means_of_its_published_tasks(
     assert sum(diagnostic) / len(diagnostic) == pytest.approx(row.scores["diag"], abs=0.1)
 
 
-@pytest.fixture
-def people(two_models: list[str], tmp_path: Path) -> str:
-    """The scores of 24 answers of the first model."""
-    labels = labels_of(open_run(two_models[0]).tasks["mmie"], samples=24)
-    return write_labels(tmp_path / "people.csv", labels)
-
-
-def test_a_score_corrected_by_people_stands_marked_beside_the_official_one(
-    two_models: list[str], people: str
-) -> None:
-    text = run_table([*two_models, "--tasks", "mmie,mia_bench,milebench", "--people", people], {})
-    rows = rows_of(text)
-    column = rows["model"].index("MMIE, corrected by people")
-    assert rows["model"][column - 1] == "MMIE"
-    assert sum("corrected" in title for title in rows["model"]) == 1
-    labels = read_label_files([people], None)
-    task_run = open_run(two_models[0]).tasks["mmie"]
-    corrected = correct(task_run, labels, population="larger").headline.corrected
-    assert corrected is not None
-    expected = percent_cell(corrected.value, corrected.interval)
-    assert rows["A"][column].startswith(f"{expected} [^")
-    assert rows["A"][column] != rows["A"][column - 1]
-    assert rows["B"][column] == "-"
-    number = rows["A"][column].rpartition("[^")[2].rstrip("]")
-    assert f"[^{number}]: 24 labels by 1 rater; this judge makes 24 labels worth" in text
-    assert "corrected by people hold the judge's error too." in text
-
-
-def test_intervals_for_the_runs_samples_leave_corrected_scores_only(
-    two_models: list[str], people: str
-) -> None:
-    command = [*two_models, "--tasks", "mmie,mia_bench", "--robust", "--people", people]
-    text = run_table([*command, "--population", "run"], {})
-    assert rows_of(text)["model"] == ["MMIE, corrected by people"]
-    labels = read_label_files([people], None)
-    score = correct(open_run(two_models[0]).tasks["mmie"], labels, population="run").headline
-    assert score.corrected is not None
-    expected = percent_cell(score.corrected.value, score.corrected.interval)
-    assert rows_of(text)["A"][0].startswith(expected)
-    assert "for the samples of these runs only" in text
-    with pytest.raises(SettingWrong, match="--people"):
-        run_table([*two_models, "--population", "run"], {})
-
-
-def test_a_corrected_score_is_in_csv_latex_and_json_too(two_models: list[str], people: str) -> None:
-    command, title = [*two_models, "--task=mmie", "--people", people], "MMIE, corrected by people"
-    [row, other] = csv.DictReader(io.StringIO(run_table([*command, "--format", "csv"], {})))
-    assert float(row[f"{title} low"]) < float(row[title]) < float(row["MMIE"])
-    assert (row[f"{title} scored"], other[title]) == ("24", "")
-    assert title in run_table([*command, "--format", "latex"], {})
-    scores = json.loads(run_table([*command, "--json"], {}))["rows"][0]["scores"]
-    assert [score["corrected_by_people"] for score in scores] == [False, True]
-    assert scores[1]["percent"] < scores[0]["percent"]
-
-
-def test_labels_that_are_no_random_sample_give_no_corrected_score_and_the_footnote_says_why(
-    two_models: list[str], tmp_path: Path
-) -> None:
-    (tmp_path / "hand.csv").write_text("id,score\nPBL-0,3\n")
-    text = run_table([two_models[0], "--tasks", "mmie", "--people", str(tmp_path / "hand.csv")], {})
-    assert rows_of(text)["A"][1].startswith("n/a [^")
-    assert "not a random sample: 1 label is not of a plan" in text
-
-
-@pytest.fixture
-def judged_runs(two_models: list[str], tmp_path: Path) -> tuple[list[str], dict[str, str]]:
-    """Two runs and a cache in which the judge of the first is graded."""
-    environment = {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
-    write_exam(environment, JUDGE, 71.08, asked=200, judged=199)
+def test_every_format_has_the_judges_of_every_run(two_models: list[str], tmp_path: Path) -> None:
     lines = mmie_lines(30, unscored=0, answers="two", judge="judge:openai|model:m_1|t:0")
     write_run(tmp_path / "two", "mmie", lines)
-    return two_models, environment
-
-
-GRADED = (
-    "made-up agrees with people on 71.08 [66.08, 76.08] % of 100 pairs (OpenING, comparing, "
-    "verdicts on 99.50 %)."
-)
-UNGRADED_LINE = "Judge of MMIE: m_1 is ungraded (mmie-tasks judge-exam openai:m_1 --folder ...)."
-
-
-def test_the_judges_stand_below_the_table_with_their_grades(
-    judged_runs: tuple[list[str], dict[str, str]],
-) -> None:
-    runs, environment = judged_runs
-    text = run_table(runs, environment)
-    assert text.endswith(f"\n\nJudge of MIA-Bench, MMIE: {GRADED}\n{UNGRADED_LINE}")
-    latex = run_table([*runs, "--tasks", "mmie", "--format", "latex"], environment)
-    assert "Judge of MMIE: made-up agrees with people on 71.08 [66.08, 76.08] \\%" in latex
-    assert "m\\_1 is ungraded" in latex
-
-
-def test_csv_and_json_have_the_judges_of_every_run(
-    judged_runs: tuple[list[str], dict[str, str]],
-) -> None:
-    runs, environment = judged_runs
-    one, two = csv.DictReader(io.StringIO(run_table([*runs, "--format", "csv"], environment)))
-    assert (one["judges"], two["judges"]) == (f"Judge of MIA-Bench, MMIE: {GRADED}", UNGRADED_LINE)
-    first, second = json.loads(run_table([*runs, "--tasks", "mmie", "--json"], environment))["rows"]
-    [judge] = second["judges"]
-    assert (judge["benchmark"], judge["judge"], judge["exams"]) == ("MMIE", "m_1", [])
-    [stored] = first["judges"][0]["exams"]
-    assert (stored["agreement"], stored["pairs"]) == (71.08, 100)
+    text = run_table(two_models, {})
+    first, second = "Judge of mia_bench, mmie: made-up.", "Judge of mmie: m_1."
+    assert text.endswith(f"\n\n{first}\n{second}")
+    assert "Judge of mmie: m\\_1." in run_table([*two_models, "--format", "latex"], {})
+    one, two = csv.DictReader(io.StringIO(run_table([*two_models, "--format", "csv"], {})))
+    assert (one["judges"], two["judges"]) == (first, second)
+    rows = json.loads(run_table([*two_models, "--json"], {}))["rows"]
+    assert [row["judges"] for row in rows] == [
+        {"mia_bench": "made-up", "mmie": "made-up"},
+        {"mmie": "m_1"},
+    ]
 
 
 def test_a_table_of_scores_by_rule_names_no_judge(two_models: list[str]) -> None:
@@ -347,24 +249,22 @@ def drawn_run(name: str, signature: str = f"{SIGNATURE}|answers:step-1,images,mo
     return run(name, samples, benchmark=PUBLISHED)
 
 
-def test_runs_whose_pictures_we_drew_or_asked_for_have_their_own_columns() -> None:
+def test_runs_whose_pictures_we_drew_have_their_own_columns() -> None:
     plain = of_benchmark(MODEL_A, benchmark=PUBLISHED)
-    asked = drawn_run("asked", f"{SIGNATURE}|answers:instruct-1")
-    text = written(table_of([plain, asked, drawn_run("pair")], published=True))
+    text = written(score_table([plain, drawn_run("pair")], published=True))
     rows = rows_of(text)
-    endings = ["", ", asked for pictures", ", drawn by our reconstruction"]
+    endings = ["", ", drawn by our reconstruction"]
     assert rows["model"] == [f"Sketch{ending}" for ending in endings]
-    for column, name in enumerate(("model_a", "asked", "pair")):
-        assert [cell != "-" for cell in rows[name]] == [column == index for index in range(3)]
-    assert rows["Someone's (published)"][1:] == ["-", "-"]
+    for column, name in enumerate(("model_a", "pair")):
+        assert [cell != "-" for cell in rows[name]] == [column == index for index in range(2)]
+    assert rows["Someone's (published)"][1:] == ["-"]
     assert "]: pictures drawn by our reconstruction (step-1), not by the paper's pipeline" in text
-    assert "]: asked for pictures with words of ours (instruct-1)" in text
 
 
 def test_columns_without_runs_are_there_only_for_published_scores() -> None:
     ending = ", drawn by our reconstruction"
     drawn = [f"Sketch{ending}", f"Sketch robust{ending}"]
-    alone, scores = (table_of([drawn_run("a")], robust=True, published=p) for p in (False, True))
+    alone, scores = (score_table([drawn_run("a")], robust=True, published=p) for p in (False, True))
     assert [column.title for column in alone.columns] == drawn
     assert [column.title for column in scores.columns] == ["Sketch", *drawn]
     rows = as_json(scores)["rows"]

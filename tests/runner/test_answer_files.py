@@ -172,8 +172,21 @@ def write_answers(folder: Path, date: str, *answers: str, rank: int = 0) -> None
     output = begun(folder, datetime_str=date)
     output.save([task([[answer] for answer in answers])])
     if rank:
-        (path,) = folder.rglob(f"{date}_rank0_*")
+        (path,) = folder.rglob(f"{date}_rank0-*")
         path.rename(path.with_name(f"{date}_rank{rank}_answers_t.jsonl"))
+
+
+def test_a_run_leaves_the_answers_of_another_that_began_in_the_same_second(tmp_path: Path) -> None:
+    killed = begun(tmp_path)
+    killed.save([task([["a"], ["b"]])])
+    (path,) = tmp_path.rglob("*_answers_t.jsonl")
+    content = path.read_bytes()
+    other = begun(tmp_path)
+    other.save([task([["c"]])])
+    logged(tmp_path, [sample(0)])
+    other.remove("t", 1)
+    assert list(tmp_path.rglob("*_answers_t.jsonl")) == [path]
+    assert path.read_bytes() == content
 
 
 def test_the_newest_run_counts_whether_it_ended_or_not(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_inputs_that_cannot_be_used_are_refused(
     assert all(name in str(refusal.value) for name in names)
 
 
-@pytest.mark.parametrize("tasks", ["milebench", "mme,milebench_DocVQA_adv"])
+@pytest.mark.parametrize("tasks", ["milebench", "mme,milebench_DocVQA"])
 def test_a_folder_of_data_that_does_not_exist_is_refused(tasks: str) -> None:
     with pytest.raises(DataMissing, match=f"`MILEBENCH_DATA` is `{NOWHERE}`"):
         check(f"--model qwen2_5_vl --tasks {tasks}", MILEBENCH_DATA=NOWHERE)

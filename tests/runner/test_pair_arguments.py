@@ -9,7 +9,7 @@ import json
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.interleaved.protocols import INSTRUCT, STEP
+from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.runner.pair_arguments import (
     check_writer_arguments,
@@ -58,8 +58,7 @@ FAIL = [
     ("lvlm=openai:model=m", NEEDS_BOTH),
     ("", NEEDS_BOTH),
     ("lvlm=openai:model=m,t2i=images:m,lvlm=dummy", "`lvlm` is given twice"),
-    ("lvlm=openai:model=m,t2i=self:size=512x512", "`instruct`, `modalities`"),
-    ("lvlm=openai:model=m,t2i=self:instruct=maybe", "`instruct=maybe`"),
+    ("lvlm=openai:model=m,t2i=self:size=512x512", "`modalities`"),
     ("lvlm=interleaved,t2i=images:m", "is not a model of lmms-eval"),
     ("lvlm=gemini:model=m,t2i=self", "returns no pictures"),
     ("lvlm=openai:model=m,t2i=images:m,protocol=x", "no protocol `x`"),
@@ -89,10 +88,10 @@ def test_the_error_of_another_spelling_says_what_is_meant(model_args, meant):
 @pytest.mark.parametrize(
     "drawer",
     [
-        "self:modalities=image+text;instruct=yes",
-        "self;modalities=image+text;instruct=yes",
-        "self,modalities=image+text,instruct=yes",
-        {"name": "self", "modalities": ["image", "text"], "instruct": True},
+        "self:modalities=image+text",
+        "self;modalities=image+text",
+        "self,modalities=image+text",
+        {"name": "self", "modalities": ["image", "text"]},
     ],
     ids=str,
 )
@@ -100,7 +99,7 @@ def test_the_spellings_of_a_writer_that_draws_itself(drawer):
     is_text = isinstance(drawer, str)
     arguments = parsed(f"lvlm=dummy,t2i={drawer}" if is_text else {"lvlm": "dummy", "t2i": drawer})
     assert arguments.drawer is None
-    assert (arguments.modalities, arguments.words) == (("image", "text"), INSTRUCT)
+    assert (arguments.modalities, arguments.words) == (("image", "text"), None)
 
 
 def test_a_map_holds_what_no_text_can():
@@ -136,7 +135,7 @@ def test_a_pair_is_named_by_both_models_and_what_else_makes_another_picture():
 
     assert name("images:flux;timeout=9") == "gpt-4o + flux"
     assert name("images:flux;steps=4", protocol="step") == "gpt-4o + flux (steps=4)"
-    assert (name("self"), name("self:instruct=yes")) == ("gpt-4o", "gpt-4o (instruct)")
+    assert name("self") == "gpt-4o"
     assert len({name(f"images:flux;negative_prompt={words}") for words in ("a", "b")}) == 2
     two_options = name("diffusers:org/flux;steps=4;revision=refs/pr/3")
     assert two_options == "gpt-4o + flux (steps=4 revision=refs_pr_3)"  # `model=` can take it

@@ -78,7 +78,7 @@ def test_what_a_run_would_fail_of_is_a_problem(model_args, subject, words):
 
 def test_words_of_a_task_without_data_are_a_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("MMIE_DATA", str(tmp_path / "none"))
-    (*_, words) = check_pair("lvlm=dummy,t2i=self:instruct=yes", ["mmie_sa"])
+    (*_, words) = check_pair("lvlm=dummy,t2i=self", ["mmie_sa"])
     assert (words.subject, words.status) == ("mmie_sa: words", "problem")
     assert str(tmp_path / "none") in words.message
     assert "MMIE_DATA" in words.hint

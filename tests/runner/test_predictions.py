@@ -103,6 +103,63 @@ def test_an_image_beside_saved_answers_is_found_from_any_folder(
     assert facts.picture_signs == {"names an existing image": 1}
 
 
+def with_images(folder: Path) -> Path:
+    """Two answers with images, the second of which is missing."""
+    draw(folder / "a.png")
+    path = folder / "with_images.jsonl"
+    lines = [{"id": f"SA-{n}", "text": "A. <image>", "images": [f"{'ab'[n]}.png"]} for n in (0, 1)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+DOCS = [{"id": "SA-0"}, {"id": "SA-1"}]
+
+
+@pytest.mark.parametrize("task", ["mmie", "opening"])
+def test_a_missing_image_ends_the_run_unless_it_is_only_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: list[str], task: str
+) -> None:
+    monkeypatch.setattr(model_answers, "_answer_folders", {})
+    path = with_images(tmp_path)
+    with pytest.raises(SystemExit) as error:
+        Predictions(path=path).generate_until(requests(DOCS, 0, 1, task=task))
+    for named in ("line 2", "`b.png`", "2 images", f"`{tmp_path}`", "images=", "missing=count"):
+        assert named in str(error.value)
+    sent = requests(DOCS, 0, 1, task=task)
+    found, missing = Predictions(path=path, missing="count").generate_until(sent)
+    assert json.loads(str(found))["images"] == [str(tmp_path / "a.png")]
+    assert json.loads(str(missing))["images"] == ["b.png"]
+    assert "1 of 2 images found" in logs[-1]
+    draw(tmp_path / "else" / "b.png")
+    sent = requests(DOCS, 0, 1, task=task)
+    _, missing = Predictions(path=path, images=tmp_path / "else").generate_until(sent)
+    assert json.loads(str(missing))["images"] == [str(tmp_path / "else" / "b.png")]
+
+
+def test_two_images_of_another_machine_that_are_found_as_one_file_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_answers, "_answer_folders", {})
+    draw(tmp_path / "0.png")
+    path = tmp_path / "a.json"
+    names = [f"/run/SA-{n}/0.png" for n in (0, 1)]
+    saved = [{"id": f"SA-{n}", "answer": "A.", "images": [names[n]]} for n in (0, 1)]
+    path.write_text(json.dumps(saved), encoding="utf-8")
+    with pytest.raises(SystemExit, match=rf"`{names[0]}` and `{names[1]}`.*`{tmp_path}/0\.png`"):
+        Predictions(path=path, missing="count").generate_until(requests(DOCS, 0, 1, task="mmie"))
+    draw(tmp_path / "SA-1" / "0.png")
+    Predictions(path=path).generate_until(requests(DOCS, 0, 1, task="mmie"))
+
+
+@pytest.mark.parametrize("task", ["mia_bench", "milebench", "another"])
+def test_a_task_with_text_answers_counts_images_and_does_not_stop(
+    tmp_path: Path, logs: list[str], task: str
+) -> None:
+    model = Predictions(path=with_images(tmp_path))
+    assert model.generate_until(requests(DOCS, 0, 1, task=task)) == ["A. <image>"] * 2
+    assert "2 images beside them not read" in logs[-1]
+
+
 def test_no_image_column_is_decoded(saved: Path) -> None:
     docs = Dataset.from_list(ROWS).cast_column("image", Image())
     with pytest.raises(FileNotFoundError):
@@ -117,6 +174,7 @@ def test_no_image_column_is_decoded(saved: Path) -> None:
         pytest.param({"path": "nowhere"}, "`nowhere` does not exist", id="no such path"),
         pytest.param({"path": 1, "temperature": 0}, "no argument `temperature`", id="unknown"),
         pytest.param({"path": 1, "images": "nowhere"}, "`nowhere`, which is not", id="no images"),
+        pytest.param({"path": 1, "missing": "skip"}, "`skip`, not", id="missing"),
     ],
 )
 def test_an_invalid_argument_ends_the_run_with_a_hint(

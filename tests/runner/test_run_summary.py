@@ -44,6 +44,18 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
     assert "2 of 3" in last_line
 
 
+def test_answers_that_begin_with_their_question_are_counted_in_the_last_lines() -> None:
+    summary = RunSummary()
+    question = "Which number is hidden in the pictures?"
+    answers = (f"USER: {question} ASSISTANT: 7", "7", None)
+    records = [logged(5, 5, str(number)) for number in range(len(answers))]
+    lines: list[dict[str, object]] = [
+        {"input": question, "target": "7", "filtered_resps": [answer]} for answer in answers
+    ]
+    summary.add("sketch", BENCHMARK, records, {}, lines)
+    assert "1 answer begins with its question" in summary.block("stub", "")
+
+
 @pytest.mark.parametrize(
     ("benchmark", "reason"),
     [
@@ -83,11 +95,6 @@ def test_the_table_has_no_mean_without_a_value_and_no_empty_standard_error() -> 
     summary.add_details(results)
     assert rows == {"alias": "Sketch", "robust,none": 100.0, "robust_stderr_clt,none": 0.5}
     assert [*others] == ["official,none"]
-    with_all = BENCHMARK.settings.model_copy(update={"rows": "all"})
-    summary.add("sketch", varied(BENCHMARK, settings=with_all), [logged(4, 5)], {})
-    summary.add_details(results)
-    assert (rows["scored,none"], rows["official,none"]) == (1, 80)
-    assert "ci95_low,none" not in rows
 
 
 def test_a_run_of_weights_and_biases_gets_counts_interval_and_judge(

@@ -11,13 +11,13 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
 
 PAPER = (
-    "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024"
-    "|assembly:official|task:mmie"
+    "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|task:mmie"
 )
 
 
@@ -69,11 +69,6 @@ def test_a_run_as_published_has_no_mark() -> None:
             "other prompt words",
             id="other words",
         ),
-        pytest.param(
-            PAPER.replace("assembly:official", "assembly:full"),
-            "other text in the judge's request",
-            id="assembly",
-        ),
         pytest.param(f"{PAPER}|min_coverage:0.5", "min_coverage 0.5, not 0.9", id="floor"),
         pytest.param(f"{PAPER}|min_coverage:1e-05", "min_coverage 1e-05, not 0.9", id="low floor"),
         pytest.param(
@@ -85,11 +80,6 @@ def test_a_run_as_published_has_no_mark() -> None:
             f"{PAPER}|answers:step-1,images,model=flux",
             "pictures drawn by our reconstruction (step-1), not by the paper's pipeline",
             id="drawn pictures",
-        ),
-        pytest.param(
-            f"{PAPER}|answers:instruct-1",
-            "asked for pictures with words of ours (instruct-1)",
-            id="asked for pictures",
         ),
     ],
 )
@@ -152,6 +142,44 @@ def test_answers_that_may_have_unread_pictures_are_counted_by_sign() -> None:
     assert paper_marks(replace(run, samples=samples)) == marks
 
 
+@pytest.mark.parametrize(
+    ("answers", "marks"),
+    [
+        pytest.param(
+            [("a.png", "missing"), ("b.png", "outside")],
+            "2 of 2 images of answers missing",
+            id="all",
+        ),
+        pytest.param(
+            [("a.png", ""), ("b.png", "missing")], "1 of 2 images of answers missing", id="one"
+        ),
+        pytest.param(
+            [("a.png", "unreadable"), ("b.png", "remote")],
+            "2 of 2 images of answers unusable: remote (1), unreadable (1)",
+            id="unusable",
+        ),
+        pytest.param([("a.png", "")], "", id="none"),
+    ],
+)
+def test_images_of_answers_that_the_judge_did_not_get_are_counted(
+    answers: list[tuple[str, str]], marks: str
+) -> None:
+    run = task_run([Scored(3)] * len(answers))
+    samples = tuple(
+        replace(sample, answer=(Segment("A.", image, problem), Segment("B.")))
+        for sample, (image, problem) in zip(run.samples, answers, strict=True)
+    )
+    assert paper_marks(replace(run, samples=samples)) == ((marks,) if marks else ())
+
+
+def test_placeholders_without_an_image_are_counted() -> None:
+    run = task_run([Scored(3), Scored(4), Scored(5)])
+    samples = tuple(
+        replace(sample, unfilled_placeholders=number) for number, sample in enumerate(run.samples)
+    )
+    assert paper_marks(replace(run, samples=samples)) == ("3 placeholders without an image",)
+
+
 def test_answers_with_pictures_without_a_place_are_counted() -> None:
     run = task_run([Scored(3), Scored(4), Scored(5)])
     samples = tuple(
@@ -159,6 +187,54 @@ def test_answers_with_pictures_without_a_place_are_counted() -> None:
     )
     marks = ("pictures without a place: 2 answers",)
     assert paper_marks(replace(run, samples=samples)) == marks
+
+
+QUESTION = (
+    Segment(text="Look at the pictures.\n", image="1.png"),
+    Segment(text="What is shown\nin all of them?"),
+)
+ASKED = "Look at the pictures. What is shown in all of them?"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_counted"),
+    [
+        pytest.param(f"{ASKED} B", True, id="question, answer"),
+        pytest.param(f"USER: {ASKED}\nASSISTANT: B", True, id="roles"),
+        pytest.param(
+            "<image>\nLook at  the pictures.\n<|image_pad|>[image 1]What is\tshown in all of them?",
+            True,
+            id="placeholders and white space",
+        ),
+        pytest.param("<image>" * 100 + ASKED, True, id="100 placeholders"),
+        pytest.param("x" * 99 + ASKED, True, id="from character 99, the last"),
+        pytest.param("x" * 100 + ASKED, False, id="from character 100"),
+        pytest.param(f"{'x ' * 50}{ASKED}", False, id="from character 100, with spaces"),
+        pytest.param("Look at the pictures. A bar is shown.", False, id="only its beginning"),
+        pytest.param("B", False, id="answer"),
+        pytest.param("", False, id="empty"),
+    ],
+)
+def test_answers_that_begin_with_their_question_are_counted(answer: str, is_counted: bool) -> None:
+    run = task_run([Scored(3), Scored(4), Scored(5)])
+    echo = replace(run.samples[0], question=QUESTION, answer=(Segment(text=answer),))
+    once = replace(run, samples=(echo, *run.samples[1:]))
+    assert paper_marks(once) == (("1 answer begins with its question",) if is_counted else ())
+    twice = replace(run, samples=(echo, echo, run.samples[2]))
+    assert paper_marks(twice) == (("2 answers begin with their question",) if is_counted else ())
+
+
+@pytest.mark.parametrize(
+    ("question", "is_counted"),
+    [("Dog?", False), ("What is in this image?", False), ("What is shown in this image?", True)],
+)
+def test_a_question_of_few_words_is_in_an_answer_by_accident(
+    question: str, is_counted: bool
+) -> None:
+    run = task_run([Scored(3)])
+    texts = (Segment(text=question),), (Segment(text=f"You ask: {question} A dog."),)
+    sample = replace(run.samples[0], question=texts[0], answer=texts[1])
+    assert bool(paper_marks(replace(run, samples=(sample,)))) == is_counted
 
 
 def test_a_mixture_of_two_judges_is_named() -> None:
@@ -178,7 +254,13 @@ def test_a_mixture_of_two_judges_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("task", "n_samples"),
-    [("mmie", 20_103), ("mmie_pbl", 11_482), ("milebench_DocVQA_adv", 200), ("mia_bench", 400)],
+    [
+        ("mmie", 20_103),
+        ("mmie_pbl", 11_482),
+        ("milebench_DocVQA", 200),
+        ("milebench_adv", 5_200),
+        ("mia_bench", 400),
+    ],
 )
 def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: int) -> None:
     benchmark = benchmark_of_task(task)

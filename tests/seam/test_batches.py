@@ -11,6 +11,8 @@ from PIL import Image
 from support.mmie_data import draw
 from support.runner import CommandResult, Workplace, write
 
+from mmie_tasks.benchmarks.mia_bench.data import dataset
+
 MIA_BENCH = Path(__file__).resolve().parents[2] / "examples" / "mia_bench" / "data"
 SAMPLES = 6  # of each task: no multiple of the batch size
 BATCH_SIZE = 4
@@ -95,7 +97,8 @@ def test_in_batches_each_sample_is_answered_with_its_own_image_beside_another_ta
     tmp_path: Path, model: str
 ) -> None:
     result = run(tmp_path, model)
-    mia_bench = {i: [digest(*(MIA_BENCH / "images").glob(f"{i}.*"))] for i in range(SAMPLES)}
+    docs = dataset({"MIA_BENCH_DATA": str(MIA_BENCH)}).select(range(SAMPLES))
+    mia_bench = {i: [digest(Path(doc["image"]))] for i, doc in enumerate(docs)}
     local = {i: [digest(tmp_path / "tasks" / f"{i}.png")] for i in range(SAMPLES)}
     assert answers(tmp_path, "mia_bench") == mia_bench, result.output
     assert answers(tmp_path, "local") == local

@@ -22,6 +22,12 @@ from support.runner import CommandResult, Workplace, write
 from support.sketch import write_users
 
 ONE_AT_A_TIME = ",max_concurrency=1"
+CLOCK = """
+from lmms_eval import utils
+
+utils.get_datetime_str = lambda timezone="": "20260102_030405"
+MANIFESTS = ()
+"""
 
 
 @pytest.fixture
@@ -65,6 +71,12 @@ def ends(
     return says
 
 
+def begin_all_runs_in_one_second(workplace: Workplace) -> None:
+    """Stop the clock that names the files of a run, as for jobs of an array."""
+    write(workplace.plugins / "stopped_clock.py", CLOCK)
+    workplace.install_entry_point("lmms_eval.models", "clock", "stopped_clock:MANIFESTS")
+
+
 def saved(workplace: Workplace, task: str = "mmie") -> list[Path]:
     return sorted((workplace.folder / "out").rglob(f"*_answers_{task}.jsonl"))
 
@@ -83,26 +95,26 @@ def test_an_ended_run_is_scored_from_what_it_left(
     number: signal.Signals,
     status: int,
 ) -> None:
+    begin_all_runs_in_one_second(workplace)
     users = write_users(workplace.folder / "users", local="A local one")
+    tasks = ("--tasks", "mmie,local", "--include_path", str(users))
     judge.says(ends(workplace, number, judge, 2))
-    result = run(workplace, writer, judge, "--tasks", "mmie,local", "--include_path", str(users))
+    result = run(workplace, writer, judge, *tasks)
     assert result.status == status, result.output
     if number == signal.SIGINT:
         (line,) = (line for line in result.output.splitlines() if "stopped" in line)
         assert f" 2 of {N} replies are stored" in line
         assert "`--model predictions --model_args model=writer,path=out/writer`" in line
-    asked = len(writer)
-    assert asked == N + 4
+    assert len(writer) == N + 4
     (path,), (local,) = saved(workplace), saved(workplace, "local")
     answers = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [answer["resps"] for answer in answers] == [["It ends well."]] * N
     assert local.read_text(encoding="utf-8").count("\n") == 4  # a task of the runner's own kind
     judge.says(by_category)
-    tasks = ("--tasks", "mmie,local", "--include_path", str(users))
     result = score(workplace, judge, result, *tasks)
     assert result.status == 0, result.output
     assert printed(result)["coverage"] == 100.0
-    assert len(writer) == asked
+    assert len(writer) == N + 4  # the tested model is not asked again
     assert len(judge) == N + 1  # one was in flight
     assert {line["filtered_resps"] for line in samples(workplace)} == {"It ends well."}
     assert saved(workplace) == [path]  # of the run that ended; the next one has its log
@@ -113,8 +125,9 @@ def test_an_ended_run_is_scored_from_what_it_left(
 def test_each_process_saves_its_answers(workplace: Workplace, judge: JudgeServer) -> None:
     judge.says(ends(workplace, signal.SIGKILL, judge, 2))
     ended = evaluate(workplace, url=judge.url + ONE_AT_A_TIME, processes=2)
-    assert [path.name.split("_")[2] for path in saved(workplace)] == ["rank0", "rank1"]
-    assert len({path.name.split("_rank")[0] for path in saved(workplace)}) == 1  # of one run
+    names = [path.name.partition("_rank") for path in saved(workplace)]
+    assert [rank[0] for _, _, rank in names] == ["0", "1"]
+    assert len({(date, rank[1:]) for date, _, rank in names}) == 1  # of one run
     judge.says(by_category)
     result = score(workplace, judge, ended)
     assert TABLE.items() <= printed(result).items(), result.output

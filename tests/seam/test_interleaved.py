@@ -20,11 +20,9 @@ from support.mmie_data import conversations_folder
 from support.mmie_judge import by_category, content_of, text_of
 from support.mmie_seam import N, evaluate, results, samples
 from support.pictures import MODERATION, drawn
-from support.runner import Workplace, write
+from support.runner import Workplace
 from support.tiny_pipeline import write_tiny_pipeline
 from support.tiny_writer import write_tiny_writer
-
-from mmie_tasks.core.files import task_dir
 
 N_DRAWN = 4  # of the samples: two tales and two series of steps
 STORY = (
@@ -292,25 +290,6 @@ def test_pictures_of_a_chat_server_that_draws_itself_are_kept(
     assert stored
     assert stored <= shown(judge)
     assert "reconstruction" not in result.output
-
-
-def test_a_task_file_asks_a_model_for_pictures_and_its_answers_name_the_words(
-    workplace: Workplace, judge: JudgeServer, writer: JudgeServer
-) -> None:
-    shared = "image_token: '<image>', instruct: true"
-    write(
-        workplace.folder / "tasks" / "mmie.yaml",
-        f"include: {task_dir() / 'mmie' / 'mmie.yaml'}\n"
-        f"lmms_eval_specific_kwargs: {{openai: {{{shared}}}}}\n",
-    )
-    options = ("--model", "openai", "--model_args", f"model=writer,base_url={writer.url}")
-    result = evaluate(workplace, *options, "--include_path", "tasks", url=judge.url)
-    assert result.status == 0, result.output
-    told = ["exactly 2 steps, each followed by one picture" in last_text(b) for b in writer.asked]
-    assert sum(told) == N_DRAWN
-    (signature,) = {signature_of(line["record"]) for line in samples(workplace)}
-    assert "|answers:instruct-1|" in signature
-    assert "asked for pictures with words of ours (instruct-1)" in result.output
 
 
 def test_one_writer_with_other_drawers_is_a_row_each_in_one_folder(

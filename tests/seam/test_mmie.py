@@ -54,7 +54,6 @@ def test_a_judge_server_gets_the_official_request_and_its_replies_give_the_table
     signature = message["configs"]["mmie"]["metadata"]["signature"]
     for part in ("judge:openai|model:judge-model|t:0", "|paper_judge:no|", "|prompt:other:"):
         assert part in signature
-    assert "|assembly:official|" in signature
     assert signature in result.output
     assert message["usage"]["by_source"]["judge"]["n_api_calls"] == N
     assert KEY not in result.output + json.dumps(logged)
@@ -99,6 +98,12 @@ def test_missing_answers_and_judge_failures_are_counted_and_not_scored_zero(
     (workplace.folder / "answers.json").write_text(json.dumps(saved_answers))
     judge.says(lambda body: gives("none") if "Tale 4" in text_of(body) else by_category(body))
     result = evaluate(workplace, url=judge.url)
+    assert result.status == 1, result.output
+    assert "`drawn/not-there.png`" in result.output
+    assert not judge.asked
+    counted = ("--model", "predictions", "--model_args", "path=answers.json,missing=count")
+    result = evaluate(workplace, *counted, url=judge.url)
+    assert "1 of 6 images of answers missing" in result.output
     values = printed(result)
     assert values["coverage"] == 50.0, result.output
     assert "official" not in values

@@ -160,7 +160,7 @@ def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
 
 
 @pytest.mark.usefixtures("result", "odd_one_out")
-def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -> None:
+def test_saved_answers_that_are_scored_again_have_the_same_verdicts(workplace: Workplace) -> None:
     (log,) = (workplace.folder / "out").rglob("*_samples_odd_one_out.jsonl")
     read = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert len(read) == 12
@@ -213,7 +213,7 @@ def test_an_unreadable_answer_is_unscored_and_not_zero(results: list[str], reaso
 
 @pytest.mark.usefixtures("odd_one_out")
 def test_an_answer_to_an_unreadable_picture_stays_unscored() -> None:
-    benchmark().opener.open("00", lambda: Path("no such file"))
+    benchmark().opener.open("00", Path("no such file"))
     line = {**benchmark().process_results(DOC, ["C"]), "filtered_resps": "C"}
     record = benchmark().read_record(line)
     assert isinstance(record.official, Unscored)

@@ -122,12 +122,3 @@ def test_the_same_command_sends_only_the_requests_that_have_no_reply(panel_run: 
     assert sorted(sent) == [("flaky", 1), ("flaky", 3), ("flaky", 5), ("generous", 1)]
     members = panel_run.workplace.run("mmie-tasks", "agreement", "out").output
     assert all(f"| {model} " in members for model in MODELS), members
-
-
-def test_replies_that_are_read_again_give_the_same_numbers(panel_run: PanelRun) -> None:
-    rescored = panel_run.workplace.run("mmie-tasks", "rescore", "out", "-o", "again")
-    assert "6 samples, 6 rescored. Nothing changed." in rescored.output, rescored.output
-    for before, after in zip(lines_of(panel_run, "out"), lines_of(panel_run, "again"), strict=True):
-        assert after["record"].pop("rescored") is not None
-        assert before["record"].pop("rescored") is None
-        assert after["record"] == before["record"]

@@ -11,9 +11,12 @@ import pytest
 from support.judge_server import Body, JudgeServer
 from support.logged_records import signature_of
 from support.loopback import Sent, error
+from support.mmie_data import draw
 from support.mmie_judge import WORDS, by_category, gives, text_of
 from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
 from support.runner import CommandResult, Workplace
+
+from mmie_tasks.results.agreement.command import run as agreement
 
 pytestmark = pytest.mark.slow
 SETTINGS = {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY}
@@ -89,6 +92,20 @@ def test_another_judge_gets_each_answer_once(run: Workplace, judge: JudgeServer)
     assert scored(run, "out-by-other") == N
 
 
+def test_a_run_whose_images_are_gone_is_judged_only_if_they_are_to_be_counted(
+    run: Workplace, judge: JudgeServer
+) -> None:
+    (run.folder / "given" / "drawn").rename(run.folder / "moved")
+    result = rejudge(run, "out", "--failed")
+    assert result.status == 1, result.output
+    assert "missing=count" in result.output
+    assert len(judge) == N
+    result = rejudge(run, "out", "--failed", "--model_args", "missing=count")
+    assert "12 of 12 images of answers missing" in result.output
+    result = rejudge(run, "out", "--failed", "--model_args", "images=moved")
+    assert TABLE.items() <= printed(result).items(), result.output
+
+
 def test_the_limit_is_that_of_the_run(workplace: Workplace, judge: JudgeServer) -> None:
     assert evaluate(workplace, "--limit", "2", url=judge.url).status == 0
     result = rejudge(workplace, "out", "--failed", "--output_path", "again")
@@ -117,3 +134,16 @@ def test_of_a_panel_only_the_judge_that_failed_is_asked_again(
     assert result.status == 0, result.output
     assert [body["model"] for body in judge.asked[2 * N :]] == ["moody"] * REFUSED
     assert scored(workplace, "out-filled") == N
+
+
+def test_an_image_that_was_overwritten_is_named_and_its_answer_is_another_one(
+    run: Workplace, judge: JudgeServer
+) -> None:
+    draw(run.folder / "given/drawn/0-b.png", 99)
+    result = rejudge(run, "out", "--failed")
+    assert result.status == 0, result.output
+    assert result.output.count("1 image of answers changed since the run") == 1
+    assert len(judge) == N + REFUSED + 1
+    folders = (str(run.folder / output) for output in ("out", "out-filled"))
+    compared = json.loads(agreement([*folders, "--json"], {}))
+    assert compared["samples"]["other_answers"] == 1

@@ -1,7 +1,6 @@
 """What a model may return, and what becomes of it.
 
-Each shape is a test case of the parser; those with a description are rows of the page's table, too
-(`make pages`).
+Each shape is a test case of the parser.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
 LONG_DATA = f"data:image/png;base64,{'A' * 80}"
 FOLDER = "out/wan"  # of the cases, the only path that names a folder
-WORDS_BESIDE = "with words under other keys, in their order; the official script ignores them"
+OFFICIAL_KEYS = "with words under other keys, which the official script ignores, too"
+OTHER_KEYS = "an image and no `text`: the words under other keys, in their order"
 NOT_WORDS = "no words: a prompt or a question, references, URLs, encoded data; ids are not counted"
 
 
@@ -29,7 +29,7 @@ class Shape:
         name: The shape's name in logs.
         pieces: Texts, and images after an ``@``; a failure's reason if there is no answer.
         counted: As `counted` writes it.
-        description: For the page; empty for a case that is not on it.
+        description: What the case is about; may be empty.
     """
 
     answer: str | list[str | None]
@@ -50,10 +50,23 @@ SHAPES = [
     Shape(
         '[{"text": "A", "image": "/o/a.png", "caption": "fox", "step": 1}]',
         "json:parts",
-        ["A", f"@{A}", "fox"],
-        description=WORDS_BESIDE,
+        ["A", f"@{A}"],
+        "`caption` 1",
+        OFFICIAL_KEYS,
     ),
-    Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}", "p"]),
+    Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}"], "`n` 1"),
+    Shape(
+        '{"text": null, "image": "/o/a.png", "caption": "fox"}',
+        "json:part",
+        [f"@{A}"],
+        "`caption` 1",
+    ),
+    Shape(
+        '{"type": "image", "image": "/o/a.png", "caption": "A fox."}',
+        "json:part",
+        [f"@{A}", "A fox."],
+        description=OTHER_KEYS,
+    ),
     Shape('{"caption": "A fox.", "image": "/o/a.png"}', "json:part", ["A fox.", f"@{A}"]),
     Shape('{"image_url": "/o/a.png", "alt": "A fox."}', "json:part", [f"@{A}", "A fox."]),
     Shape('{"image": {"path": "/o/a.png", "caption": "A fox."}}', "json:part", [f"@{A}", "A fox."]),
@@ -443,82 +456,6 @@ SHAPES = [
     Shape("[SAFETY_BLOCKED:x]", "sentinel", "the API of the tested model blocked the answer"),
     Shape('{"text": "", "videos": ["a.mp4"]}', "video", "a video in the place of an answer"),
 ]
-
-
-SOURCES = {  # of the rows of the page
-    "`dataset.py` of MMIE": (
-        "parts as in MMIE's own files; a null or empty image is none",
-        WORDS_BESIDE,
-        "a number is its text",
-    ),
-    "this package": (
-        "a list of parts under `content`: **what to return**",
-        "of `--model interleaved`: with prompts and `drawing`, which are logged by themselves",
-        "of `--model interleaved`, without pictures: as the writer's answer alone",
-        "a prompt without `drawing`",
-    ),
-    "chat servers: OpenAI, Anthropic, vLLM-Omni, OpenRouter": (
-        "messages; those of other roles than the assistant's are left out",
-        "parts as OpenAI and Anthropic write them: `image_url`, `b64_json`, `source`",
-        "with parts of other types",
-        NOT_WORDS,
-        "nor one word in lower case beside a `type`, `role` or `object`: a server's setting",
-        "a message of a chat server with its images",
-        "parts and a list of images: first at placeholders, the rest at the end",
-    ),
-    "`bagel`, `bagel_unig2u`, `bagel_lmms_engine`, `mmada`, `qwen_image_edit`": (
-        "a text with its images at their placeholders, see below",
-        "a placeholder without an image",
-        "images alone",
-        "a text with pictures and no place for them, which follow it",
-    ),
-    "MiniGPT-5 (`constants.py`); GILL, with spaces (`gill/models.py`)": (
-        "one picture as a run of numbers from 0, with or without white space between",
-    ),
-    "MiniGPT-5 (`examples/playground.py`)": (
-        "one marker as often as there are pictures: each is the next",
-    ),
-    "SEED-LLaMA (`scripts/seed_llama_inference_14B.py`), SEED-X": (
-        "one picture as codes between an opening and a closing token",
-    ),
-    "Emu3 (`emu3/mllm/processing_emu3.py`)": ("the same, with the picture's size",),
-    "Emu2 (`Emu2/emu/constants.py`); Janus (`janus/models/processing_vlm.py`)": (
-        "the same, with equal tokens between",
-    ),
-    "lmms-eval's `unwrap_generation_output`": ("several strings are rounds",),
-    "Antigravity-Manager (`proxy/mappers/openai/response.rs`) and other gateways to Gemini": (
-        "markdown images and data URIs, outside code",
-    ),
-    "issue 753 of llama-farm/llamafarm": ("messages of gpt-oss without their special tokens",),
-    "`qwen_image_edit`": ("as `qwen_image_edit` answers",),
-    "`wan2_1_t2i`": (
-        "only a folder: its files `<row in four digits>_s<seed>.png`, as `wan2_1_t2i` writes them",
-    ),
-    "language models": (
-        "any other text, unchanged",
-        "JSON in prose or in a code fence, JSON that breaks off, what Python prints of an object",
-        "a path or a URL of an image, an HTML image",
-        "JSON of any other shape is text: an object, numbers, a list of words",
-        "a part with a text or image that is neither: the whole stays text",
-        "with the text under any other key",
-        "a marker of another name, as often as there are pictures",
-        "a word in square brackets that no tag closes",
-        "a thinking tag in quotation marks or in `code` is a mention",
-        "nothing, or only thinking: an empty answer",
-    ),
-    "reasoning parsers of vLLM (`vllm/reasoning`) and SGLang (`reasoning_parser.py`)": (
-        "thinking in `<think>`, `<seed:think>`, `<reasoning>` and the like, see below",
-        "thinking in `[THINK]`, or another such pair",
-        "thinking between special tokens",
-        "what some models write instead: Gemma 4, MedGemma, Pangu, Apertus, Kimi K3, Inkling, s1",
-        "Granite's two sentences",
-        "messages of gpt-oss in other channels than `final`, of Muse Glimmer to `self`",
-    ),
-    "see [the table](#texts-that-are-not-answers)": (
-        "failures of other runners, clients and servers, see below",
-    ),
-    "lmms-eval's models": ("the runner's failures, null, a path of a video",),
-}
 
 
 def counted(parsed: ParsedAnswer) -> str:

@@ -59,7 +59,10 @@ STARTUP = Path(__file__).parent / "startup"  # with a `sitecustomize`, for ``PYT
 LINK = "link_to_hf_home"
 """The name of the symbolic link that is ``HF_HOME`` to the libraries."""
 
-READ_LATER = ("MMIE_", "MILEBENCH_", "MIA_BENCH_", "SKETCH_", "OPENAI_API_KEY", "PYTHONPATH")
+READ_LATER = (
+    *("MMIE_", "MILEBENCH_", "MIA_BENCH_", "OPENING_", "SKETCH_"),
+    *("OPENAI_API_KEY", "OPENAI_API_BASE", "PYTHONPATH"),
+)
 """Prefixes of variables that no library reads when it is imported."""
 
 UNUSED = ("HOME", "XDG_CACHE_HOME", "HF_HOME")

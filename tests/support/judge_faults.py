@@ -1,7 +1,6 @@
 """Faults of a judge's server, and what the `openai` judge does.
 
-Tests send requests to a loopback server with each fault. Each fault is a row of the page's table,
-too (`make pages`).
+Tests send requests to a loopback server with each fault.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
-from mmie_tasks.http.endpoint import FAILURES_BEFORE_PAUSE
 from mmie_tasks.judges.base import JudgeRequest
 from support.judge_server import Body, Says, completion
 from support.loopback import HANG, HANG_UP, Sent, error
@@ -35,11 +33,10 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A row of the table.
+    """A fault and how it ends.
 
     Attributes:
         name: Of the fault.
-        action: What the judge does.
         requests: How often one request is sent at most; None for until it is answered, or until
             no request is answered for `patience`.
         reason: Why a sample is unscored if the fault lasts; None if it gets the reply.
@@ -48,7 +45,6 @@ class Fault:
     """
 
     name: str
-    action: str
     requests: int | None
     reason: str | None
     cases: tuple[Case, ...]
@@ -80,8 +76,6 @@ def body(**changes: Any) -> Body:
 FAULTS = (
     Fault(
         name="429",
-        action="sends the request again after the wait that the server demands, or with backoff; "
-        "has fewer requests in flight from then on",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -93,7 +87,6 @@ FAULTS = (
     Fault(
         name="the wait that the server demands, in a header or in its error, or the reset of a "
         "used-up quota, is more than 15 minutes (or `patience`, if longer) away",
-        action="sends nothing more: the remaining samples end, and their reason names the time",
         requests=1,
         reason="unavailable",
         cases=(
@@ -115,7 +108,6 @@ FAULTS = (
     ),
     Fault(
         name="408, 409, 5xx, no connection, connection reset",
-        action="sends the request again with backoff",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -129,14 +121,12 @@ FAULTS = (
     ),
     Fault(
         name="no answer within `timeout`",
-        action="as above",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(Case("hangs", HANG, "no answer in time"),),
     ),
     Fault(
         name="unusable body: no JSON, no choice with a message, broken compression",
-        action="as above",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -151,7 +141,6 @@ FAULTS = (
     ),
     Fault(
         name=f"a body of more than {MAX_BODY_BYTES // 2**20} MiB after decompression",
-        action="as above; reads no more of it",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -163,8 +152,6 @@ FAULTS = (
     ),
     Fault(
         name="401, 402, 403, 404, wrong key, unknown model, no credit left",
-        action=f"sends the request again, and pauses the server after {FAILURES_BEFORE_PAUSE} "
-        "denials in a row; when it does not answer for `patience`, the remaining samples end",
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
@@ -177,7 +164,6 @@ FAULTS = (
     ),
     Fault(
         name="`max_tokens`, `max_completion_tokens` or `temperature` is rejected",
-        action="sends the request again with the parameters that the model accepts",
         requests=3,
         reason=None,
         cases=(
@@ -193,7 +179,6 @@ FAULTS = (
     ),
     Fault(
         name="content filter, refusal, 400, 413, 422",
-        action="does not send the request again",
         requests=1,
         reason="refused",
         cases=(
@@ -207,7 +192,6 @@ FAULTS = (
     ),
     Fault(
         name="a truncated reply: finish reason `length`, `max_tokens` or `model_length`",
-        action="takes the reply, marked as truncated",
         requests=1,
         reason=None,
         cases=tuple(
@@ -217,7 +201,6 @@ FAULTS = (
     ),
     Fault(
         name="any other finish reason than that of a whole reply: `error`, `abort`",
-        action="sends the request again, then names the finish reason",
         requests=3,
         reason="unavailable",
         cases=tuple(
@@ -227,7 +210,6 @@ FAULTS = (
     ),
     Fault(
         name="a reply without text",
-        action="sends the request again",
         requests=3,
         reason="refused",
         cases=(
@@ -237,14 +219,12 @@ FAULTS = (
     ),
     Fault(
         name="a reply without text at the token limit",
-        action="sends the request again with 8,192 tokens more",
         requests=2,
         reason="refused",
         cases=(Case("empty-length", body(text="", finish_reason="length"), "`length`"),),
     ),
     Fault(
         name="an image that cannot be read",
-        action="sends nothing",
         requests=0,
         reason="bad_image",
         cases=(Case("image", "5", "cannot be read"),),

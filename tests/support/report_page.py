@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mmie_tasks.quality.annotator import open_annotator
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample, Needle
@@ -18,7 +17,6 @@ from support.judgements import replied
 from support.report_runs import SCALE, SKETCH, run, sample
 from support.unloaded_benchmark import varied
 
-NO_GRADES = {"XDG_CACHE_HOME": "/nowhere"}
 ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>"
 HOSTILE = (
     ATTACK,
@@ -137,8 +135,7 @@ def large_runs(count: int) -> list[Run]:
     return [run("first", samples, "mmie", varied(BENCHMARK, metrics=BENCHMARK.metrics[:1]))]
 
 
-def page_of(runs: Sequence[Run], people: Sequence[str] = (), **settings: object) -> str:
+def page_of(runs: Sequence[Run], **settings: object) -> str:
     """The report of some runs."""
-    annotator = open_annotator(runs, people, NO_GRADES, "larger")
     options = {"title": f"Report {ATTACK}", "made": "2026-11-21 14:00 UTC", **settings}
-    return report_page(runs, annotator, **options)  # type: ignore[arg-type]
+    return report_page(runs, **options)  # type: ignore[arg-type]

@@ -1,13 +1,10 @@
-"""Texts of writers, and what the protocol reads in them.
-
-Tests read each text. Those with a description are rows of the page's table, too (`make pages`).
-"""
+"""Texts of writers, and what the protocol reads in them."""
 
 from __future__ import annotations
 
 from mmie_tasks.interleaved.protocols import LIKE_MARKER, NO_PICTURE, NO_WORDS, OVER_LIMIT
 
-# What it is on the page, or empty; the text; texts and, in brackets, prompts; what is counted.
+# What it is, or empty; the text; texts and, in brackets, prompts; what is counted.
 CASES = [
     ("a marker on a line of its own", "A.\n[picture]\nB.", ["A.", "<A.>", "B."], {}),
     ("", "- [picture]\nA.\n> <image>\n", ["A.", "<A.>"], {NO_WORDS: 1}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,16 +14,13 @@ from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.request import check_prompt, grade, request_for
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
-from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.record import request_parts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
-from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -37,7 +33,7 @@ class MiaBench(Benchmark[MiaRecord]):
 
     name = "mia_bench"
     title = "MIA-Bench"
-    version = "5-B"
+    version = "6-B"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MiaRecord
@@ -48,7 +44,6 @@ class MiaBench(Benchmark[MiaRecord]):
         title="MIA-Bench",
         max_images=1,
     )
-    takes_any_question = True
     image_token = ""
     published: ClassVar[Mapping[str, int]] = {"mia_bench": 400}
 
@@ -126,29 +121,6 @@ class MiaBench(Benchmark[MiaRecord]):
         return metrics.TABLE
 
     @override
-    def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
-        """The request for any question and answer, with the official text.
-
-        The question is both the instruction and the only component, worth 10 points. Images follow
-        the text; marks such as ``[picture 2]`` show their positions in question and answer.
-        """
-        check_prompt()
-        question_parts, answer_parts = request_parts(question), request_parts(answer)
-        images = [part for part in (*question_parts, *answer_parts) if isinstance(part, Path)]
-        first_number = sum(isinstance(part, Path) for part in question_parts) + 1
-        sample = _pair_sample(_marked(question_parts, 1))
-        record = MiaRecord.of(
-            Verdicts.unscored("unavailable", ""),
-            id="-",
-            type=sample.type,
-            categories=sample.categories,
-            weights=sample.weights,
-            components=sample.components,
-        )
-        request = request_for(sample, _marked(answer_parts, first_number), images)
-        return self.graded_request(Prepared(record=record, request=request))
-
-    @override
     def provenance(self, doc: Doc) -> Mapping[str, object]:
         prompt = f"official,max_tokens={prompts.MAX_TOKENS}"
         return {"prompt": prompt, **super().provenance(doc)}
@@ -171,30 +143,6 @@ def _answer(sample: Sample, results: Sequence[object]) -> str | Unscored:
         return Unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
     failure = null_failure(answer, (sample.instruction, *sample.components))
     return Unscored("no_answer", failure) if failure else answer
-
-
-def _marked(parts: Sequence[str | Path], first_number: int) -> str:
-    """Texts and marks for images, one per line.
-
-    >>> _marked(("Cut.", Path("a.png"), "Fold."), 2).splitlines()
-    ['Cut.', '[picture 2]', 'Fold.']
-    """
-    numbers = count(first_number)
-    return "\n".join(
-        part if isinstance(part, str) else f"[picture {next(numbers)}]" for part in parts
-    )
-
-
-def _pair_sample(text: str) -> Sample:
-    """A sample for a question from outside the benchmark."""
-    return Sample(
-        id="",
-        instruction=text,
-        type=TYPES[0],
-        components=(text,),
-        weights=(10,),
-        categories=CATEGORIES[:1],
-    )
 
 
 BENCHMARK = MiaBench()

@@ -17,6 +17,7 @@ from mmie_tasks.benchmarks.data_fields import object_of
 from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
 from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, DATASET
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.images import inside
 from mmie_tasks.hub.run_images import check_images
@@ -44,10 +45,11 @@ _HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
 
 
 def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
-    """The samples in the order of the official file.
+    """The samples, in an order in which every prefix has the types in their proportions
+    (`fair_order`).
 
-    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file that may be missing),
-    ``url`` (the image as annotated), ``instruction``, ``type``, ``components``,
+    Columns: ``id`` (the row of the file, from 0, as text), ``image`` (path of a file that may be
+    missing), ``url`` (the image as annotated), ``instruction``, ``type``, ``components``,
     ``component_weight`` (points), ``component_type`` and ``data`` (the revision: ``sha256:`` and 12
     digits for a local annotation, or repository and commit).
 
@@ -79,7 +81,8 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
             "MIA-Bench: instructions or components of these 400 rows differ from those of the "
             "official file."
         )
-    docs = [{**row, "image": str(paths[int(row["id"])]), "data": data} for row in rows]
+    ordered = fair_order(rows, itemgetter("id"), itemgetter("type"))
+    docs = [{**row, "image": str(paths[int(row["id"])]), "data": data} for row in ordered]
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(_TEXTS, text)
     features |= {"components": [text], "component_weight": [whole_number], "component_type": [text]}

@@ -11,7 +11,7 @@ from typing_extensions import override
 from mmie_tasks.benchmarks.mia_bench.robust import Mark, ParsedReply, is_impossible, read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.text_answer import logged_answer
-from mmie_tasks.record.record import NOT_LOGGED, BadRecord, Line, Record, question_of
+from mmie_tasks.record.record import BadRecord, Line, Record, question_of
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.segment import Segment, Segments
 
@@ -36,7 +36,7 @@ class MiaRecord(Record):
         contradictory: Whether the components contradict the instruction.
         components: The parts of the instruction that are graded.
         instruction: The instruction as released.
-        image: Path of the image; empty if the data names none, None if it is not logged.
+        image: Path of the image; empty if the data names none.
     """
 
     type: Literal["basic", "intermediate", "advanced", "creative", "complex"]
@@ -45,7 +45,7 @@ class MiaRecord(Record):
     contradictory: bool = False
     components: tuple[str, ...] = ()
     instruction: str = ""
-    image: str | None = None
+    image: str = ""
 
     @property
     def released(self) -> Sample:
@@ -110,8 +110,6 @@ class MiaRecord(Record):
     def shown_question(self, line: Line) -> Segments:
         """The image, then the instruction, as for the tested model."""
         text = question_of(line, ())
-        if self.image is None:
-            return (Segment(problem=NOT_LOGGED), *text)
         problem = "" if self.image else "the data names no file"
         return (Segment(image=self.image or None, problem=problem), *text)
 

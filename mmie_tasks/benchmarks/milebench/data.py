@@ -8,19 +8,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from loguru import logger
 
 from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
 from mmie_tasks.benchmarks.milebench import download
-from mmie_tasks.benchmarks.milebench.prompts import combined
+from mmie_tasks.benchmarks.milebench.prompts import question_content
 from mmie_tasks.benchmarks.milebench.sample import (
     DATASETS,
-    VARIANTS,
+    VARIANT_OF,
     Sample,
     Variant,
-    has_variant,
+    datasets_in,
     rule_of,
 )
 from mmie_tasks.benchmarks.order import fair_order
@@ -49,10 +49,10 @@ _LAYOUT = (
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples of one dataset in random order (`fair_order`), or of all datasets round-robin.
 
-    Columns: ``id`` (``DocVQA/131``), ``dataset``, ``variant``, ``question_type``, ``instruction``,
-    ``context``, ``choices``, ``gold`` (null if the annotation has none), ``images`` and
-    ``combined`` (paths of files that may be missing), ``image_set`` (shared by samples with the
-    same images) and ``data`` (the revision).
+    Columns: ``id`` (``DocVQA/131``), ``dataset``, ``selection`` (without variant), ``variant``,
+    ``question_type``, ``instruction``, ``context``, ``choices``, ``gold`` (null if the annotation
+    has none), ``images`` and ``combined`` (paths of files that may be missing), ``image_set``
+    (shared by samples with the same images) and ``data`` (the revision).
 
     Args:
         selection: ``DocVQA``, ``all``, or either with ``@adv`` or ``@combined1``. In a local
@@ -68,7 +68,9 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
 
     names, variant = _parse_selection(selection)
     per_dataset = _load_rows(names, variant, environment)
-    rows = [row for turn in itertools.zip_longest(*per_dataset) for row in turn if row is not None]
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*per_dataset))
+    chosen = {"selection": selection.partition("@")[0]}
+    rows = [chosen | row for row in turns if row is not None]
     revisions = {str(row["dataset"]): str(row["data"]) for row in rows}
     if len(set(revisions.values())) > 1:  # local files have one each
         digest = _digest([f"{name} {revisions[name]}" for name in sorted(revisions)])
@@ -86,28 +88,22 @@ def check_data(docs: datasets.Dataset) -> None:
     """
     owners: dict[str, str] = {}
     for doc in docs:
-        for path in published_image(doc) or doc["images"]:
+        for path in doc["combined" if doc["variant"] == "combined1" else "images"]:
             owners.setdefault(path, doc["id"])
     hint = "unpack the archive with its images, or unset `MILEBENCH_DATA` to download it"
     check_images("this MileBench task", owners, hint)
 
 
-def published_image(doc: Mapping[str, Any]) -> list[str]:
-    """The archive's combined image, if the task needs it and it exists."""
-    is_combined = doc["variant"] == "combined1"
-    return [path for path in doc["combined"] if is_combined and Path(path).is_file()]
-
-
 def _parse_selection(selection: str) -> tuple[Sequence[str], Variant]:
     name, _, suffix = selection.partition("@")
     variant = cast("Variant", suffix or "test")
-    if variant not in VARIANTS:
-        raise SettingWrong(f"MileBench has no variant `{suffix}`.", hint=f"one of {VARIANTS}")
+    if variant not in (variants := tuple(VARIANT_OF.values())):
+        raise SettingWrong(f"MileBench has no variant `{suffix}`.", hint=f"one of {variants}")
     names = DATASETS if name == "all" else (name,)
     if name not in ("all", *DATASETS):
         close = nearest(name, DATASETS) or DATASETS
         raise SettingWrong(f"MileBench has no dataset `{name}`.", hint=f"one of {', '.join(close)}")
-    if not (published := [dataset for dataset in names if has_variant(dataset, variant)]):
+    if not (published := [dataset for dataset in names if dataset in datasets_in(variant)]):
         raise SettingWrong(f"`{name}` was not published as `{variant}`.", hint=f"use `{name}`")
     return published, variant
 
@@ -148,7 +144,9 @@ def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[D
     def read(_position: int, entry: object) -> DatasetRow:
         sample = Sample.from_annotation(entry, dataset=name, rule=rule, instructions=instructions)
         if variant == "combined1":
-            combined(sample)  # raises errors now, not in the middle of the run
+            question_content(
+                sample, combined=True
+            )  # raises errors now, not in the middle of the run
         source = {"question_type": question_type, "data": revision or file.digest}
         return _row(sample, variant, folder) | source
 
@@ -243,16 +241,13 @@ def assets(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Ass
 def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:
     """The datasets of these tasks; all without tasks.
 
-    >>> datasets_of(["milebench_DocVQA", "milebench_DocVQA_adv"])
-    ('DocVQA',)
+    >>> datasets_of(["milebench_DocVQA"]), len(datasets_of(["milebench_DocVQA", "milebench_adv"]))
+    (('DocVQA',), 26)
     """
-    datasets: list[str] = []
-    for task in tasks:  # named `milebench[_<dataset>][_<variant>]`
-        words = task.split("_")[1:]
-        variant = words.pop() if words and words[-1] in VARIANTS else "test"
-        datasets += words[:1] or (
-            name for name in DATASETS if has_variant(name, cast("Variant", variant))
-        )
+    datasets = itertools.chain.from_iterable(
+        datasets_in(VARIANT_OF[task]) if task in VARIANT_OF else (task.removeprefix("milebench_"),)
+        for task in tasks
+    )
     return tuple(dict.fromkeys(datasets)) or DATASETS
 
 

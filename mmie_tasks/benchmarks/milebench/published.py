@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mmie_tasks.benchmarks.benchmark import PublishedRow
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, VARIANTS, selections, task_name
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, VARIANT_OF, datasets_in
 
 DATASET_SIZES: Mapping[str, int] = {
     **dict.fromkeys(DATASETS, 200),
@@ -16,9 +16,11 @@ DATASET_SIZES: Mapping[str, int] = {
 """Dataset to number of samples in any variant, at the pinned revision."""
 
 PUBLISHED_SAMPLES: Mapping[str, int] = {
-    task_name(selection, variant): sum(DATASET_SIZES[name] for name in names)
-    for variant in VARIANTS
-    for selection, names in selections(variant).items()
+    **{f"milebench_{name}": size for name, size in DATASET_SIZES.items()},
+    **{
+        task: sum(DATASET_SIZES[name] for name in datasets_in(variant))
+        for task, variant in VARIANT_OF.items()
+    },
 }
 """Task to number of samples."""
 

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample, ScoringRule
 from mmie_tasks.benchmarks.text_answer import logged_answer
-from mmie_tasks.record.record import IMAGE_PLACEHOLDER, BadRecord, Line, Record, question_of
+from mmie_tasks.record.record import Line, Record, question_of
 from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segments, text_segments
 
@@ -22,8 +22,8 @@ class MileRecord(Record):
         rule: How answers are scored.
         level: ``few``, ``medium`` or ``many`` images.
         gold: The reference answer; None if the data has none.
-        choices: The options; None in logs of versions that did not log them.
-        images: The image files at the placeholders of the prompt; None if they are not logged.
+        choices: The options; empty for a question without options.
+        images: The image files at the placeholders of the prompt.
     """
 
     dataset: str
@@ -31,18 +31,12 @@ class MileRecord(Record):
     rule: ScoringRule
     level: str
     gold: str | None = None
-    choices: tuple[str, ...] | None = None
-    images: tuple[str, ...] | None = None
+    choices: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
     @property
     def released(self) -> Sample:
-        """The sample, with only the fields that the readers need.
-
-        Raises:
-            BadRecord: The record lacks the options.
-        """
-        if self.choices is None:
-            raise BadRecord("the options of the question are not in this log")
+        """The sample, with only the fields that the readers need."""
         return Sample(
             dataset=self.dataset,
             sample_id=self.id.removeprefix(f"{self.dataset}/"),
@@ -74,7 +68,7 @@ class MileRecord(Record):
     @override
     def sample(self, line: Line) -> LoggedSample:
         prompt = str(line.get("input") or "")
-        images = prompt.count(IMAGE_PLACEHOLDER) if self.images is None else len(self.images)
+        images = len(self.images)
         properties: dict[str, str | float | bool] = {"rule": self.rule, "images": images}
         needle = None
         if self.rule == "needle":  # its depth is known if the question contains the gold answer

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
 from mmie_tasks.benchmarks.milebench.official import common_words, f_measure, label
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -23,13 +24,26 @@ _WORD = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+")
 _MARKUP = re.compile(r"[*`#]+|\\(?:boxed|text(?:bf)?)\b")
 _OPEN, _CLOSE = r"[$(\[{\"'“‘]*", r"[$)\]}\"'”’]*"
 _ONLY_LABEL = re.compile(rf"{_OPEN}([A-Za-z]{{1,2}}){_CLOSE}[.:,;]?{_CLOSE}")
-_LEADING_LABEL = re.compile(rf"{_OPEN}([A-Z]{{1,2}})(?![A-Za-z0-9])")
-_DECLARATION = re.compile(
-    r"\b(?:answer|choice|option)\b(?:\s+(?:is|are|was|would\s+be|should\s+be|must\s+be))?\s*[:=]?\s*",
-    re.IGNORECASE,
+# Labels are not parts of words: `Aérien`, `A's`, `N/A`, `U.S.A`, `A-frame`.
+_LATIN = "A-Za-zÀ-ɏ0-9"
+_MARKED_LABEL = re.compile(rf"(?<![{_LATIN}])([A-Z]{{1,2}})[*`#]+")
+_CAPITALS = (
+    rf"(?<![{_LATIN}])(?<![{_LATIN}]['’/&-])(?<![A-Z]\.)([A-Z]{{1,2}})(?!['’/&-]?[{_LATIN}])"
 )
-_SEPARATE_LABEL = re.compile(r"(?<![A-Za-z0-9'’])([(\[{]?)([A-Z]{1,2})(?![A-Za-z0-9'’])([)\]}.:]?)")
-_SMALL_LABEL = re.compile(rf"{_OPEN}([a-z]){_CLOSE}[.,;]?\s*(?:\n|$)")
+_WORD_A_OR_I = re.compile(rf"[AI][^\S\n]+(?!(?i:is)\b)[{_LATIN}]")
+_LABEL = re.compile(rf"(?!{_WORD_A_OR_I.pattern}){_CAPITALS}")
+_OPTION = r"(?i:\b(?:answer|option|choice))\b"
+_LEADING_LABEL = re.compile(rf"[\W_]*(?:{_OPTION}[^\w\n]*)?{_CAPITALS}")
+_SMALL_ALONE = rf"([a-z])(?![{_LATIN}])[^\w\n<]*(?:[\n<]|$)"
+_SMALL_LABEL = re.compile(rf"[\W_]*{_SMALL_ALONE}")
+_DECLARATION = re.compile(
+    rf"(?<!/){_OPTION}[\"'”’)\]]*\s*"
+    r"(?:(?i:is|are|was|would\s+be|should\s+be|must\s+be)\b\s*[:=]?|[:=>]"
+    rf"|(?=[\W_]{{0,3}}{_SMALL_ALONE}))"
+)
+_OPTION_LABEL = re.compile(rf"{_OPTION}[^\w.,;:!?]*{_CAPITALS}")
+_A_LINE = re.compile(r"^A[^\S\n]*:(.{1,500})", re.MULTILINE)
+_NEXT_QUESTION = re.compile(r"\n[^\S\n]*(?:question|q|user)[^\S\n]*\d*:", re.IGNORECASE)
 _LISTED_LABEL = re.compile(
     r"(?:\b(?i:option|choice)\s+)?(?P<open>[$(\[{<\"'“‘]{0,3})(?<![A-Za-z0-9'’])"
     r"(?P<label>[A-Z]{1,2}|[a-z]{1,2})(?![A-Za-z0-9]|['’][A-Za-z])"
@@ -39,7 +53,6 @@ _AND_OR = re.compile(r"\b(?:and|n?or)\b")
 _BETWEEN_LISTED = re.compile(r"[\W_]*(?:(?:and|n?or)\b[\W_]*)*")
 _GOES_ON = re.compile(r"[^\S\n]+[a-z]{2}")
 _AFTER_LIST = " \t\r\n.,;:!?|)]}>"
-_LABELS_THAT_ARE_WORDS = frozenset({"A", "I"})
 _MAX_DECLARATIONS, _MAX_DECLARED_CHARACTERS = 8, 500
 
 
@@ -131,15 +144,31 @@ def _containment_problem(gold: object, answer: object) -> Unscored | None:
 def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verdict:
     r"""1 point if the answer names the gold, by its text or by its label, otherwise 0.
 
-    A list of options is not a choice and is left out: labels of several options in the same form,
-    alone or with the options' texts (the question's options repeated, ``B or C``). Then the first
-    of these rules that gives an option decides:
+    A label is a capital letter, or two, and not a part of a word (``Aérien``, ``N/A``); alone on
+    its line, it may be lower case. *A* and *I* are words where a blank and a word other than "is"
+    follow on the same line (``A man``), unless the answer begins so and that word begins their
+    option's text (option A is "man").
+
+    These parts are not the answer:
+
+    * A list of options: labels of several options in the same form, alone or with the options'
+      texts (the question's options repeated, ``B or C``).
+    * What follows a line that begins with ``Question:``, ``Q:`` or ``User:``, with or without a
+      number: another question. It is this one if no option is chosen before it and all are
+      repeated after it.
+    * The label in ``A: B``, which is short for "Answer": a line that begins with ``A:`` and names
+      another option, but not A's text.
+
+    Then the first of these rules that gives an option decides:
 
     1. The answer, or the text after the list, is an option or a label.
-    2. The answer begins with a label.
-    3. It declares a label or an option's text ("the answer is B", the last such phrase).
-    4. It mentions exactly one option.
-    5. It contains exactly one label.
+    2. It declares a label or an option's text ("the answer is B", "choice: B", ``<answer>B``; the
+       last such phrase). A declared *A* is a label also before a word ("The answer is A because"),
+       unless an option's text begins there.
+    3. It begins with a label.
+    4. It has exactly one label after the word "option", "choice" or "answer" ("I take option B").
+    5. It mentions exactly one option.
+    6. It contains exactly one label.
 
     The verdict's reading is the label, or empty. `Unscored` if the gold is not an option.
 
@@ -147,6 +176,8 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
     'B'
     >>> read_choice("dog", "A. cat\nB. dog\n\nB", ["cat", "dog"]).reading
     'B'
+    >>> read_choice("cat", "A bird is shown, so A", ["cat", "dog"]).reading
+    'A'
     >>> read_choice("cat", "A or B", ["cat", "dog"])
     Scored(points=0.0, reading='')
     """
@@ -193,11 +224,12 @@ class _AnswerOptions:
 
 
 def _only_one(text: str, options: Sequence[str]) -> frozenset[int]:
-    matches = set()
-    for option in sorted(set(options), key=len, reverse=True):
-        if option.strip() and (remaining := _without(text, option.strip())) != text:
-            matches.add(option)
-            text = remaining
+    matches: set[str] = set()
+    for _, equally_long in groupby(sorted(set(options), key=len, reverse=True), key=len):
+        found = {o for o in equally_long if o.strip() and _without(text, o.strip()) != text}
+        for option in found:
+            text = _without(text, option.strip())
+        matches |= found
     if len(matches) != 1:
         return frozenset()
     return frozenset(i for i, option in enumerate(options) if option in matches)
@@ -219,18 +251,43 @@ def _without(text: str, part: str) -> str:
 
 
 def _chosen(answer: str, options: _AnswerOptions) -> frozenset[int]:
-    text = _MARKUP.sub("", answer).strip()
+    text = _MARKED_LABEL.sub(r"\1)", unicodedata.normalize("NFKC", answer))
+    text = _MARKUP.sub("", text).strip()
+    before, *after = _NEXT_QUESTION.split(text, maxsplit=1)
+    chosen = options.equal_to(answer) or _chosen_in(before, options)
+    if chosen or not after:
+        return chosen
+    question = phrase(after[0])
+    is_own = all(option in question for option in options.phrases)
+    return _chosen_in(text, options) if is_own else frozenset()
+
+
+def _chosen_in(text: str, options: _AnswerOptions) -> frozenset[int]:
+    text = _answer_lines(text, options)
     parts = _around_lists(text, options)
     rest = "\n".join(parts).strip()
     return (
-        options.equal_to(answer)
-        or _alone(parts[-1], options)
-        or _leading(rest, options)
+        _alone(parts[-1], options)
         or _declared(rest, options)
+        or _leading(rest, options)
+        or _only_label(_OPTION_LABEL, rest, options)
         or options.mentioned(rest)
-        or _separate(rest, options)
+        or _only_label(_LABEL, rest, options)
         or options.mentioned(text)  # an option such as "both A and B" looks like a list
     )
+
+
+def _answer_lines(text: str, options: _AnswerOptions) -> str:
+    """Writes ``A: B`` as ``Answer: B`` where the line names an option other than A."""
+    a = options.with_label("A")
+
+    def answer_line(line: re.Match[str]) -> str:
+        labels = frozenset().union(*map(options.with_label, _LABEL.findall(line[1])))
+        has_text_of_a = any(options.phrases[index] in phrase(line[1]) for index in a)
+        is_answer = (labels | options.mentioned(line[1])) - a and not has_text_of_a
+        return f"Answer:{line[1]}" if is_answer else line[0]
+
+    return _A_LINE.sub(answer_line, text, count=_MAX_DECLARATIONS)
 
 
 def _alone(text: str, options: _AnswerOptions) -> frozenset[int]:
@@ -314,36 +371,35 @@ def _pattern(option: str) -> re.Pattern[str]:
     return re.compile(rf"[\W_]*{text}(?![^\W_])", re.IGNORECASE)
 
 
-def _leading(text: str, options: _AnswerOptions) -> frozenset[int]:
-    """The option whose label begins a text; ``A man`` is not a label unless option A is "man"."""
-    lead = _LEADING_LABEL.match(text)
-    labelled = options.with_label(lead[1]) if lead else frozenset()
-    if not lead or not labelled:
-        return frozenset()
-    tail = text[lead.end() :]
-    (index,) = labelled
-    is_separate = not tail.strip() or tail.lstrip(" ")[0] in ")]}.:,;\n-–—=\"'”’"
-    if is_separate or phrase(tail).startswith(options.phrases[index]):
-        return labelled
-    return frozenset() if lead[1] in _LABELS_THAT_ARE_WORDS else labelled
-
-
 def _declared(text: str, options: _AnswerOptions) -> frozenset[int]:
-    """The option that the last "answer is", "option" or "choice" declares."""
+    """The option that the last "answer is", "choice:" or ``<answer>`` declares."""
     # The limits bound the work on an answer that repeats itself for a megabyte.
     for match in reversed(deque(_DECLARATION.finditer(text), maxlen=_MAX_DECLARATIONS)):
         declared = text[match.end() : match.end() + _MAX_DECLARED_CHARACTERS]
         small = _SMALL_LABEL.match(declared)
-        labelled = options.with_label(small[1].upper()) if small else _leading(declared, options)
-        if chosen := labelled or options.mentioned(declared.partition("\n")[0]):
+        labelled = options.with_label(small[1].upper()) if small else frozenset()
+        labelled = labelled or _leading(declared, options, is_declared=True)
+        if chosen := labelled or options.mentioned(declared.strip().partition("\n")[0]):
             return chosen
     return frozenset()
 
 
-def _separate(text: str, options: _AnswerOptions) -> frozenset[int]:
-    """The option of the only separate label; ``A`` and ``I`` need a mark next to them."""
-    labelled: frozenset[int] = frozenset()
-    for opening, name, closing in _SEPARATE_LABEL.findall(text):
-        if opening or closing or name not in _LABELS_THAT_ARE_WORDS:
-            labelled |= options.with_label(name)
+def _leading(text: str, options: _AnswerOptions, *, is_declared: bool = False) -> frozenset[int]:
+    """The option whose label begins a text."""
+    lead = _LEADING_LABEL.match(text)
+    labelled = options.with_label(lead[1]) if lead else frozenset()
+    if not lead or not labelled or not _WORD_A_OR_I.match(text, lead.start(1)):
+        return labelled
+    (index,) = labelled
+    following = phrase(text[lead.end() :])
+    if following.startswith(options.phrases[index]):  # ``A man``, and option A is "man"
+        return labelled
+    texts = (following, phrase(text[lead.start(1) :]))
+    is_text = any(t.startswith(option) for option in options.phrases for t in texts)
+    return labelled if is_declared and lead[1] == "A" and not is_text else frozenset()
+
+
+def _only_label(pattern: re.Pattern[str], text: str, options: _AnswerOptions) -> frozenset[int]:
+    """The option of the only label that the pattern finds."""
+    labelled = frozenset().union(*map(options.with_label, set(pattern.findall(text))))
     return labelled if len(labelled) == 1 else frozenset()

@@ -37,32 +37,21 @@ REALISTIC = tuple(task for task in TASKS if task[0] in "TS")
 DIAGNOSTIC = tuple(task for task in TASKS if task[0] in "NI")
 
 Variant: TypeAlias = Literal["test", "adv", "combined1"]
-VARIANTS: tuple[Variant, ...] = ("test", "adv", "combined1")
-"""The published data as it is, with adversarially shuffled options, or with combined images."""
+VARIANT_OF: Mapping[str, Variant] = {
+    "milebench": "test",
+    "milebench_adv": "adv",
+    "milebench_combined1": "combined1",
+}
+"""Task of the whole benchmark to its variant: the published data as it is, with adversarially
+shuffled options, or with combined images."""
 
 ScoringRule: TypeAlias = Literal["choice", "rouge", "needle", "substring"]
 ImageLevel: TypeAlias = Literal["few", "medium", "many"]
 
 
-def has_variant(dataset: str, variant: Variant) -> bool:
-    """Whether the dataset was published in this variant; diagnostic ones have no ``adv``."""
-    return variant != "adv" or TASK_OF[dataset] in REALISTIC
-
-
-def selections(variant: Variant) -> dict[str, tuple[str, ...]]:
-    """Selection (``all`` or a dataset) to the datasets published in this variant."""
-    names = tuple(name for name in DATASETS if has_variant(name, variant))
-    return {"all": names, **{name: (name,) for name in names}}
-
-
-def task_name(selection: str, variant: Variant) -> str:
-    """The task name of a selection and a variant.
-
-    >>> task_name("DocVQA", "adv"), task_name("all", "test")
-    ('milebench_DocVQA_adv', 'milebench')
-    """
-    words = ("milebench", selection, variant)
-    return "_".join(word for word in words if word not in ("all", "test"))
+def datasets_in(variant: Variant) -> tuple[str, ...]:
+    """The datasets published in this variant; the diagnostic ones have no ``adv``."""
+    return tuple(name for name in DATASETS if variant != "adv" or TASK_OF[name] in REALISTIC)
 
 
 def rule_of(dataset: str, question_type: str) -> ScoringRule:

@@ -44,15 +44,11 @@ def score(sample: Sample, answer: object) -> Verdicts:
     return Verdicts(official=official(sample, answer), robust=robust(sample, answer))
 
 
-def score_answer(
-    sample: Sample, results: Sequence[object], image_problem: str | None = None
-) -> Verdicts:
+def score_answer(sample: Sample, results: Sequence[object]) -> Verdicts:
     """Both verdicts on an answer without its thinking; several rounds are not text."""
     answer = without_thinking(results[0] if len(results) == 1 else list(results))
     if isinstance(answer, str) and (content := not_text_content(answer)) is not None:
         return Verdicts.unscored("not_text", content[:80])
-    if image_problem:
-        return Verdicts.unscored("bad_image", image_problem)
     sample_texts = (sample.gold, *sample.choices)
     if failure := failure_of(answer) or null_failure(answer, sample_texts):
         return Verdicts.unscored("no_answer", failure)

@@ -22,13 +22,9 @@ from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset
-from mmie_tasks.interleaved.protocols import INSTRUCT
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.record import request_parts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
-from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -52,12 +48,11 @@ class Mmie(Benchmark[MmieRecord]):
 
     name = "mmie"
     title = "MMIE"
-    version = "8-C"
+    version = "8-D"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MmieRecord
     judge = BenchmarkJudge("mmie", "mmie_score", paper="mmie_score", title="MMIE", max_images=12)
-    takes_any_question = True
     has_picture_answers = True
     has_export = True
     strata = "category"
@@ -91,14 +86,9 @@ class Mmie(Benchmark[MmieRecord]):
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
-        """The question between ``pre_prompt`` and ``post_prompt``; ``instruct: true`` appends the
-        words that ask for pictures.
-        """
-        after = str(options.get("post_prompt", ""))
-        if options.get("instruct") and (limit := self.picture_limit(doc)):
-            after += f"\n\n{INSTRUCT.instruction(limit)}"
-        content = question_content(Sample.from_doc(doc))
-        return [str(options.get("pre_prompt", "")), *content, after]
+        """The question between ``pre_prompt`` and ``post_prompt``."""
+        before, after = (str(options.get(name, "")) for name in ("pre_prompt", "post_prompt"))
+        return [before, *question_content(Sample.from_doc(doc)), after]
 
     @override
     def add_answer_folder(self, folder: Path) -> None:
@@ -136,16 +126,6 @@ class Mmie(Benchmark[MmieRecord]):
     @override
     def table(self, doc: Doc) -> RunnerTable:
         return metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
-
-    @override
-    def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
-        """The request for any question and answer, with the template for situational analysis
-        (SA).
-        """
-        sample = Sample(id="", category="SA", question=question, gold=())
-        request_parts(question + answer)  # every image is a file
-        built = requests.request_for(sample, answer, self.settings)
-        return self.graded_request(built.prepared(MmieRecord, id="-", category="SA"))
 
     @override
     def request_provenance(self) -> Mapping[str, object]:

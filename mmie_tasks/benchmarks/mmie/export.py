@@ -15,6 +15,8 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.core.wording import counted
+from mmie_tasks.hub.images import has_changed
 from mmie_tasks.record.record import read_record
 from mmie_tasks.record.segment import Segment, Segments
 
@@ -71,6 +73,8 @@ def _write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str,
     unfinished.replace(folder)
     left_out = len(logged) - len(with_answer)
     more = f"; {left_out} without an answer were left out" if left_out else ""
+    if images.changed:
+        more += f"; {counted(images.changed, 'image')} of answers changed since the run"
     return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
 
 
@@ -104,6 +108,7 @@ class _ExportedImages:
         self._folder = folder / "images"
         self._folder.mkdir(parents=True)
         self.names: dict[str, str] = {}  # copied file to its exported name
+        self.changed = 0  # files that are not what the run judged
 
     def part(self, segment: Segment) -> dict[str, str | None]:
         """The segment in the script's form; a missing file keeps its name."""
@@ -112,6 +117,7 @@ class _ExportedImages:
             name = f"{len(self.names)}{Path(image).suffix.lower()}"
             shutil.copyfile(image, self._folder / name)
             self.names[image] = f"images/{name}"
+            self.changed += has_changed(Path(image), segment.sha256)
         return {
             "text": segment.text,
             "image": None if image is None else self.names.get(image, Path(image).name),

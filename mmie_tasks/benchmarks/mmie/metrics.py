@@ -102,11 +102,9 @@ def notes(records: Sequence[MmieRecord]) -> Iterator[str]:
     yield from answer_notes(facts)
     totals = counts(records)
     problems = total_of(sample.image_problems for sample in facts)
-    unfilled = sum(sample.unfilled_placeholders for sample in facts)
     typed = listed(total_of(sample.typed for sample in facts))
     lines = {
         f"images of answers that could not be used: {listed(problems)}": problems.total(),
-        f"placeholders without an image: {unfilled:,}": unfilled,
         f"answers cut by the limit on images: {totals['truncated']:,.0f}": totals["truncated"],
         f"control strings of the judge in texts: {typed}": totals["typed_controls"],
         _long(records): totals["over_4096"],

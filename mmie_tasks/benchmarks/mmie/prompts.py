@@ -64,8 +64,8 @@ class Assembled:
         images: The image paths in `parts`, as the segments have them, in order.
         left_out: Whether the official script drops the sample, for more than four images.
         bad_gold: Why a needed reference is missing (the official script fails); else empty.
-        cut_images: Existing images of the answer that the limit removed.
-        cut_texts: Texts of the answer, blank ones excluded, that the limit removed.
+        truncated: Whether the limit removed an existing image or a text of the answer, other than
+            a blank one.
         typed: Control string in the texts to its number.
     """
 
@@ -73,20 +73,12 @@ class Assembled:
     images: tuple[str, ...]
     left_out: bool = False
     bad_gold: str = ""
-    cut_images: int = 0
-    cut_texts: int = 0
+    truncated: bool = False
     typed: Mapping[str, int] = field(default_factory=dict)
 
 
-def assemble(
-    sample: Sample, answer: Sequence[Segment], template: str, *, full: bool = False
-) -> Assembled:
+def assemble(sample: Sample, answer: Sequence[Segment], template: str) -> Assembled:
     """Put question, answer and, for MSR, the reference into a template, like the official script.
-
-    With `full` only three points differ: the answer's text goes on after its last image, so that
-    `cut_texts` is 0, and further images leave no trace in it (D10, D11); the reference is all texts
-    of the gold answer, one per line, and a blank one is `bad_gold` (D2); and a blank follows the
-    ``<`` of a control string in the answer (D15).
 
     Images of the answer without a file have a `Segment.problem`. The template has fields as for
     `str.format`; only its own braces have a meaning.
@@ -100,32 +92,22 @@ def assemble(
     segments = (*sample.question, *answer, *sample.gold[: sample.category == "MSR"])
     texts = [segment.text for segment in segments if segment.text]
     control_strings = Counter(match for text in texts for match in _CONTROL.findall(text))
-    if full:
-        answer = [
-            replace(s, text=s.text and _CONTROL.sub(lambda match: f"< {match[0][1:]}", s.text))
-            for s in answer
-        ]
     shown, cut = _limited(answer, images)
-    gold = [segment.text for segment in sample.gold]
-    reference = str(gold[0]) if gold else ""
-    if full:
-        shown += [f"{segment.text}\n" for segment in cut if segment.text is not None]
-        reference = "\n".join(text for text in gold if text is not None)
-    bad_gold = ""
-    if sample.category == "MSR" and not (reference.strip() if full else gold):
-        bad_gold = "the gold answer has no text" if gold else "the gold answer is empty"
+    needs_gold = sample.category == "MSR" and not sample.gold
     values: Mapping[str, list[_Part]] = {
         "question": question,
         "answer": shown,
-        "gt_answer": [reference],
+        "gt_answer": [str(sample.gold[0].text) if sample.gold else ""],
     }
     return Assembled(
         parts=tuple(_filled(template, values)),
         images=tuple(images),
         left_out=len(images) > _MOST_IMAGES,
-        bad_gold=bad_gold,
-        cut_images=sum(bool(segment.image) and not segment.problem for segment in cut),
-        cut_texts=0 if full else sum(bool((segment.text or "").strip()) for segment in cut),
+        bad_gold="the gold answer is empty" if needs_gold else "",
+        truncated=any(
+            (segment.image and not segment.problem) or (segment.text or "").strip()
+            for segment in cut
+        ),
         typed=dict(control_strings),
     )
 

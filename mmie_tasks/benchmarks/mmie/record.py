@@ -39,7 +39,6 @@ class RequestFacts(AnswerFacts):
         typed: Control string in the question or the answer to its number.
         shown_images: Images in the request, including the question's.
         answer_images: Images of the answer, in the request or not.
-        unfilled_placeholders: Placeholders of the answer without an image.
     """
 
     dropped: bool = False
@@ -50,7 +49,6 @@ class RequestFacts(AnswerFacts):
     typed: Mapping[str, int] = field(default_factory=dict)
     shown_images: int = 0
     answer_images: int = 0
-    unfilled_placeholders: int = 0
 
     def without_request(self) -> RequestFacts:
         """These facts with no images shown."""

@@ -33,9 +33,8 @@ def describe_prompts(settings: MmieSettings) -> str:
 
 
 def provenance(settings: MmieSettings) -> dict[str, str]:
-    """The request in the signature: templates and assembly."""
-    prompt = f"{judge_templates(settings.prompts).name},max_tokens={prompts.MAX_TOKENS}"
-    return {"prompt": prompt, "assembly": settings.assembly}
+    """The request in the signature."""
+    return {"prompt": f"{judge_templates(settings.prompts).name},max_tokens={prompts.MAX_TOKENS}"}
 
 
 def build_request(
@@ -47,32 +46,23 @@ def build_request(
         task,
         sample.row,
         sample_texts=(*sample.question, *sample.gold),
-        start=lambda answer: RequestFacts(unfilled_placeholders=answer.unfilled_placeholders),
+        start=RequestFacts(),
         build=partial(_built, sample, settings),
     )
-
-
-def request_for(
-    sample: Sample, answer: Sequence[Segment], settings: MmieSettings
-) -> BuiltRequest[RequestFacts]:
-    """The request for an answer whose images are files."""
-    return _built(sample, settings, RequestFacts(), tuple(map(_checked, answer)))
 
 
 def _built(
     sample: Sample, settings: MmieSettings, facts: RequestFacts, answer: Segments
 ) -> BuiltRequest[RequestFacts]:
-    """The official script fails on a non-image file; the full assembly treats it as missing."""
-    full = settings.assembly == "full"
+    """The official script fails on a non-image file."""
     template = judge_templates(settings.prompts).texts[sample.category]
     question = question_segments(sample)
     existing = [_checked(segment) for segment in question if not segment.problem]
     unusable = {s.image: s.detail for s in (*existing, *answer) if _is_unusable_file(s)}
     assembled = prompts.assemble(
         replace(sample, question=question),
-        [replace(s, problem="") if _is_unusable_file(s) and not full else s for s in answer],
+        [replace(s, problem="") if _is_unusable_file(s) else s for s in answer],
         template,
-        full=full,
     )
     problems = Counter[str](segment.problem for segment in answer if segment.problem)
     n_unusable = sum(problems[problem] for problem in _UNUSABLE)
@@ -84,14 +74,12 @@ def _built(
             missing_images=problems.total() - n_unusable + len(question) - len(existing),
             bad_images=n_unusable + sum(segment.image in unusable for segment in existing),
             image_problems=dict(problems),
-            truncated=bool(assembled.cut_images or assembled.cut_texts),
+            truncated=assembled.truncated,
             typed=assembled.typed,
             shown_images=len(assembled.images),
             answer_images=sum(bool(segment.image) for segment in answer),
         ),
         answer=answer,
-        cut_images=assembled.cut_images,
-        cut_texts=assembled.cut_texts,
     )
     if assembled.left_out:
         return built.withdrawn(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
-from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES, TOPIC_SIZES
+from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, TOPIC_SIZES
 from mmie_tasks.benchmarks.opening.question import MOST_STEPS, question_content, told_steps
 from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.robust import read_robust
@@ -25,11 +25,8 @@ from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.record.record import request_parts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
-from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -60,7 +57,7 @@ class Opening(Benchmark[OpeningRecord]):
 
     name = "opening"
     title = "OpenING"
-    version = "3-A"
+    version = "3-B"
     scale = metrics.SCALE
     metrics = metrics.ALL_METRICS
     record = OpeningRecord
@@ -71,19 +68,18 @@ class Opening(Benchmark[OpeningRecord]):
         title="OpenING",
         max_images=19,  # 9 of a question and 10 steps with one
     )
-    takes_any_question = True
     has_picture_answers = True
     has_export = True
     strata = "topic"
     stratum_sizes = TOPIC_SIZES
-    published = PUBLISHED_SAMPLES
+    published: ClassVar[Mapping[str, int]] = {name: sum(TOPIC_SIZES.values())}
     published_rows = PUBLISHED_ROWS
     settings_type = OpeningSettings
     settings: OpeningSettings
 
     @override
     def documents(self, selection: str, environment: Environment) -> Dataset:
-        return data.task_dataset(selection, environment)
+        return data.dataset(environment)
 
     @override
     def check_data(self, docs: Any) -> None:
@@ -96,7 +92,7 @@ class Opening(Benchmark[OpeningRecord]):
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
-        """The questions with their pictures, and the fixed texts; every task needs both."""
+        """The questions with their pictures, and the fixed texts."""
         questions, texts = (official_files.QUESTIONS,), official_files.PROMPT_FILES
         return [
             official_files.files_asset(
@@ -137,7 +133,7 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[OpeningRecord]:
         sample = Sample.from_doc(doc)
-        built = requests.build_request(sample, results, doc["task"], self.settings)
+        built = requests.build_request(sample, results, self.name, self.settings)
         return built.prepared(
             OpeningRecord,
             id=sample.id,
@@ -158,15 +154,6 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def table(self, doc: Doc) -> RunnerTable:
         return metrics.TABLE
-
-    @override
-    def judge_request(self, question: Segments, answer: Segments) -> GradedRequest:
-        """The request for any question and answer, assembled as in a run."""
-        request_parts(question + answer)  # every picture is a file
-        sample = Sample(id="", topic="", subtask="", question=question, gold=())
-        built = requests.request_for(sample, answer, self.settings)
-        topic = next(iter(TOPIC_SIZES))
-        return self.graded_request(built.prepared(OpeningRecord, id="-", topic=topic, subtask=""))
 
     @override
     def request_provenance(self) -> Mapping[str, object]:

@@ -27,22 +27,15 @@ from mmie_tasks.benchmarks.opening.official_files import (
     cache_folder,
     official_bytes,
 )
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
+from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.benchmarks.order import fair_order
-from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside
-from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     import datasets
-
-TASKS: Mapping[str, str] = {
-    "all": "opening",
-    **{topic: f"opening_{topic}" for topic in map(slug, TOPICS.values())},
-}
-"""Value of ``dataset_name`` to its task."""
 
 ANNOTATION = "test_data.jsonl"
 _FOLDERS = ("", "OpenING-benchmark", "OpenING-Benchmark", "OpenING")
@@ -62,7 +55,7 @@ class _DataSource:
     folders: tuple[Path, ...]
 
 
-def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
+def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in an order in which every prefix has topics and tasks in their proportions
     (`fair_order`).
 
@@ -71,18 +64,13 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     ``LanceZPF/OpenING@56b663b``, or ``sha256:`` and 12 digits of another file.
 
     Args:
-        selection: ``all`` or a topic.
         environment: ``OPENING_DATA``, and the variables of a download.
 
     Raises:
-        DataMissing: The data is missing, or has no question of the topic.
+        DataMissing: The data is missing.
         DataBroken: A row cannot be used; names row, id and field.
-        SettingWrong: The topic does not exist, or a variable has an invalid value.
+        SettingWrong: A variable has an invalid value.
     """
-    if selection not in TASKS:
-        raise SettingWrong(
-            f"OpenING has no topic `{selection}`.", hint=f"one of {', '.join(TASKS)}"
-        )
     source = _source(environment)
     lines = source.content.removeprefix(b"\xef\xbb\xbf").splitlines()
     samples = read_samples(
@@ -97,21 +85,11 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     official = PINS[QUESTIONS].holds(source.content)
     if not official:
         logger.info(f"OpenING: {len(samples):,} samples; published are 2,160, in another file.")
-    if selection != "all":
-        samples = [sample for sample in samples if sample.topic == selection]
-        if not samples:
-            raise DataMissing(f"`{source.path}` has no question of {selection}.", hint=_LAYOUT)
     return image_dataset(
         fair_order(samples, lambda s: s.id, lambda s: s.topic, lambda s: s.subtask),
         REVISION if official else digest_of(source.content),
         texts=("id", "topic", "subtask"),
     )
-
-
-def task_dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
-    """`dataset` with a column ``task``, the name of the selection's task."""
-    samples = dataset(selection, environment)
-    return samples.add_column("task", [TASKS[selection]] * len(samples))
 
 
 def check_data(docs: datasets.Dataset) -> None:
@@ -127,7 +105,7 @@ def check_data(docs: datasets.Dataset) -> None:
 
 def describe(environment: Mapping[str, str]) -> str:
     """A sentence about samples and pictures, after a check of both."""
-    docs = dataset("all", environment)
+    docs = dataset(environment)
     check_data(docs)
     return described(docs)
 

@@ -20,6 +20,7 @@ of the judge's texts, with their lines:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -88,9 +89,7 @@ def answer_steps(segments: Iterable[Segment]) -> Segments:
         text = segment.text
         if text is None and steps and steps[-1].image is None:
             text = steps.pop().text
-        steps.append(
-            Segment(text or "", segment.image, segment.problem, segment.detail, segment.prompt)
-        )
+        steps.append(replace(segment, text=text or ""))
     return tuple(steps)
 
 

@@ -1,11 +1,10 @@
-"""OpenING's published scores, and the number of samples of its tasks."""
+"""OpenING's published scores, and the number of samples of its topics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from mmie_tasks.benchmarks.benchmark import PublishedRow
-from mmie_tasks.benchmarks.opening.data import TASKS
 from mmie_tasks.benchmarks.opening.official import METRICS
 from mmie_tasks.benchmarks.opening.sample import TOPICS
 from mmie_tasks.record.metrics import slug
@@ -16,11 +15,6 @@ _SIZES = (
 )
 TOPIC_SIZES: Mapping[str, int] = dict(zip(map(slug, TOPICS.values()), _SIZES, strict=True))
 """Topic to its number of questions in the official file."""
-
-PUBLISHED_SAMPLES: Mapping[str, int] = {
-    task: TOPIC_SIZES.get(name, sum(_SIZES)) for name, task in TASKS.items()
-}
-"""Task to its number of questions in the official file."""
 
 _SOURCE = (
     "LanceZPF/OpenING 56b663b, Interleaved_Arena/model_score_summaries.csv; {n} answers of other "

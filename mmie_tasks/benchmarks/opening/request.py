@@ -39,7 +39,7 @@ def provenance(settings: OpeningSettings) -> dict[str, str]:
 
     fields = {
         "prompt": f"{fixed_texts(settings.prompts).name},max_tokens={prompts.MAX_TOKENS}",
-        "pictures": f"{settings.pictures},pillow={PIL.__version__}",
+        "pillow": PIL.__version__,  # makes the pictures that the judge gets
         "steps": settings.steps,
     }
     return fields | ({"missing": "blind"} if settings.missing_images == "blind" else {})
@@ -54,7 +54,7 @@ def build_request(
         task,
         sample.row,
         sample_texts=(*sample.question, *sample.gold),
-        start=lambda _: StepFacts(gold_steps=len(sample.gold)),
+        start=StepFacts(gold_steps=len(sample.gold)),
         build=partial(_built, sample, settings),
     )
     if built.request is None and built.reason != "unavailable" and not built.facts.steps:
@@ -62,20 +62,13 @@ def build_request(
     return built
 
 
-def request_for(
-    sample: Sample, answer: Sequence[Segment], settings: OpeningSettings
-) -> BuiltRequest[StepFacts]:
-    """The request for an answer whose pictures are files."""
-    return _built(sample, settings, StepFacts(), answer)
-
-
 def _built(
     sample: Sample, settings: OpeningSettings, facts: StepFacts, answer: Sequence[Segment]
 ) -> BuiltRequest[StepFacts]:
-    texts, full = fixed_texts(settings.prompts), settings.pictures == "full"
+    texts = fixed_texts(settings.prompts)
     steps = prompts.answer_steps(answer)
-    question = _as_jpegs(sample.question, full=full)
-    shown_answer = _as_jpegs(steps, full=full)
+    question = _as_jpegs(sample.question)
+    shown_answer = _as_jpegs(steps)
     question_lost = [segment for segment in question if segment.problem]
     pictures_lost = Counter(segment.problem for segment in shown_answer if segment.problem)
     parts = prompts.judge_parts(question, shown_answer, texts.ending)
@@ -98,17 +91,17 @@ def _built(
     return built
 
 
-def _as_jpegs(segments: Iterable[Segment], *, full: bool) -> list[Segment]:
+def _as_jpegs(segments: Iterable[Segment]) -> list[Segment]:
     """The segments with the judge's JPEGs; without one, a segment has no image but a problem."""
     folder = cache_dir(os.environ) / "opening" / "jpeg"
-    return [_as_jpeg(segment, folder, full=full) for segment in segments]
+    return [_as_jpeg(segment, folder) for segment in segments]
 
 
-def _as_jpeg(segment: Segment, folder: Path, *, full: bool) -> Segment:
+def _as_jpeg(segment: Segment, folder: Path) -> Segment:
     image = segment.image
     if segment.problem or not image:
         return replace(segment, image=None)
-    jpeg = reencode(Path(image), folder, prompts.PICTURE_PX, flatten=full)
+    jpeg = reencode(Path(image), folder, prompts.PICTURE_PX)
     if jpeg is not None:
         return replace(segment, image=str(jpeg))
     problem = _NO_JPEG if os.path.isfile(image) else "missing"  # noqa: PTH113 - of any name

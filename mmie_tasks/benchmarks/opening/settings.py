@@ -13,8 +13,6 @@ class OpeningSettings(TaskSettings):
 
     Attributes:
         prompts: A JSON file with other texts than the official ones.
-        pictures: ``full`` sends pictures that the official script loses, turned by their EXIF and
-            put on white.
         missing_images: ``blind`` judges a question without its missing pictures, as the official
             script does; by default it is unscored.
         steps: ``untold`` does not tell the model the number of steps of the gold answer, as one of
@@ -22,6 +20,5 @@ class OpeningSettings(TaskSettings):
     """
 
     prompts: Path | None = None
-    pictures: Literal["official", "full"] = "official"
     missing_images: Literal["unscored", "blind"] = "unscored"
     steps: Literal["told", "untold"] = "told"

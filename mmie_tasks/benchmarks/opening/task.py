@@ -1,7 +1,4 @@
-"""The functions that the OpenING YAMLs name.
-
-A YAML selects samples with ``dataset_name``: ``all``, or a topic.
-"""
+"""The functions that OpenING's task file names."""
 
 from __future__ import annotations
 

@@ -65,7 +65,6 @@ class MmieScoreJudge(Judge):
     """
 
     Options = MmieScoreOptions
-    can_compare = False
     in_process = True
 
     def __init__(self, options: MmieScoreOptions, environment: Mapping[str, str]) -> None:

@@ -11,8 +11,8 @@ and of ``b`` on ``a``. The first is right for another model's answers if all cha
 second if all is in ``b``. Both judges err by chance, and the truth is between the lines (R. Frisch,
 "Statistical Confluence Analysis by Means of Complete Regression Systems", 1934).
 
-If the run has more answers of the same model, the first line is the corrected mean of `calibrate`,
-up to the variance in its slope.
+If the run has more answers of the same model, the first line is the corrected mean of
+`mmie_tasks.results.correct`, up to the variance in its slope.
 
 Intervals are for a larger population of questions. Each question's influence on an estimate is its
 contribution to the means and to the slope, summed over the runs that have it; the sum of squared

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 import pandas as pd
@@ -21,6 +21,7 @@ from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.log_files import NamedPath, split_name
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import ScoreKind
+from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.comparability import scored_signatures, signature_differences
@@ -30,7 +31,37 @@ from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.values import metrics_of
 
 _DIGITS = 9  # points are rounded, so that equal fractions compare as equal
-_COLUMNS = ["id", "points", "reason", "answer", "is_logged", "stratum", "groups"]
+_COLUMNS = ["id", "points", "reason", "answer", "judged", "stratum", "groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """An answer as a judge got it.
+
+    Attributes:
+        words: Without line breaks and repeated blanks.
+        images: The name of each image file without its folder, and its SHA-256, which is empty if
+            the log lacks it.
+    """
+
+    words: str
+    images: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, answer: Segments) -> JudgedAnswer:
+        """The words and images of an answer."""
+        words = " ".join(segment.text or "" for segment in answer).split()
+        files = ((s.image.replace("\\", "/"), s.sha256) for s in answer if s.image)
+        return cls(" ".join(words), tuple((PurePath(file).name, sha256) for file, sha256 in files))
+
+    def is_same(self, other: JudgedAnswer) -> bool:
+        """Whether words and images are equal, images by name where a SHA-256 is unknown."""
+        if self.words != other.words or len(self.images) != len(other.images):
+            return False
+        return all(
+            a == b if a and b else name == other_name
+            for (name, a), (other_name, b) in zip(self.images, other.images, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,8 +77,8 @@ class Rater:
         notes: Notes on lines of the log that were left out.
         party: The name of a person's CSV, or the judge's own name.
         verdicts: By sample id: ``points`` on the benchmark's scale, NaN without; the ``reason`` why
-            there are none; the digest of the judged ``answer``, and whether it ``is_logged``; the
-            ``stratum`` of the headline, and all ``groups``.
+            there are none; the digest of the ``answer``; the `JudgedAnswer` as ``judged``, None if
+            it is not logged; the ``stratum`` of the headline, and all ``groups``.
     """
 
     name: str
@@ -101,7 +132,7 @@ def rater_of(
 ) -> Rater:
     """A rater with its verdicts; a row has a sample's id and the columns of `Rater.verdicts`."""
     verdicts = pd.DataFrame(rows, columns=_COLUMNS).set_index("id")
-    verdicts = verdicts.astype({"points": float, "is_logged": bool, "stratum": object})
+    verdicts = verdicts.astype({"points": float, "judged": object, "stratum": object})
     points = verdicts["points"].dropna()
     return Rater(
         name=name,
@@ -140,11 +171,10 @@ def read_raters(sources: Sequence[str], task: str | None, score_kind: ScoreKind)
         for name, of_judge in _judge_runs(run, task_run, is_alone=len(named) == 1).items()
     ]
     judge_of = _other_runs(judges, task_runs, others=sum(is_csv)) if len(named) > 1 else {}
-    compared = [judge for i, judge in enumerate(judges) if i not in judge_of]
     unread = iter(judges)
     raters: list[Rater] = []
     for source, is_file in zip(named, is_csv, strict=True):
-        raters += _people(source, benchmark.scale, compared) if is_file else [next(unread)]
+        raters += _people(source, benchmark.scale) if is_file else [next(unread)]
     raters += unread  # the judges of a panel
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
@@ -184,10 +214,10 @@ def aligned_panel(
     judges = [rater.name for rater in raters if rater.kind == "judge"]
     judged = verdicts[verdicts.index.isin(judges, level="rater")]
     judged = judged[judged.index.isin(shared, level="id")]
-    answers = judged["answer"].where(judged["is_logged"]).groupby("id")
-    differ = answers.nunique() > 1
-    unseen = (answers.size() > answers.count()) & (answers.size() > 1) & ~differ
-    ids = sorted({*shared} - {*differ.index[differ]})
+    answers = judged["judged"].groupby("id")
+    other_answers = _with_other_answers([rater for rater in raters if rater.kind == "judge"])
+    unseen = answers.size().index[(answers.size() > answers.count()) & (answers.size() > 1)]
+    ids = sorted({*shared} - other_answers)
     if not ids:
         raise AnswersUnusable(
             f"All {len(shared)} samples that two of the sources have were judged on different "
@@ -215,8 +245,8 @@ def aligned_panel(
         samples={
             "compared": len(ids),
             "in_one_only": len(times) - len(shared),
-            "other_answers": int(differ.sum()),
-            "unseen_answers": int(unseen.sum()),
+            "other_answers": len(other_answers),
+            "unseen_answers": len({*unseen} - other_answers),
         },
     )
 
@@ -294,44 +324,25 @@ def _judge(
             score: tuple[float, str | None] = round(verdict.points, _DIGITS), None
         else:
             score = math.nan, verdict.reason
-        answer = answer_digest(sample), bool(sample.answer)
+        answer = answer_digest(sample), JudgedAnswer.of(sample.answer) if sample.answer else None
         rows.append((sample.id, *score, *answer, headline.stratum(sample), sample.groups))
     notes = (*run.notes, *task_run.notes)
     signatures = task_run.signatures
     return rater_of(name, "judge", task_run.log, rows, signatures=signatures, notes=notes)
 
 
-def _people(source: NamedPath, scale: Scale, judges: Sequence[Rater]) -> Iterator[Rater]:
-    """The people of a CSV; scores of answers that are not in the runs do not count."""
-    answers: defaultdict[str, set[str]] = defaultdict(set)
-    for judge in judges:
-        for id_, digest in judge.verdicts["answer"].items():
-            answers[id_].add(digest)
-    points: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    reasons: defaultdict[str, dict[str, str]] = defaultdict(dict)
+def _people(source: NamedPath, scale: Scale) -> Iterator[Rater]:
+    """The people of a CSV."""
+    rows: defaultdict[str, list[Sequence[object]]] = defaultdict(list)
     for label in read_labels(source.path, scale, source.name):
-        of_rater = points[label.rater]
-        if label.answer and answers[label.id] and label.answer not in answers[label.id]:
-            reasons[label.rater][label.id] = "of another answer"
-        elif label.points is None:
-            reasons[label.rater][label.id] = "left empty"
-        elif label.id in of_rater:
-            scored = f"{label.rater} scored two answers of the sample {label.id}"
-            raise AnswersUnusable(
-                f"`{source.path}`, line {label.line}: {scored}.",
-                hint="name the run whose answers are compared; `calibrate` takes two runs",
-            )
+        if label.points is None:
+            score: tuple[float, str | None] = math.nan, "left empty"
         else:
-            of_rater[label.id] = round(label.points, _DIGITS)
-    for person in filter(None, points):
-        of_person = points[person]
-        reason_of = reasons[person] | dict.fromkeys(of_person)
-        rows: list[Sequence[object]] = [
-            (id_, of_person.get(id_, math.nan), reason, "", False, None, {})
-            for id_, reason in reason_of.items()
-        ]
+            score = round(label.points, _DIGITS), None
+        rows[label.rater].append((label.id, *score, "", None, None, {}))
+    for person in filter(None, rows):
         party = source.name or source.path.stem
-        yield rater_of(person, "person", source.path, rows, party=party)
+        yield rater_of(person, "person", source.path, rows[person], party=party)
 
 
 def _other_runs(
@@ -356,10 +367,21 @@ def _other_runs(
 
 def _have_same_answers(a: Rater, b: Rater) -> bool:
     """Whether most samples of both have the same answer, as far as the logs hold it."""
-    both = a.verdicts.join(b.verdicts.add_suffix("_b"), how="inner")
-    are_logged = both["is_logged"] & both["is_logged_b"]
-    differ = are_logged & (both["answer"] != both["answer_b"])
-    return len(both) > 0 and bool(differ.sum() <= len(both) / 2)
+    both = a.verdicts.index.intersection(b.verdicts.index)
+    return len(both) > 0 and len(_with_other_answers([a, b])) <= len(both) / 2
+
+
+def _with_other_answers(judges: Sequence[Rater]) -> set[str]:
+    """The ids of samples for which two logs have different answers."""
+    answers: defaultdict[str, set[JudgedAnswer]] = defaultdict(set)
+    for judge in judges:
+        for id_, answer in judge.verdicts["judged"].dropna().items():
+            answers[id_].add(answer)
+    return {
+        id_
+        for id_, of_id in answers.items()
+        if not all(a.is_same(b) for a, b in combinations(of_id, 2))
+    }
 
 
 def _names(raters: Sequence[Rater]) -> list[str]:

@@ -41,6 +41,7 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _LABEL = 24  # characters of a line of a label
 _SHORT_LABEL = 14  # characters of a line below an axis, or around a radar
+_NO_INTERVAL = "none"  # Plotly draws no interval for a text, and one of width 0 for null
 _MAX_HOVER = 80  # characters of a name
 _MAX_UPRIGHT = 60  # characters of all labels below bars, with two between them
 
@@ -225,12 +226,14 @@ def _hover(labels: Sequence[str], series: Series, names: Sequence[str]) -> Json:
 
 
 def _error(series: Series) -> Json:
+    if not any(series.intervals):
+        return {"visible": False}
     reach = [
-        (0.0, 0.0) if value is None or ends is None else (ends.high - value, value - ends.low)
+        (_NO_INTERVAL, _NO_INTERVAL)
+        if value is None or ends is None
+        else (ends.high - value, value - ends.low)
         for value, ends in zip(series.numbers, series.intervals, strict=True)
     ]
-    if not any(map(any, reach)):
-        return {"visible": False}
     above, below = (list(ends) for ends in zip(*reach, strict=True))
     style = {"color": "--ink", "thickness": 1, "width": 3}
     return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, **style}

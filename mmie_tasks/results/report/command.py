@@ -6,21 +6,15 @@ import argparse
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
-from mmie_tasks.results.arguments import add_people_options, listed_names, result_parser
-
-if TYPE_CHECKING:
-    from mmie_tasks.results.annotation import OpenAnnotator
+from mmie_tasks.results.arguments import listed_names, result_parser
 
 _MAX_NOTES = 3  # printed by the command; the report has all
 
 
-def run(
-    arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
-) -> str:
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
     """Write a report; returns the file, its size and content, and notes on the runs."""
     options = _parser().parse_args(arguments)
     from mmie_tasks.core.files import atomic_write, readable_size
@@ -31,10 +25,8 @@ def run(
     runs = open_runs(options.runs, listed_names(options.tasks))
     page = report_page(
         runs,
-        open_annotator(runs, options.people, environment, options.population),
         title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
-        corrected_only=options.population == "run",
     )
     try:
         with atomic_write(target) as part:
@@ -69,7 +61,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--title", metavar="TEXT", default="", help="of the page; default: the names of the runs"
     )
-    add_people_options(parser)
     return parser
 
 

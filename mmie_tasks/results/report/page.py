@@ -7,6 +7,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from markupsafe import Markup
@@ -17,7 +18,7 @@ from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.sample import SCORE_KINDS
-from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
+from mmie_tasks.results.commands import INTERVAL_NOTE
 from mmie_tasks.results.comparability import mixed_keys
 from mmie_tasks.results.embedded_image import EmbeddedImage, embed_images
 from mmie_tasks.results.page import inert_json, rendered
@@ -67,31 +68,16 @@ _METHOD = (
 
 
 def report_page(
-    runs: Sequence[Run],
-    annotator: Annotator,
-    *,
-    title: str,
-    made: str,
-    corrected_only: bool = False,
-    budget_characters: int = BUDGET_CHARACTERS,
+    runs: Sequence[Run], *, title: str, made: str, budget_characters: int = BUDGET_CHARACTERS
 ) -> str:
     """The page, to be written as UTF-8.
 
-    `made` is date and time, for the page's head. With `corrected_only`, the first screen has only
-    scores that people corrected. `budget_characters` limits all images; what one task leaves is
-    available to the next.
+    `made` is date and time, for the page's head. `budget_characters` limits all images; what one
+    task leaves is available to the next.
     """
     names = [run.name for run in runs]
     all_scores = [task_scores(task, names) for task in join_tasks(runs)]
-    annotated = [
-        (scores, [annotator.annotation(run) for _, run in scores.task.present])
-        for scores in all_scores
-    ]
-    judges: list[JudgeNote] = [
-        judge for _, of_runs in annotated for of_run in of_runs for judge in of_run.judges
-    ]
     is_judged = any(scores.task.benchmark.judge is not None for scores in all_scores)
-    lines = [annotator.interval_note] if is_judged and annotator.interval_note else []
     pictures: list[str] = []
     tasks = []
     for number, scores in enumerate(all_scores):
@@ -104,8 +90,8 @@ def report_page(
         "made": made,
         "package": __version__,
         "method": _METHOD,
-        "scores": html(score_table(annotated, corrected_only=corrected_only), "scores"),
-        "lines": [*lines, *judge_lines(judges)],
+        "scores": html(score_table(all_scores), "scores"),
+        "lines": [INTERVAL_NOTE] if is_judged else [],
         "runs": html(run_table(runs)),
         "several_runs": len(runs) > 1,
         "compares": len(runs) == 2,
@@ -113,7 +99,7 @@ def report_page(
         "pictures": list(map(Markup, pictures)),  # base64: not escaped
         "library": _packed_library(),
     }
-    return rendered(ASSETS, ("page.js",), values, library=library)
+    return rendered(ASSETS, values, library)
 
 
 def _task(scores: TaskScores, pictures: list[str], share: int, budget: str) -> Json:
@@ -164,7 +150,7 @@ def _stored(images: Mapping[str, EmbeddedImage], pictures: list[str]) -> dict[st
     for file, image in images.items():
         stored[file] = image
         if image.address:
-            stored[file] = EmbeddedImage(f"x-picture-{len(pictures)}")
+            stored[file] = replace(image, address=f"x-picture-{len(pictures)}")
             pictures.append(image.address)
     return stored
 

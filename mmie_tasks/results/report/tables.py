@@ -15,7 +15,6 @@ from mmie_tasks.record.metrics import Metric, MetricValue
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.annotation import Annotation
 from mmie_tasks.results.comparability import NotComparable
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
 from mmie_tasks.results.page_data import cut
@@ -28,7 +27,6 @@ from mmie_tasks.runs.values import metrics_of, value_of
 MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
 _MAX_MODEL = 100  # characters of a model's name
-_MAX_REASON = 500  # characters of why there is no corrected score: it may hold ids of samples
 _MAX_SIGNATURE = 2_000  # characters of a value in a signature
 _TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # else: By ...
 _HALF_DIGIT = 0.005  # half of the last digit of a displayed percentage
@@ -197,76 +195,45 @@ def _difference(row: ComparedMetric, *, with_pairs: bool = False) -> RichText | 
     )
 
 
-def score_table(
-    tasks: Sequence[tuple[TaskScores, Sequence[Annotation]]], *, corrected_only: bool
-) -> Table:
-    """The first screen: every task and run, with what is unlike the paper, and the judge.
-
-    `tasks` has an annotation for each run that has the task. With `corrected_only`, it shows only
-    scores that people corrected.
-    """
+def score_table(tasks: Sequence[TaskScores]) -> Table:
+    """The first screen: every task and run, with what is unlike the paper, and the judge."""
     scored_help = "Samples with official points, of those that count for the score"
-    judge_help = "The judge, and how it agreed with people in `mmie-tasks judge-exam`"
     header = [
         *columns("Task", "Run", text=2),
         *(Column(title=f"{kind.capitalize()} score", kind="score") for kind in SCORE_KINDS),
         Column(title="Unlike the paper", kind="text"),
         Column(title="Scored", help=scored_help),
-        Column(title="Judge", kind="text", help=judge_help),
+        Column(title="Judge", kind="text"),
     ]
     rows: list[list[Value]] = []
-    for scores, of_runs in tasks:
+    for scores in tasks:
         headline, *others = next(iter(scores.rows.values()), [None])
         shown = [headline, *(row for row in others if row and row.metric.in_table)]
-        corrected = any(annotation.corrected for annotation in of_runs)
-        if corrected_only:
-            shown = [headline] if corrected else []
         for row in filter(None, shown):
-            of_task = _score_rows(scores, row, of_runs, corrected_only=corrected_only)
-            for number, (values, correction) in enumerate(of_task):
+            for number, values in enumerate(_score_rows(scores, row)):
                 link = RichText(
                     text=scores.task.title, link=f"#{scores.task.task}", lines=(row.metric.title,)
                 )
                 rows.append([RichText(text="") if number else link, *values])
-                if correction and row is headline:
-                    rows.append([RichText(text=""), *correction])
-            if row.difference and not corrected_only:
+            if row.difference:
                 difference = _difference(row, with_pairs=True)
                 rows.append([RichText(text=""), scores.difference_title, difference])
     return Table(title="Scores of every task and run", columns=header, rows=rows)
 
 
-def _score_rows(
-    scores: TaskScores,
-    row: ComparedMetric,
-    annotations: Sequence[Annotation],
-    *,
-    corrected_only: bool,
-) -> Iterator[tuple[list[Value], list[Value]]]:
-    """The row of each run, and the row of its corrected score, if any."""
-    of_runs = zip(scores.task.present, scores.runs, row.scores, annotations, strict=True)
-    for (_, task_run), name, of_run, annotation in of_runs:
-        shown = None if corrected_only else of_run
-        judges = annotation.judges
-        grades = tuple(
-            f"{judge.judge}: {judge.short_text}" if len(judges) > 1 else judge.short_text
-            for judge in judges
-        )
+def _score_rows(scores: TaskScores, row: ComparedMetric) -> Iterator[list[Value]]:
+    """The row of each run."""
+    for (_, task_run), name, of_run in zip(
+        scores.task.present, scores.runs, row.scores, strict=True
+    ):
         marks = tuple(cut(mark, MAX_MARK) for mark in paper_marks(task_run))
-        values: list[Value] = [
+        yield [
             name,
-            *(shown.cell(kind) if shown else None for kind in SCORE_KINDS),
+            *(of_run.cell(kind) if of_run else None for kind in SCORE_KINDS),
             RichText(text="", badges=marks) if marks else None,
-            _scored(shown) if shown else None,
-            RichText(text=cut(task_run.judge_name, _MAX_MODEL) or "by rule", lines=grades),
+            _scored(of_run) if of_run else None,
+            cut(task_run.judge_name, _MAX_MODEL) or "by rule",
         ]
-        corrected = annotation.corrected
-        if corrected is None:
-            yield values, []
-            continue
-        notes = cut("; ".join(corrected.notes), _MAX_REASON)
-        cell = Cell(percent=corrected.percent, interval=corrected.interval, notes=(notes,))
-        yield values, [RichText(text=name.text, run=name.run, lines=("corrected by people",)), cell]
 
 
 def run_table(runs: Sequence[Run]) -> Table:

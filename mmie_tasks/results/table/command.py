@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from mmie_tasks.core.wording import counted
-from mmie_tasks.results.arguments import Format, add_people_options, listed_names, result_parser
+from mmie_tasks.results.arguments import Format, listed_names, result_parser
 
 if TYPE_CHECKING:
-    from mmie_tasks.results.annotation import OpenAnnotator
     from mmie_tasks.results.table.score_table import ScoreTable
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 
 
-def run(
-    arguments: Sequence[str], environment: Mapping[str, str], open_annotator: OpenAnnotator
-) -> str:
-    """Print or write the table of runs, with judges' grades from the environment's cache folder."""
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
+    """Print or write the table of runs."""
     options = _parser().parse_args(arguments)
     from mmie_tasks.results.commands import open_runs, write_text
     from mmie_tasks.results.render import json_text, rendered_table
@@ -29,12 +26,7 @@ def run(
 
     runs = open_runs(options.runs, listed_names(options.tasks))
     scores = score_table(
-        runs,
-        listed_names(options.columns),
-        annotator=open_annotator(runs, options.people, environment, options.population),
-        robust=options.robust,
-        published=options.published,
-        corrected_only=options.population == "run",
+        runs, listed_names(options.columns), robust=options.robust, published=options.published
     )
     if options.json:
         return json_text(as_json(scores))
@@ -62,7 +54,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--columns", default="headline", metavar="A,B", help=help_text)
     help_text = "add a column with the robust score beside each official"
     parser.add_argument("--robust", action="store_true", help=help_text)
-    add_people_options(parser)
     parser.add_argument(
         "--published", action="store_true", help="add published scores, each with its source"
     )
@@ -85,9 +76,7 @@ def as_json(scores: ScoreTable) -> dict[str, object]:
                 {
                     "task": column.task,
                     "metric": "_".join(filter(None, [column.kind, column.metric.name])),
-                    "corrected_by_people": column.is_corrected,
                     "drawn_by_reconstruction": column.form == "drawn",
-                    "asked_for_pictures": column.form == "instructed",
                     **asdict(cell),
                 }
                 for column, cell in zip(scores.columns, row.cells, strict=True)

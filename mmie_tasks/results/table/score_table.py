@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from typing import get_args
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, PublishedRow
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.tables import short_name
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.signature import AnswerForm
 from mmie_tasks.results import render
-from mmie_tasks.results.annotation import Annotator, JudgeNote, judge_lines
 from mmie_tasks.results.arguments import Format
-from mmie_tasks.results.commands import notes_of
+from mmie_tasks.results.commands import INTERVAL_NOTE, notes_of
 from mmie_tasks.results.render import Cell, Table
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import metrics_of, value_of
 
-_FORMS: Mapping[AnswerForm, str] = {
-    "plain": "",
-    "instructed": ", asked for pictures",
-    "drawn": ", drawn by our reconstruction",
-}
+_FORMS: Mapping[AnswerForm, str] = {"plain": "", "drawn": ", drawn by our reconstruction"}
 _CAPTION = (
     "Scores in percent with their 95 % intervals; official scores unless a column says otherwise."
 )
@@ -33,23 +30,17 @@ _CAPTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreColumn:
-    """One kind of score of one metric of a task, for the runs with one form of answers.
-
-    With `is_corrected`, the score is corrected with people's scores.
-    """
+    """One kind of score of one metric of a task, for the runs with one form of answers."""
 
     task: str
     benchmark: Benchmark
     metric: Metric
     kind: ScoreKind
-    is_corrected: bool = False
     form: AnswerForm = "plain"
 
     @property
     def title(self) -> str:
-        """``MMIE``, ``MMIE SA``, ``MMIE robust``, ``MMIE, corrected by people``; for a part its
-        task, such as ``mmie_sa``.
-        """
+        """``MMIE``, ``MMIE SA``, ``MMIE robust``; for a part its task, such as ``mmie_sa``."""
         is_whole = self.task == self.benchmark.name
         is_task_itself = not is_whole and self.metric.kind == "headline"
         words = [
@@ -57,24 +48,26 @@ class ScoreColumn:
             "" if is_task_itself else self.metric.name,
             "" if self.kind == "official" else self.kind,
         ]
-        ending = ", corrected by people" if self.is_corrected else ""
-        return " ".join(filter(None, words)) + _FORMS[self.form] + ending
+        return " ".join(filter(None, words)) + _FORMS[self.form]
 
     def published_percent(self, row: PublishedRow) -> float | None:
         """The published score that goes into this column, if any."""
-        is_plain = self.kind == "official" and not self.is_corrected and self.form == "plain"
+        is_plain = self.kind == "official" and self.form == "plain"
         is_published = is_plain and self.task == self.benchmark.name
         return row.scores.get(self.metric.name) if is_published else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """A run or published scores of a model: a cell for each column, and the tasks' judges."""
+    """A run or published scores of a model: a cell for each column.
+
+    `judges` has the judge of each task that has one.
+    """
 
     model: str
     is_published: bool = False
     cells: tuple[Cell | None, ...]
-    judges: tuple[JudgeNote, ...] = ()
+    judges: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -86,47 +79,54 @@ class TableRow:
 class ScoreTable:
     """Models by benchmarks: runs, then published scores.
 
-    The columns are in the order of the tasks, each with its headline first. `interval_note` says
-    what the intervals of judged scores include; it is empty without judged columns. `remarks` say
-    what was ignored or is not available.
+    The columns are in the order of the tasks, each with its headline first. `remarks` say what was
+    ignored or is not available.
     """
 
     columns: tuple[ScoreColumn, ...]
     rows: tuple[TableRow, ...]
-    interval_note: str
     remarks: tuple[str, ...] = ()
 
     def table(self, file_format: Format) -> Table:
-        """The table for readers, with judges, grades and remarks below it; CSV has columns for the
-        judges and for whether a row is published.
+        """The table for readers, with judges and remarks below it; CSV has columns for the judges
+        and for whether a row is published.
         """
         scores = [render.Column(title=column.title, kind="score") for column in self.columns]
         if file_format == "csv":
             rows = [
                 (
                     *(row.model, "yes" if row.is_published else "no"),
-                    *(*row.cells, " ".join(judge_lines(row.judges))),
+                    *(*row.cells, " ".join(_judge_lines([row]))),
                 )
                 for row in self.rows
             ]
             model, published, judges = render.columns("model", "published", "judges", text=3)
             return Table(columns=[model, published, *scores, judges], rows=rows)
+        is_judged = any(column.benchmark.judge is not None for column in self.columns)
         return Table(
-            text=" ".join(filter(None, [_CAPTION, self.interval_note])),
+            text=f"{_CAPTION} {INTERVAL_NOTE}" if is_judged else _CAPTION,
             columns=[*render.columns("model"), *scores],
             rows=[(row.title, *row.cells) for row in self.rows],
-            notes=(*judge_lines(judge for row in self.rows for judge in row.judges), *self.remarks),
+            notes=(*_judge_lines(self.rows), *self.remarks),
         )
+
+
+def _judge_lines(rows: Iterable[TableRow]) -> Iterator[str]:
+    """A line for each judge with its tasks."""
+    tasks: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for row in rows:
+        for task, judge in row.judges.items():
+            tasks[judge][task] = None
+    for judge, names in tasks.items():
+        yield f"Judge of {', '.join(names)}: {short_name(judge)}."
 
 
 def score_table(
     runs: Sequence[Run],
     groups: Sequence[str] = ("headline",),
     *,
-    annotator: Annotator,
     robust: bool = False,
     published: bool = False,
-    corrected_only: bool = False,
 ) -> ScoreTable:
     """The table of runs.
 
@@ -134,20 +134,15 @@ def score_table(
         runs: At least one.
         groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the
             papers' own columns, as in the runner's table; ``all`` for every metric.
-        annotator: The annotator of these runs; a column with the corrected score follows each
-            official headline for which people scored answers.
         robust: Whether a column with the robust score follows each official one.
         published: Whether the benchmarks' published scores follow the runs.
-        corrected_only: Whether all other columns are left out.
 
     Raises:
         SettingWrong: No benchmark of the runs has a metric of one of these kinds.
     """
     kinds: list[ScoreKind] = ["official"]
     kinds += ["robust"] if robust else []
-    columns = _columns(runs, groups, kinds, annotator.corrected_benchmarks)
-    if corrected_only:
-        columns = tuple(column for column in columns if column.is_corrected)
+    columns = _columns(runs, groups, kinds)
     with_other_form = {c.task for c in columns if c.form != "plain"}
     columns = tuple(
         column
@@ -156,28 +151,18 @@ def score_table(
         or column.task not in with_other_form
         or _has_cells(column, runs, published=published)
     )
-    rows = [_run_row(run_, columns, annotator) for run_ in runs]
+    rows = [_run_row(run_, columns) for run_ in runs]
     remarks = notes_of(runs)
     if published:
         rows += _published_rows(columns)
         titles = {c.benchmark.title: None for c in columns if not c.benchmark.published_rows}
         remarks += [f"{title}: this package holds no published scores." for title in titles]
-    is_judged = any(column.benchmark.judge is not None for column in columns)
-    return ScoreTable(
-        columns=columns,
-        rows=tuple(rows),
-        interval_note=annotator.interval_note if is_judged else "",
-        remarks=tuple(remarks),
-    )
+    return ScoreTable(columns=columns, rows=tuple(rows), remarks=tuple(remarks))
 
 
 def _columns(
-    runs: Sequence[Run],
-    groups: Sequence[str],
-    kinds: Sequence[ScoreKind],
-    corrected: Collection[str],
+    runs: Sequence[Run], groups: Sequence[str], kinds: Sequence[ScoreKind]
 ) -> tuple[ScoreColumn, ...]:
-    """The columns; `corrected` names the benchmarks of which people have scored answers."""
     tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
     task_runs = {task: [run_.tasks[task] for run_ in runs if task in run_.tasks] for task in tasks}
     metrics_by_task = {task: metrics_of(of_task) for task, of_task in task_runs.items()}
@@ -199,12 +184,9 @@ def _columns(
         present = {"plain", *(run_.answer_form for run_ in of_task)}
         forms = [form for form in get_args(AnswerForm) if form in present]
         for form, metric, kind in product(forms, shown, kinds):
-            column = ScoreColumn(
-                task=task, benchmark=benchmark, metric=metric, kind=kind, form=form
+            columns.append(
+                ScoreColumn(task=task, benchmark=benchmark, metric=metric, kind=kind, form=form)
             )
-            columns.append(column)
-            if kind == "official" and metric is metrics[0] and benchmark.name in corrected:
-                columns.append(replace(column, is_corrected=True))
     return tuple(columns)
 
 
@@ -218,18 +200,14 @@ def _has_cells(column: ScoreColumn, runs: Sequence[Run], *, published: bool) -> 
     )
 
 
-def _run_row(run_: Run, columns: Sequence[ScoreColumn], annotator: Annotator) -> TableRow:
+def _run_row(run_: Run, columns: Sequence[ScoreColumn]) -> TableRow:
     tasks = [task for task in dict.fromkeys(c.task for c in columns) if task in run_.tasks]
-    annotations = {task: annotator.annotation(run_.tasks[task]) for task in tasks}
     marks = {task: paper_marks(task_run) for task, task_run in run_.tasks.items()}
 
     def cell(column: ScoreColumn) -> Cell | None:
         task_run = run_.tasks.get(column.task)
         if task_run is None or column.form != task_run.answer_form:
             return None
-        if column.is_corrected:
-            corrected = annotations[column.task].corrected
-            return corrected if corrected and corrected.scored else None
         value = value_of(task_run, column.metric, column.kind)
         if value is None:
             return None
@@ -241,8 +219,8 @@ def _run_row(run_: Run, columns: Sequence[ScoreColumn], annotator: Annotator) ->
             notes=tuple(filter(None, (*value.notes, value.left_out_text, *marks[column.task]))),
         )
 
-    judges = dict.fromkeys(judge for task in tasks for judge in annotations[task].judges)
-    return TableRow(model=run_.name, cells=tuple(map(cell, columns)), judges=tuple(judges))
+    judges = {task: run_.tasks[task].judge_name for task in tasks if run_.tasks[task].judge_name}
+    return TableRow(model=run_.name, cells=tuple(map(cell, columns)), judges=judges)
 
 
 def _published_rows(columns: Sequence[ScoreColumn]) -> list[TableRow]:

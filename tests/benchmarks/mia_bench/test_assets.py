@@ -11,7 +11,7 @@ from support.hub_server import COMMIT, HubServer
 LOAD = """
 import os
 from mmie_tasks.benchmarks.mia_bench.data import dataset
-answer = list(dataset(os.environ))
+answer = sorted(dataset(os.environ), key=lambda row: int(row["id"]))
 """
 # The runner's own task, run before, leaves the dataset in the caches of the libraries.
 INTO_THE_CACHES = f"""

@@ -3,6 +3,7 @@
 import json
 import runpy
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ ANNOTATION = "instruction_benchmark_all.json"
 
 
 def load(root):
-    return list(dataset({"MIA_BENCH_DATA": str(root)}))
+    """The rows in the order of the file."""
+    return sorted(dataset({"MIA_BENCH_DATA": str(root)}), key=lambda row: int(row["id"]))
 
 
 @pytest.fixture
@@ -77,6 +79,18 @@ def test_a_row_carries_what_is_asked_and_judged():
         "grammar",
         "length_limit",
     )
+
+
+def test_at_every_limit_the_types_have_their_shares_and_the_order_is_random(root):
+    def sort_by_type(rows):
+        rows[:] = [{**rows[0], "type": type_} for type_ in TYPES for _ in range(20)]
+
+    change(root, sort_by_type)
+    docs = dataset({"MIA_BENCH_DATA": str(root)})
+    for limit in range(len(TYPES), len(docs), len(TYPES)):
+        counts = Counter(docs[:limit]["type"])
+        assert counts == dict.fromkeys(TYPES, limit // len(TYPES))
+    assert docs[:5]["id"] == ["53", "3", "92", "72", "38"]
 
 
 def test_the_revision_moves_with_the_annotation(root):

@@ -42,7 +42,9 @@ def surroundings(monkeypatch, tmp_path):
 
 @pytest.fixture(scope="module")
 def docs():
-    return dataset({"MIA_BENCH_DATA": str(EXAMPLE / "data")})
+    """The samples in the order of the file, as the answers are."""
+    samples = dataset({"MIA_BENCH_DATA": str(EXAMPLE / "data")})
+    return sorted(samples, key=lambda doc: int(doc["id"]))
 
 
 @pytest.fixture

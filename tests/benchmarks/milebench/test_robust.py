@@ -1,5 +1,7 @@
 """The robust readers: the evident meaning of an answer."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +112,147 @@ def test_options_that_an_answer_rules_out_do_not_hide_it(answer, reading):
     assert read_choice("red", answer, COLOURS).reading == reading
 
 
+SHAPES = ["a red bar", "a green cross", "a blue circle", "an orange square"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("{}", "{}.", "({})", "[{}]", "{})", "{}!", "{} ", "{}\n", "{}, because it fits"),
+        *("{}) it fits", "{}. A thing is shown", "{}: it fits", "{} - it fits", "{}\nit fits"),
+        *("{} is the best choice", "I think {} is right", "Based on the image, {} is correct."),
+        *("{}\n\nExplanation: it fits.", "{} is correct. I chose it", "It's {}", "I'd go with {}."),
+        *("Answer: {}", "Answer:\n\n{}", "Answer {}", "**Answer:** {}", "**Answer**: {}"),
+        *("Answer: {} because it fits", "The answer is {} because it fits", "answer is {}"),
+        *("Final answer: {}", "### Final Answer\n{}", "The answer is {}.", 'The answer is "{}".'),
+        *("Option {}", "Option {} fits", "The best choice is {}", "The answer is option {}."),
+        *("My choice: {}", "Choice {}.", "Response: {}", "Prediction: {}", "ASSISTANT: {}"),
+        *("assistant\n{}", "So: {}", "Sure! {}", "Therefore, {}", "= {}", "-> {}", "→ {}", "- {}"),
+        *(
+            "<answer>{}</answer>",
+            "<answer>\n{}\n</answer>",
+            "<answer>{} fits</answer>",
+            "<b>{}</b>",
+        ),
+        *("{}<|im_end|>", "{}</s>", "{}<|eot_id|>", "<|begin_of_box|>{}<|end_of_box|>"),
+        *('{{"answer": "{}"}}', "{{'answer': '{}'}}", '```json\n{{"answer": "{}"}}\n```', '["{}"]'),
+        *('{{"answer": "{}", "reason": "A is a word here"}}', '{{"choice":"{}"}}'),
+        *(
+            "\\boxed{{{}}}",
+            "$\\boxed{{\\text{{{}}}}}$",
+            "\\text{{{}}}",
+            "\\mathbf{{{}}}",
+            "\\({}\\)",
+        ),
+        *(
+            "**{}**",
+            "**{}.** it fits",
+            "I choose **{}** as it fits",
+            "`{}`",
+            "_{}_",
+            "“{}”",
+            "「{}」",
+        ),
+        *(
+            "答案：{}",
+            "选{}",
+            "答案是 {} 因为",
+            "{}是正确的",
+            "정답은 {}입니다",
+            "答えは{}です",
+            "Ответ: {}",
+        ),
+        *("Antwort: {}", "Réponse : {}", "La respuesta es {}.", "Die Antwort ist {}", "【{}】"),
+        *("The images show bars.\n\n{}", "A bar is shown. {}", "A thing fits, so {}.", "I see, {}"),
+        *(
+            "A: {}",
+            "A: ({})",
+            "A: The answer is {}",
+            "Q: Which?\nA: {}",
+            "Question: Which?\nAnswer: {}",
+        ),
+    ],
+)
+def test_every_form_reads_all_labels_alike(form):
+    answers = {name: form.format(name) for name in "ABCD"}
+    full_width = {name: form.format(chr(ord(name) + 0xFEE0)) for name in "ABCD"}
+    for read in (answers, full_width):
+        assert {name: read_choice(SHAPES[0], read[name], SHAPES).reading for name in read} == {
+            name: name for name in "ABCD"
+        }
+
+
+other_text = st.text("xyz .,:;!?<>/|()[]{}\"'*`#$-=→\n答は", max_size=12)
+
+
+def is_a_word_next(text):
+    return re.match(r"[^\S\n](?:[^\S\n]|[*`#])*[xyz]", text)
+
+
+@given(other_text, other_text.filter(lambda text: not is_a_word_next(text)))
+def test_all_labels_are_read_alike_in_any_other_text(before, after):
+    def reading(name):
+        return read_choice(SHAPES[0], f"{before}{name}{after}", SHAPES).reading
+
+    assert {reading(name) == name for name in "ABCD"} in ({True}, {False})
+
+
+@pytest.mark.parametrize(
+    ("answer", "reading"),
+    [
+        ("A bar is shown", ""),
+        ("A 3D model", ""),
+        ("A man stands there. I see A man.", ""),
+        ("N/A", ""),
+        ("U.S.A.", ""),
+        ("A green cross", "B"),
+        ("Answer: A green cross", "B"),
+        ("A and B are both shapes, so C", "C"),
+        ("B and C are both shapes, so A", "A"),
+        ("The answer is B. Option A is wrong.", "B"),
+        ("B. Option A is wrong.", "B"),
+    ],
+)
+def test_a_word_is_not_a_label(answer, reading):
+    assert read_choice(SHAPES[0], answer, SHAPES).reading == reading
+
+
+@pytest.mark.parametrize(
+    ("answer", "reading"),
+    [
+        ("A: B", "B"),
+        ("A: C. a blue circle", "C"),
+        ("A: a blue circle", "C"),
+        ("A: B or C", ""),
+        ("A: a red bar", "A"),
+        ("A: a red bar, not a blue circle", "A"),
+        ("A: it is long", "A"),
+    ],
+)
+def test_a_colon_after_a_stands_for_answer_where_another_option_follows(answer, reading):
+    assert read_choice(SHAPES[0], answer, SHAPES).reading == reading
+
+
+@pytest.mark.parametrize("label_", "ABCD")
+@pytest.mark.parametrize(
+    "next_question",
+    ["Question: Which?\nAnswer: {}", "Q: Which?\nA: {}", "User: Which?\nAssistant: {}", "Q2: {}"],
+)
+def test_another_question_is_not_read(label_, next_question):
+    for other in "ABCD":
+        after = f"\n\n{next_question.format(other)}"
+        assert read_choice(SHAPES[0], f"The answer is {label_}.{after}", SHAPES).reading == label_
+        assert read_choice(SHAPES[0], f"{label_}{after}", SHAPES).reading == label_
+        assert read_choice(SHAPES[0], f"I see nothing.{after}", SHAPES).reading == ""
+
+
+def test_an_answer_after_its_repeated_question_is_read():
+    listed = "".join(f"\n{label(i)}. {shape}" for i, shape in enumerate(SHAPES))
+    prompt = f"Choose one.\nQuestion: Which shape?\nChoice list: {listed}\nYour answer is: "
+    for name in "ABCD":
+        assert read_choice(SHAPES[0], prompt + name, SHAPES).reading == name
+
+
 @pytest.mark.parametrize("answer", ["both A and B", "**both A and B**", "It is both A and B."])
 def test_an_option_that_looks_like_a_list_can_be_chosen(answer):
     assert read_choice("both A and B", answer, ["A", "B", "both A and B"]).points == 1
@@ -131,6 +274,12 @@ def test_currency_signs_distinguish_options():
     options = ["€5", "$5", "¥5"]
     assert read_choice("$5", "The answer is $5.", options).points == 1
     assert read_choice("€5", "The answer is $5.", options).points == 0
+
+
+@pytest.mark.parametrize("other", range(10, 30))
+def test_options_that_overlap_in_the_answer_are_no_choice(other):
+    options = [f"40, {other}, 40", f"{other}, 40, {other}"]
+    assert read_choice(options[0], f"40, {other}, 40, {other}", options).reading == ""
 
 
 def test_an_empty_option_is_never_chosen():
@@ -225,8 +374,12 @@ def test_the_order_of_options_does_not_matter_for_their_texts(options, gold, sty
         "A, image2, B and " * 60_000,
         "A. image1\n" * 100_000,
         "A" + ", " * 500_000,
+        "answer" + "\n" * 1_000_000 + "?",
     ],
-    ids=["declarations", "options", "labels", "brackets", "lists", "repeated options", "commas"],
+    ids=[
+        *("declarations", "options", "labels", "brackets", "lists", "repeated options", "commas"),
+        "lines",
+    ],
 )
 def test_a_megabyte_is_read(answer):
     assert isinstance(read_choice("image9", answer, IMAGES), Scored)

@@ -1,6 +1,7 @@
 """The functions the YAMLs name, without the runner."""
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,24 +51,20 @@ def test_a_wrapper_gets_placeholders_or_labels():
     assert "<image>" not in labelled
 
 
-def test_the_combined_picture_is_drawn_if_the_archive_has_none():
-    doc = docs("DocVQA@combined1")[0]
-    (picture,) = task.doc_to_visual(doc)
-    columns = math.ceil(math.sqrt(len(doc["images"])))
-    assert picture.width == 800 * columns
+def test_a_combined_task_shows_the_published_image_and_needs_no_other(tmp_path):
+    root = copy_of("DocVQA", tmp_path)
+    shutil.rmtree(root / "DocVQA" / "images")
+    doc = docs("DocVQA@combined1", root)[0]
+    (image,) = task.doc_to_visual(doc)
+    assert image.width == 800 * math.ceil(math.sqrt(len(doc["images"])))
     assert task.doc_to_text(doc).startswith("<image>\n")
     assert "<Image 1> <Image 2> " in task.doc_to_text(doc)
-
-
-def test_a_published_combined_picture_is_used_and_no_other_image_needed(tmp_path):
-    own = tmp_path / "0.jpg"
-    Image.new("RGB", (10, 10)).save(own)
-    row = docs("DocVQA@combined1")[0]
-    doc = {**row, "combined": [str(own)], "images": ["/nowhere.png"]}
-    assert task.doc_to_visual(doc)[0].size == (10, 10)
     data.check_data([doc])
-    with pytest.raises(DataMissing, match=r"nowhere\.png"):
-        data.check_data([{**doc, "variant": "test"}])
+    record = task.process_results(doc, [doc["gold"]])["record"]
+    assert (list(record["images"]), record["level"]) == (doc["combined"], "medium")
+    Path(doc["combined"][0]).unlink()
+    with pytest.raises(DataMissing, match=f"1 of the 1 images .*{Path(doc['combined'][0]).name}"):
+        data.check_data([doc])
 
 
 def test_missing_images_are_counted_before_anything_is_generated(tmp_path):
@@ -102,12 +99,13 @@ def test_missing_data_stops_the_runner_with_a_message(monkeypatch):
 
 
 def test_a_right_answer_scores_in_every_row_it_counts_for():
-    doc = docs()[0]
-    rows = task.process_results_all(doc, [doc["gold"]])
-    assert rows["official_real"] == {"id": doc["id"], "group": "DocVQA", "points": 1.0}
+    doc = next(doc for doc in docs("all") if doc["dataset"] == "DocVQA")
+    rows = task.process_results(doc, [doc["gold"]])
+    own = {"id": doc["id"], "image_set": doc["image_set"]}
+    assert rows["official_real"] == {**own, "group": "DocVQA", "points": 1.0}
     assert rows["official_diag"] == {}
     signature = signature_of(rows["record"])
-    assert signature.startswith("task:milebench@3-B|variant:test|prompt:official|")
+    assert signature.startswith("task:milebench@4-C|variant:test|prompt:official|")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +172,7 @@ def test_different_official_and_robust_scores_are_counted():
 
 
 def test_perfect_answers_score_one_where_the_scorer_allows():
-    rows = [task.process_results_all(doc, [doc["gold"]]) for doc in docs("all")]
+    rows = [task.process_results(doc, [doc["gold"]]) for doc in docs("all")]
     parts = [row["robust"] for row in rows]
     assert task.real(parts) == pytest.approx(100, abs=1e-4)
     assert math.isnan(task.real([part for part in parts if part.get("group") != "TQA"]))

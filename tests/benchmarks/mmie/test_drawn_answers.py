@@ -4,6 +4,7 @@ could not be.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,13 +55,14 @@ def drawn_answer():
 def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
     record = record_of(docs[0], drawn_answer())
     assert record["answer"] == [
-        {"text": "Cut.", "image": None, "problem": "", "detail": "", "prompt": ""},
+        {"text": "Cut.", "image": None, "problem": "", "detail": "", "prompt": "", "sha256": ""},
         {
             "text": None,
             "image": str(Path("a.png").absolute()),
             "problem": "",
             "detail": "",
             "prompt": "<b>scissors</b>",
+            "sha256": hashlib.sha256(Path("a.png").read_bytes()).hexdigest(),
         },
     ]
     facts = record["facts"]

@@ -1,5 +1,6 @@
 """A run's samples as input of the official script."""
 
+import hashlib
 import json
 import socket
 import sys
@@ -63,13 +64,21 @@ def test_a_sample_is_written_as_the_official_script_reads_it():
 
 def test_what_has_no_answer_is_left_out_and_what_is_unscored_is_not():
     log(
-        line("SA-0", unscored="no_answer"),
-        line("PBL-1", [STEP], unscored="unavailable"),
-        line("MSR-2", [{"text": "4", "image": None}], unscored="left_out"),
+        line("SA-0", reason="no_answer"),
+        line("PBL-1", [STEP], reason="unavailable"),
+        line("MSR-2", [{"text": "4", "image": None}], reason="left_out"),
     )
     output = exported("run", "-o", "official")
     assert "; 1 without an answer were left out" in output
     assert [row["id"] for row in written()] == ["PBL-1", "MSR-2"]
+
+
+def test_images_that_changed_since_the_run_are_counted():
+    judged = hashlib.sha256(Path("drawn.png").read_bytes()).hexdigest()
+    log(line("SA-0", [{**STEP, "sha256": judged}]), line("PBL-1", [STEP]))
+    assert "changed" not in exported("run", "-o", "same")
+    draw(Path("drawn.png"), 7)
+    assert "; 1 image of answers changed" in exported("run", "-o", "other")
 
 
 def test_a_folder_that_is_there_is_not_touched():

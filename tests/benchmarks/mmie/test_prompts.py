@@ -23,8 +23,8 @@ def image_segments(*numbers):
     return [Segment(f"t{n}", f"/i/{n}.png") for n in numbers]
 
 
-def assembled(question=(), answer=(), *, gold=GOLD, full=False):
-    return assemble(sample(*question, gold=gold), answer, TEMPLATE, full=full)
+def assembled(question=(), answer=(), *, gold=GOLD):
+    return assemble(sample(*question, gold=gold), answer, TEMPLATE)
 
 
 def answer_of(assembled):
@@ -72,94 +72,82 @@ def test_a_missing_image_leaves_its_number_to_the_next():
 
 
 @pytest.mark.parametrize(
-    ("in_question", "shown", "cut_images", "cut_texts"),
+    ("in_question", "shown"),
     [
-        pytest.param(0, "t1 I0 t2 I1 t3 I2", 2, 2, id="none-in-the-question"),
-        pytest.param(1, "t1 I1 t2 I2", 3, 3, id="one"),
-        pytest.param(2, "t1 I2", 4, 4, id="two"),
-        pytest.param(3, "t1", 5, 4, id="three-leave-one-text"),
+        pytest.param(0, "t1 I0 t2 I1 t3 I2", id="none-in-the-question"),
+        pytest.param(1, "t1 I1 t2 I2", id="one"),
+        pytest.param(2, "t1 I2", id="two"),
+        pytest.param(3, "t1", id="three-leave-one-text"),
     ],
 )
-def test_the_answer_ends_with_the_third_image(in_question, shown, cut_images, cut_texts):
+def test_the_answer_ends_with_the_third_image(in_question, shown):
     assembly = assembled(
         image_segments(*range(10, 10 + in_question)), image_segments(1, 2, 3, 4, 5)
     )
     lines = answer_of(assembly).replace("Image-", "I").replace(": <image>", "").split()
-    assert (lines, assembly.cut_images) == (shown.split(), cut_images)
-    assert assembly.cut_texts == cut_texts
+    assert (lines, assembly.truncated) == (shown.split(), True)
 
 
-def test_text_and_images_that_say_nothing_are_not_counted_as_cut():
-    rest = [Segment(" \n", "/gone", problem="missing"), Segment(None), Segment("")]
-    assembly = assembled(answer=[*image_segments(1, 2, 3), *rest])
-    assert (assembly.cut_images, assembly.cut_texts) == (0, 0)
+@pytest.mark.parametrize(
+    ("rest", "truncated"),
+    [
+        pytest.param(Segment(" \n", "/gone", problem="missing"), False, id="blank-and-missing"),
+        pytest.param(Segment(None), False, id="nothing"),
+        pytest.param(Segment("end"), True, id="text"),
+        pytest.param(Segment(None, "/i/4.png"), True, id="image"),
+    ],
+)
+def test_an_answer_is_truncated_if_text_or_an_image_is_cut(rest, truncated):
+    answer = [*image_segments(1, 2, 3), rest]
+    assert assembled(answer=answer).truncated is truncated
 
 
-@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize(("images", "left_out"), [(4, False), (5, True)])
-def test_more_than_four_images_leave_the_sample_out(images, left_out, full):
-    assert assembled(image_segments(*range(images)), full=full).left_out is left_out
+def test_more_than_four_images_leave_the_sample_out(images, left_out):
+    assert assembled(image_segments(*range(images))).left_out is left_out
 
 
 @pytest.mark.parametrize(
-    ("gold", "official", "full"),
+    ("gold", "reference"),
     [
-        pytest.param(["a", "b"], "a", "a\nb", id="only-the-first-text"),
-        pytest.param([None, "b"], "None", "b", id="no-text-is-written-None"),
-        pytest.param(["", "b"], "", "\nb", id="an-empty-text-is-a-text"),
+        pytest.param(["a", "b"], "a", id="only-the-first-text"),
+        pytest.param([None, "b"], "None", id="no-text-is-written-None"),
+        pytest.param(["", "b"], "", id="an-empty-text-is-a-text"),
     ],
 )
-def test_the_reference_is_the_first_gold_text_or_in_full_all(gold, official, full):
-    gold = tuple(Segment(text) for text in gold)
-    for reference, whole in ((official, False), (full, True)):
-        assembly = assembled(gold=gold, full=whole)
-        assert query(assembly).endswith(f"\nR:{reference}\n")
-        assert assembly.bad_gold == ""
+def test_the_reference_is_the_first_gold_text(gold, reference):
+    assembly = assembled(gold=tuple(map(Segment, gold)))
+    assert query(assembly).endswith(f"\nR:{reference}\n")
+    assert assembly.bad_gold == ""
 
 
 @pytest.mark.parametrize(
-    ("gold", "category", "full", "bad"),
+    ("gold", "category", "bad"),
     [
-        pytest.param((), "MSR", False, True, id="none"),
-        pytest.param((Segment(None, "/i"),), "MSR", False, False, id="official-writes-None"),
-        pytest.param((Segment(None, "/i"),), "MSR", True, True, id="an-image-only"),
-        pytest.param((Segment(" "),), "SA", True, False, id="blank-and-none-needed"),
+        pytest.param((), "MSR", True, id="none"),
+        pytest.param((Segment(None, "/i"),), "MSR", False, id="official-writes-None"),
+        pytest.param((), "SA", False, id="none-needed"),
     ],
 )
-def test_a_reference_that_is_not_there_is_told(gold, category, full, bad):
-    assembly = assemble(sample(gold=gold, category=category), (), TEMPLATE, full=full)
+def test_a_reference_that_is_not_there_is_told(gold, category, bad):
+    assembly = assemble(sample(gold=gold, category=category), (), TEMPLATE)
     assert bool(assembly.bad_gold) is bad
-
-
-def test_in_full_the_text_after_the_last_image_stays_and_further_images_do_not():
-    segments = [*image_segments(1, 2, 3, 4), Segment("end")]
-    assembly = assembled(answer=segments, full=True)
-    assert answer_of(assembly).endswith("Image-2: <image>\nt4\nend\n")
-    assert assembly.images == ("/i/1.png", "/i/2.png", "/i/3.png")
-    assert (assembly.cut_images, assembly.cut_texts) == (1, 0)
-    assert (
-        answer_of(assembled(image_segments(1, 2, 3), segments, full=True))
-        == "t1\nt2\nt3\nt4\nend\n"
-    )
 
 
 CONTROL = ["<image>", "<IMG_CONTEXT>", "</img>", "<|end|>", "<s>", "<unk>", "</ref>"]
 
 
 @pytest.mark.parametrize("control", CONTROL)
-def test_a_typed_control_string_is_counted_and_in_full_the_answers_is_disarmed(control):
+def test_a_typed_control_string_is_counted_and_stays(control):
     question, answer = [Segment(f"q{control}")], [Segment(f"a{control}<b>{control}")]
-    official, full = assembled(question, answer), assembled(question, answer, full=True)
-    assert official.typed == full.typed == {control: 3}
-    assert answer_of(official) == f"a{control}<b>{control}\n"
-    assert answer_of(full) == f"a< {control[1:]}<b>< {control[1:]}\n"
-    assert f"Q:q{control}\n" in query(full)
+    assembly = assembled(question, answer)
+    assert assembly.typed == {control: 3}
+    assert answer_of(assembly) == f"a{control}<b>{control}\n"
 
 
-def test_what_is_like_a_control_string_is_left_alone():
+def test_what_is_like_a_control_string_is_not_counted():
     text = "<b> a<image b> <Image> <images> 3 <|x < |end|> <||>"
-    assembly = assembled(answer=[Segment(text)], full=True)
-    assert (answer_of(assembly), assembly.typed) == (f"{text}\n", {})
+    assert assembled(answer=[Segment(text)]).typed == {}
 
 
 def test_the_reference_is_not_looked_at_where_it_is_not_shown():
@@ -174,22 +162,12 @@ SEGMENTS = st.lists(
 )
 
 
-@given(SEGMENTS, SEGMENTS, st.booleans())
-def test_parts_are_the_text_with_an_image_at_every_place(question, answer, full):
-    assembly = assembled(question, answer, full=full)
+@given(SEGMENTS, SEGMENTS)
+def test_parts_are_the_text_with_an_image_at_every_place(question, answer):
+    assembly = assembled(question, answer)
     paths = [str(part) for part in assembly.parts if isinstance(part, Path)]
     assert paths == list(assembly.images)
     assert len(assembly.images) <= max(3, len(question))
     texts = [isinstance(part, str) for part in assembly.parts]
     assert not any(one and two for one, two in pairwise(texts))
     assert all(part != "" for part in assembly.parts)
-
-
-@given(SEGMENTS, SEGMENTS)
-def test_full_differs_only_where_the_official_assembly_takes_something_away(question, answer):
-    plain = [Segment((s.text or "").replace("<", ""), s.image, s.problem) for s in answer]
-    official, full = assembled(question, plain), assembled(question, plain, full=True)
-    assert official.images == full.images
-    assert answer_of(full).startswith(answer_of(official))
-    if not official.cut_texts and not official.cut_images:
-        assert answer_of(full).strip() == answer_of(official).strip()

@@ -74,8 +74,11 @@ STEP = "Step.\nImage-1: <image>\n"
         pytest.param(parts("", None), "Step.\nStep.\n", id="no-image"),
         pytest.param("[PREDICTIONS_NOT_TEXT] []", "", id="saved-without-segments"),
         pytest.param(
-            '[{"text": "Step.", "image": "a.png", "caption": "So."}]', STEP + "So.\n",
-            id="further-keys",
+            '[{"text": "Step.", "image": "a.png", "caption": "So."}]', STEP, id="official-keys",
+        ),
+        pytest.param(
+            '[{"type": "image", "path": "a.png", "caption": "So."}]', STEP[6:] + "So.\n",
+            id="other-keys",
         ),
         pytest.param(
             '[PREDICTIONS_NOT_TEXT] {"text": "21.60", "images": []}', "21.60\n", id="saved-object"
@@ -139,17 +142,10 @@ def huge(name):
 
 
 @pytest.mark.parametrize("make", [broken, cut_off, huge], ids=["no-image", "cut-off", "200-mp"])
-def test_an_image_the_official_script_ends_at_costs_its_sample_and_with_full_its_place(
-    make, monkeypatch
-):
-    answer = parts(make("bad.png"), "a.png")
-    result = build(answer)
+def test_an_image_the_official_script_ends_at_costs_its_sample(make):
+    result = build(parts(make("bad.png"), "a.png"))
     assert (result.request, result.reason) == (None, "bad_image")
     assert (result.facts.bad_images, result.facts.missing_images) == (1, 0)
-    change(monkeypatch, BENCHMARK, assembly="full")
-    result = build(answer)
-    assert answer_part(result) == f"Step.\n{STEP}"
-    assert result.facts.bad_images == 1
 
 
 @pytest.mark.parametrize(
@@ -189,6 +185,20 @@ def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
     assert (result.request, result.reason) == (None, "unavailable")
 
 
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        pytest.param("Fold. <image> Cut. <image>", 2, id="text"),
+        pytest.param('{"text": "Fold. <image> Cut. <image>", "images": ["a.png"]}', 1, id="list"),
+        pytest.param('[{"text": "Fold. <image>", "image": null}]', 1, id="part"),
+        pytest.param('[{"text": "Fold. <image>", "image": "a.png"}]', 0, id="part with an image"),
+        pytest.param("Fold. An image. <b>", 0, id="no placeholder"),
+    ],
+)  # fmt: skip
+def test_a_placeholder_in_an_answer_without_an_image_for_it_is_counted(answer, count):
+    assert build(answer).facts.unfilled_placeholders == count
+
+
 def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(tmp_path):
     draw(tmp_path / "out" / "o.png")
     draw(tmp_path / "else" / "e.png")
@@ -214,7 +224,7 @@ def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
 
 def test_the_check_before_a_run_covers_words(monkeypatch):
     BENCHMARK.check_setup()
-    assert BENCHMARK.request_provenance()["assembly"] == "official"
+    assert BENCHMARK.request_provenance()["prompt"].startswith("other:")
     change(monkeypatch, BENCHMARK, prompts=None)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(DataMissing, match="prompts="):

@@ -10,21 +10,20 @@ from support.opening_data import EXAMPLE, draw, row, write_data
 
 from mmie_tasks.benchmarks.opening import data, official_files
 from mmie_tasks.benchmarks.opening.data import check_data, dataset, describe, missing_images
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.pinned_file import Pin
 
 PICTURE = [{"text": "<BEGIN> <image>", "image": "./images/Task/1-i-1.jpg"}]
 
 
 def test_the_example_is_read_with_absolute_pictures() -> None:
-    docs = dataset("all", {"OPENING_DATA": str(EXAMPLE / "data")})
+    docs = dataset({"OPENING_DATA": str(EXAMPLE / "data")})
     assert len(docs) == 7
     assert sorted(docs["row"]) == list(range(7))
     assert missing_images(docs) == {}
     content = (EXAMPLE / "data" / "test_data.jsonl").read_bytes()
     assert set(docs["data"]) == {f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"}
-    (doc,) = dataset("cooking_tasks", {"OPENING_DATA": str(EXAMPLE / "data")})
-    assert doc["id"] == "2001006"
+    (doc,) = docs.filter(lambda doc: doc["id"] == "2001006")
     assert doc["question"][1]["image"] == str(EXAMPLE / "data/images/Recipe Generation/6-i-1.jpg")
 
 
@@ -43,7 +42,7 @@ def test_data_and_pictures_are_found_where_people_unpack_them(
 ) -> None:
     write_data(tmp_path / below, row(question=PICTURE))
     path = draw(tmp_path / images / "images/Task/1-i-1.jpg")
-    (doc,) = dataset("all", {"OPENING_DATA": str(tmp_path)})
+    (doc,) = dataset({"OPENING_DATA": str(tmp_path)})
     assert Path(doc["question"][0]["image"]) == path
 
 
@@ -67,10 +66,10 @@ def test_pictures_alone_are_joined_by_the_official_questions(
     cached.write_bytes(content)
     path = draw(tmp_path / "images/Task/1-i-1.jpg")
     environment = {"MMIE_TASKS_CACHE": str(tmp_path / "ours"), "HF_HUB_OFFLINE": "1"}
-    (doc,) = dataset("all", {**environment, "OPENING_DATA": str(tmp_path)})
+    (doc,) = dataset({**environment, "OPENING_DATA": str(tmp_path)})
     assert Path(doc["question"][0]["image"]) == path
     assert doc["data"] == "LanceZPF/OpenING@56b663b"
-    (doc,) = dataset("all", environment)
+    (doc,) = dataset(environment)
     assert doc["question"][0]["image"] == str(cached.parent / "images/Task/1-i-1.jpg")
 
 
@@ -92,7 +91,7 @@ def test_a_row_that_cannot_be_used_is_an_error_that_names_row_and_field(
 ) -> None:
     folder = write_data(tmp_path, row("0101001"), row("0101002"), odd)
     with pytest.raises(DataBroken, match="row 2") as caught:
-        dataset("all", {"OPENING_DATA": str(folder)})
+        dataset({"OPENING_DATA": str(folder)})
     assert words in caught.value.message
 
 
@@ -107,27 +106,19 @@ def test_a_file_that_is_not_the_benchmarks_is_an_error(
     tmp_path: Path, lines: list[object], words: str
 ) -> None:
     with pytest.raises(DataBroken, match=words):
-        dataset("all", {"OPENING_DATA": str(write_data(tmp_path, *lines))})
+        dataset({"OPENING_DATA": str(write_data(tmp_path, *lines))})
 
 
 def test_a_folder_without_data_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataMissing, match=r"neither `test_data.jsonl` nor `images/`.*nothing"):
-        dataset("all", {"OPENING_DATA": str(tmp_path)})
+        dataset({"OPENING_DATA": str(tmp_path)})
     with pytest.raises(DataMissing, match="no such folder"):
-        dataset("all", {"OPENING_DATA": str(tmp_path / "none")})
-
-
-def test_an_unknown_or_empty_topic_is_an_error(tmp_path: Path) -> None:
-    environment = {"OPENING_DATA": str(write_data(tmp_path, row()))}
-    with pytest.raises(SettingWrong, match="no topic `mmie`"):
-        dataset("mmie", environment)
-    with pytest.raises(DataMissing, match="no question of gui_navigation"):
-        dataset("gui_navigation", environment)
+        dataset({"OPENING_DATA": str(tmp_path / "none")})
 
 
 def test_missing_pictures_are_counted_and_named(tmp_path: Path, logs: list[str]) -> None:
     write_data(tmp_path, row(question=PICTURE), row("0101002", question=PICTURE * 2))
-    docs = dataset("all", {"OPENING_DATA": str(tmp_path)})
+    docs = dataset({"OPENING_DATA": str(tmp_path)})
     check_data(docs)
     (line,) = [line for line in logs if "missing" in line]
     assert "1 pictures of 2 questions" in line
@@ -138,5 +129,5 @@ def test_missing_pictures_are_counted_and_named(tmp_path: Path, logs: list[str])
 def test_a_picture_with_a_name_that_no_file_can_have_is_missing(tmp_path: Path) -> None:
     question = [{"text": "<BEGIN> Look. <image>", "image": f"./images/{'long' * 300}.jpg"}]
     folder = write_data(tmp_path / "data", row(question=question))
-    docs = dataset("all", {"OPENING_DATA": str(folder)})
+    docs = dataset({"OPENING_DATA": str(folder)})
     assert list(missing_images(docs).values()) == ["0101001"]

@@ -13,15 +13,20 @@ from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.core.errors import AnswersUnusable
 
 
-def line(uid: str, *replies: str, **fields: object) -> dict[str, Any]:
+def line(uid: str, *replies: str, judges: int = 1) -> dict[str, Any]:
+    verdicts = {"official": {"points": 7}, "robust": {"points": 7}}
+    answered = ({"text": text, "model": "m"} for text in replies)
+    judgement = {
+        "judge": {"judges": [{"judge": "a"}]},
+        "result": dict(zip(("reply", "second_reply"), answered, strict=False)),
+        "verdicts": verdicts,
+    }
     record = {
         "id": uid,
         "topic": "storybook_creation",
         "subtask": "a",
-        "official": {"score": 7},
-        "robust": {"score": 7},
-        "replies": [{"text": text, "model": "m"} for text in replies],
-        **fields,
+        **verdicts,
+        "judgements": [judgement] * judges,
     }
     return {"doc_id": 0, "filtered_resps": "a", "record": record}
 
@@ -63,8 +68,6 @@ def test_the_replies_that_the_summary_can_read_are_written(tmp_path: Path) -> No
 
 
 def test_a_run_of_several_judges_cannot_be_exported(tmp_path: Path) -> None:
-    member = {"judge": "judge:a", "official": {"score": 7}, "robust": {"score": 7}}
-    panel = {"rule": "mean", "min_valid": 2, "members": [member, member]}
-    folder = run(tmp_path / "a", line("0101001", reply(7), panel=panel))
+    folder = run(tmp_path / "a", line("0101001", reply(7), judges=2))
     with pytest.raises(AnswersUnusable, match="several judges"):
         run_export([str(folder), "-o", str(tmp_path)], {})

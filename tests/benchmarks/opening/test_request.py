@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from pathlib import Path
@@ -70,18 +71,13 @@ def test_a_request_has_system_message_schema_and_every_picture_as_a_square_jpeg(
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "I;16"])
-def test_a_picture_in_a_mode_that_jpeg_lacks_is_lost_and_counted_unless_all_are_sent(
-    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture_in_a_mode_that_jpeg_lacks_is_lost_and_counted(tmp_path: Path, mode: str) -> None:
     odd, usual = draw(tmp_path / "a.png", mode), draw(tmp_path / "b.jpg")
     lost = built(("Cut.", odd), ("Fold.", usual))
     assert lost.facts.pictures_lost == {"no JPEG": 1}
     assert (lost.facts.answer_pictures, lost.facts.shown_pictures) == (2, 1)
     assert lost.request is not None
     assert lost.request.parts[1:3] == ("\nOUTPUT: Cut.", "Fold. <IMG_0></IMG_0>")
-    change(monkeypatch, BENCHMARK, pictures="full")
-    sent = built(("Cut.", odd), ("Fold.", usual))
-    assert (sent.facts.pictures_lost, sent.facts.shown_pictures) == ({}, 2)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +94,12 @@ def test_a_picture_that_is_no_file_or_no_picture_is_lost_and_counted(
 ) -> None:
     (tmp_path / "t.jpg").write_text("text", encoding="utf-8")
     assert built(("Cut.", tmp_path / name)).facts.pictures_lost == {reason: 1}
+
+
+def test_a_missing_picture_and_a_placeholder_without_one_are_named(tmp_path: Path) -> None:
+    result = built(("Cut. <image>", None), ("Fold.", tmp_path / "none.png"))
+    assert [segment.problem for segment in result.answer] == ["", "missing"]
+    assert built(("Cut. <image>", None)).facts.unfilled_placeholders == 1
 
 
 @pytest.mark.parametrize("name", ["none.jpg", "alpha.png"])
@@ -165,3 +167,10 @@ def test_a_missing_picture_is_left_out_of_the_question(tmp_path: Path) -> None:
         "\n",
         there,
     ]
+
+
+def test_the_record_has_the_sha256_of_each_image_of_the_answer(tmp_path: Path) -> None:
+    first, second = draw(tmp_path / "1.jpg"), draw(tmp_path / "2.jpg", "L")
+    answer = built(("One.", first), ("Two.", None), ("Three.", second)).answer
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (first, second)]
+    assert [step.sha256 for step in answer] == [digests[0], "", digests[1]]

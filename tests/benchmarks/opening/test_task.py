@@ -14,19 +14,17 @@ import yaml
 from PIL import Image
 from support.golden import GOLDEN
 from support.hostile import JUNK, outcome, spoil
-from support.metric_lists import metric_list
 from support.opening_data import EXAMPLE, reply, row, write_data
-from support.opening_yamls import files
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.files import read_answers
 from mmie_tasks.benchmarks.opening import metrics, task
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, grade
-from mmie_tasks.benchmarks.opening.data import TASKS, dataset
+from mmie_tasks.benchmarks.opening.data import dataset
 from mmie_tasks.benchmarks.opening.official import METRICS, read_official
 from mmie_tasks.benchmarks.opening.request import build_request
 from mmie_tasks.benchmarks.opening.robust import read_robust
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
+from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import slug
@@ -35,9 +33,8 @@ from mmie_tasks.record.reply import JudgeReply, JudgeResult
 Line = dict[str, Any]
 
 
-def docs(selection: str = "all") -> dict[str, dict[str, Any]]:
-    samples = dataset(selection, {"OPENING_DATA": str(EXAMPLE / "data")})
-    return {doc["id"]: {**doc, "task": TASKS[selection]} for doc in samples}
+def docs() -> dict[str, dict[str, Any]]:
+    return {doc["id"]: dict(doc) for doc in dataset({"OPENING_DATA": str(EXAMPLE / "data")})}
 
 
 def lines() -> dict[str, Line]:
@@ -101,8 +98,8 @@ def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
     signature = str(BENCHMARK.signature(next(iter(docs().values()))))
     assert signature.startswith("judge:made_up|model:made-up|replayed:")
     for part in (
-        *("|paper_judge:no|prompt:other:", ",max_tokens=2000|pictures:official,pillow="),
-        *("|steps:told|", "|task:opening@3-A|data:sha256:"),
+        *("|paper_judge:no|prompt:other:", ",max_tokens=2000|pillow:"),
+        *("|steps:told|", "|task:opening@3-B|data:sha256:"),
     ):
         assert part in signature
 
@@ -186,18 +183,14 @@ def test_a_reply_that_reached_its_limit_counts_officially_if_it_is_json() -> Non
     )
 
 
-def test_the_task_files_are_those_of_the_topics() -> None:
-    folder = task_dir() / "opening"
-    written = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")}
-    assert written == files()
-    assert len(written) == 1 + len(TOPICS)
+def listed() -> dict[str, Any]:
+    text = (task_dir() / "opening" / "opening.yaml").read_text(encoding="utf-8")
+    content: dict[str, Any] = yaml.safe_load(text.replace("!function", ""))
+    return content
 
 
-def test_the_shared_task_file_has_the_version_and_the_metrics() -> None:
-    text = (task_dir() / "opening" / "_opening_shared").read_text(encoding="utf-8")
-    assert metric_list("mmie_tasks.benchmarks.opening.task", metrics.TABLE) in text
-    content = yaml.load(text.replace("!function", ""), yaml.SafeLoader)
-    assert content["metadata"]["version"] == BENCHMARK.version
+def test_task_file_and_code_have_the_same_version() -> None:
+    assert listed()["metadata"]["version"] == BENCHMARK.version
 
 
 REPLIES = (
@@ -211,9 +204,7 @@ def behaviour() -> str:
     """A digest of what can move a score: requests about the example's answers, the settings of the
     tested model and both readers.
     """
-    shared = (task_dir() / "opening" / "_opening_shared").read_text(encoding="utf-8")
-    content = yaml.load(shared.replace("!function", ""), yaml.SafeLoader)
-    lines = [json.dumps(content["generation_kwargs"])]
+    lines = [json.dumps(listed()["generation_kwargs"])]
     saved = {answer.id: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
     for sample_id, doc in sorted(docs().items()):
         request = build_request(
@@ -246,4 +237,4 @@ def test_missing_data_ends_the_run_with_its_hint(
         task.process_docs(Stub())  # type: ignore[arg-type]
     monkeypatch.setenv("OPENING_DATA", str(write_data(tmp_path, row())))
     samples = task.process_docs(Stub())  # type: ignore[arg-type]
-    assert samples["task"] == ["opening"]
+    assert samples["topic"] == ["storybook_creation"]

@@ -11,12 +11,12 @@ import pytest
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.quality.calibrate.estimate import StratumScores, corrected_mean
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.agreement.bridge import bridge
 from mmie_tasks.results.agreement.measures import Measurement
 from mmie_tasks.results.agreement.verdicts import aligned_panel, rater_of
+from mmie_tasks.results.correct import Stratum, corrected_mean
 
 RANK = Measurement(value=0.5)
 TRUTH = 3.6  # mean points of the new model on the reference's scale, 0 to 6
@@ -61,14 +61,15 @@ def test_the_difference_and_the_line_are_those_of_the_means_and_of_least_squares
     assert other.by_reverse_line.value == pytest.approx((c.mean() - height) / reverse * percent)
 
 
-def test_for_more_answers_of_the_same_model_the_line_is_the_correction_of_calibrate():
+def test_for_more_answers_of_the_same_model_the_line_is_the_corrected_mean():
     rng = np.random.default_rng(2)
     b = rng.integers(0, 7, size=200).astype(float)
     a = 0.7 * b[:60] + rng.normal(0, 0.5, 60)
-    people = StratumScores(
-        name="", weight=1, judge=b / 0.06, labelled=np.arange(60), people=a / 0.06
+    percent = 100 / 6
+    scored = Stratum(
+        weight=1, reference=a * percent, judge=b[:60] * percent, others=b[60:] * percent
     )
-    expected = corrected_mean([people], "larger").corrected
+    expected = corrected_mean([scored], full_marks=100).corrected
     [own] = bridged(a, b).translations
     assert own.samples == 200
     assert own.by_line.value == pytest.approx(expected.value, abs=0.1)

@@ -15,8 +15,7 @@ from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK as OPENING
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.results.agreement.command import run
 from mmie_tasks.results.agreement.measures import MEASURES
-from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.labels import answer_digest, read_labels
+from mmie_tasks.results.labels import read_labels
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20"
 OURS = "judge:mmie_score|model:mmie-eval"
@@ -135,6 +134,29 @@ def test_the_folder_an_answers_image_was_saved_in_does_not_matter(tmp_path):
         agreement(tmp_path / "a", tmp_path / "c")
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        pytest.param(("x.png", "1"), ("x.png", "2"), False, id="overwritten"),
+        pytest.param(("x.png", "1"), ("y.png", "1"), True, id="renamed"),
+        pytest.param(("x.png", ""), ("x.png", "2"), True, id="one-unknown"),
+        pytest.param(("x.png", ""), ("y.png", "2"), False, id="one-unknown-and-renamed"),
+    ],
+)
+def test_images_of_answers_are_compared_by_their_content_if_it_is_known(
+    tmp_path, one, other, is_same
+):
+    for name, (image, sha256) in (("a", one), ("b", other)):
+        lines = list(mmie_lines(9, unscored=0))
+        for line in lines[:4]:
+            images = [{"image": "gone.png", "problem": "missing"}]
+            images += [{"image": image, "sha256": sha256}]
+            line["record"]["answer"] = [{"text": "Both."}, *images]
+        write_run(tmp_path / name / name, "mmie", lines)
+    counts = as_json(tmp_path / "a", tmp_path / "b")["samples"]
+    assert (counts["compared"], counts["other_answers"]) == ((9, 0) if is_same else (5, 4))
+
+
 def test_the_most_disputed_samples_come_first(tmp_path):
     lines = list(mmie_lines(30, judge=GPT, unscored=0))
     judge = {line["record"]["id"]: points_of(line) for line in lines}
@@ -235,26 +257,6 @@ def test_an_id_cannot_control_a_terminal(tmp_path):
     text = agreement(people(tmp_path / "x.csv", rows, "id,score,rater"), task="mmie")
     assert "\x1b" not in text
     assert "b¦c" in text
-
-
-def test_peoples_scores_of_other_answers_are_not_compared(judges, tmp_path):
-    samples = open_run(str(judges[0])).tasks["mmie"].by_id
-    rows = [
-        ("SA-0", answer_digest(samples["SA-0"]), 4),
-        ("SA-3", "b" * 12, 1),
-        ("SA-0", "b" * 12, 0),
-    ]
-    csv = people(tmp_path / "ann.csv", rows, "id,answer,score")
-    rater = as_json(*judges, csv)["raters"][-1]
-    assert (rater["name"], rater["with_points"], rater["mean"]) == ("ann", 1, 4)
-    assert rater["unscored"] == {"of another answer": 1}
-
-
-def test_a_person_with_scores_of_two_answers_of_a_sample_is_refused_without_a_run(tmp_path):
-    rows = [("a", "x", 1), ("a", "y", 2)]
-    files = [people(tmp_path / f"{name}.csv", rows, "id,answer,score") for name in "ab"]
-    with pytest.raises(AnswersUnusable, match=r"a.csv`, line 3: .* two answers of the sample a"):
-        agreement(*files, "--task", "mmie")
 
 
 def test_a_run_of_another_model_is_put_on_the_scale_of_the_reference(judges, tmp_path):

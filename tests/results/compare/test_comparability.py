@@ -16,7 +16,7 @@ from mmie_tasks.results.comparability import (
 
 OPENAI = (
     "judge:openai|model:gpt-4o-2024-11-20|t:0|paper_judge:no|prompt:other:1,max_tokens=1024"
-    "|assembly:official|reader:official+robust|task:mmie@1-A|data:sha256:1|pkg:0.1.0"
+    "|reader:official+robust|task:mmie@1-A|data:sha256:1|pkg:0.1.0"
 )
 
 

@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -16,13 +16,8 @@ import pytest
 from PIL import Image
 from support.judgements import replied
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
-from support.people import labels_of, write_labels
-from support.report_page import NO_GRADES
 from support.report_runs import run, sample
-from support.stored_exams import write_exam
 
-from mmie_tasks.quality.annotator import open_annotator
-from mmie_tasks.quality.calibrate.correct import correct
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
@@ -36,16 +31,8 @@ NOT_SHOWN = "the difference of the runs is not shown: they were not scored alike
 PICTURE = re.compile(r'id="x-picture-\d+">([^<]*)')
 
 
-def page_of(
-    *runs: Run,
-    people: Sequence[str] = (),
-    population: Any = "larger",
-    environment: Mapping[str, str] = NO_GRADES,
-    **settings: Any,
-) -> str:
-    annotator = open_annotator(runs, people, environment, population)
-    settings = {"title": "Made up", "made": "2026-11-21 14:00 UTC", **settings}
-    page = report_page(runs, annotator, corrected_only=population == "run", **settings)
+def page_of(*runs: Run, **settings: Any) -> str:
+    page = report_page(runs, **{"title": "Made up", "made": "2026-11-21 14:00 UTC", **settings})
     page.encode()
     return page
 
@@ -136,58 +123,9 @@ def test_the_first_screen_has_the_samples_the_judge_and_the_marks_of_a_run(
     mmie = overview.partition("MMIE")[2]
     for mark in paper_marks(three_benchmarks[1].tasks["mmie"]):
         assert mark in mmie
-    for words in ("60 of 20,103 samples", "60 of 60 made-up ungraded"):
+    for words in ("60 of 20,103 samples", "60 of 60 made-up"):
         assert words in mmie
     assert "by rule" in overview.partition("MileBench")[2]
-
-
-def test_a_graded_judge_has_its_grade_next_to_its_name_and_in_a_line_of_its_own(
-    tmp_path: Path,
-) -> None:
-    environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
-    write_exam(environment, "judge:made_up|model:made-up", 71.08)
-    made_up, other = (f"judge:made_up|model:{name}" for name in ("made-up", "other"))
-    panel = f"{made_up}|{other}|paper_judge:no"
-    runs = [run(text[-7:], [sample("1", signature=text)]) for text in (made_up, other, panel)]
-    overview = part(page_of(*runs, environment=environment), "overview")
-    grade = "agreement with people 71.08 %"
-    assert f"made-up {grade} " in overview
-    assert "other ungraded" in overview
-    assert f"panel of made-up, other (median) made-up: {grade} other: ungraded" in overview
-    assert "Judge of Sketch: made-up agrees with people on 71.08" in overview
-    assert "Judge of Sketch: other is ungraded." in overview
-
-
-def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
-    three_benchmarks: list[Run], tmp_path: Path
-) -> None:
-    good, bad = (opened.tasks["mmie"] for opened in three_benchmarks)
-    labels = labels_of(good, samples=30, raters=("ann", "bo"))
-    people = [write_labels(tmp_path / "people.csv", labels)]
-    overview = part(page_of(*three_benchmarks, people=people), "overview")
-    correction = correct(good, labels, population="larger")
-    score = correction.headline.corrected
-    assert score is not None
-    assert score.interval is not None
-    numbers = f"{score.value:.2f} {score.interval.low:.2f} – {score.interval.high:.2f}"
-    worth = f"30 labels by 2 raters; {correction.worth}"
-    assert f"good corrected by people {numbers} {worth}" in overview
-    assert f"bad corrected by people n/a {correct(bad, labels).headline.why_not}" in overview
-    assert overview.count("corrected by people n/a") == 1
-    assert "corrected by people hold the judge's error too" in overview
-
-
-def test_intervals_for_the_runs_samples_leave_corrected_scores_only(
-    three_benchmarks: list[Run], tmp_path: Path
-) -> None:
-    labels = labels_of(three_benchmarks[0].tasks["mmie"], samples=30)
-    people = [write_labels(tmp_path / "people.csv", labels)]
-    page = page_of(*three_benchmarks, people=people, population="run")
-    overview = part(page, "overview")
-    assert page.partition("</section>")[0].count('<a href="#mmie"') == 2  # in the bar and the table
-    assert "corrected by people" in overview
-    assert " of 60" not in overview
-    assert "for the samples of these runs only" in overview
 
 
 def test_hostile_text_anywhere_is_escaped_and_safe() -> None:

@@ -4,10 +4,12 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.judgements import replied
@@ -68,6 +70,24 @@ def test_a_drawn_image_has_its_prompt_and_so_has_one_that_is_gone() -> None:
     words = words_of(html_of(sample("1", answer=answer)))
     assert "[image 1 of the answer: a.png] drawn to: scissors␀" in words
     assert "missing: b image 2 of the answer drawn to: c" in words
+
+
+@pytest.mark.parametrize(
+    ("judged", "shown", "changed"),
+    [
+        pytest.param("a", "a", False, id="same"),
+        pytest.param("a", "b", True, id="other"),
+        pytest.param("", "b", False, id="not-logged"),
+        pytest.param("a", "", False, id="not-read"),
+    ],
+)
+def test_an_image_that_is_not_the_judged_one_is_not_shown(
+    judged: str, shown: str, changed: bool
+) -> None:
+    answer = (Segment(image="a.png", sha256=judged),)
+    html = html_of(sample("1", answer=answer), find_image=lambda _: replace(SEEN, sha256=shown))
+    assert ("the file has changed" in words_of(html)) is changed
+    assert html.count("data-picture") == (not changed)
 
 
 def test_images_after_the_sixth_are_replaced_by_their_count() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from support.report_browser import (
     section,
     text_colours,
 )
-from support.report_runs import run, sample
+from support.report_runs import METRICS, SKETCH, run, sample
+from support.unloaded_benchmark import varied
 
 
 def test_the_page_opens_without_errors_and_without_requests(
@@ -38,6 +40,24 @@ def test_untrusted_texts_do_not_run_and_are_shown_completely(drawn: DrawnPage) -
     shown = section(page).locator(".browser").evaluate("(all) => all.textContent")
     assert [text for text in made.HOSTILE if text not in shown] == []
     assert page.locator("main script, main style, main svg style, main [onerror]").count() == 0
+
+
+@pytest.mark.parametrize("name", ["a", "a category whose name lies beside its bar"])
+def test_only_a_bar_with_an_interval_has_a_line_with_ends(
+    opened: Open, tmp_path: Path, name: str
+) -> None:
+    many = [sample(str(number), number % 5, category=name) for number in range(20)]
+    metrics = (METRICS[0], *(replace(METRICS[1], title=n, weights={n: 1.0}) for n in (name, "b")))
+    runs = [
+        run("one", [*many, sample("b", category="b")], benchmark=varied(SKETCH, metrics=metrics))
+    ]
+    path = tmp_path / "report.html"
+    path.write_text(made.page_of(runs), encoding="utf-8")
+    page = opened(path, charts=True)
+    draw_all(page)
+    bars = section(page).locator(".plot:has(.bars)").first
+    expect(bars.locator(".bars .point")).to_have_count(2)
+    expect(bars.locator("path.yerror, path.xerror")).to_have_count(1)
 
 
 def test_the_content_policy_blocks_injected_scripts(opened: Open, hostile: Path) -> None:

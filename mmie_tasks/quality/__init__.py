@@ -1,1 +1,0 @@
-"""How good a judge is: exams, and scores corrected by people."""

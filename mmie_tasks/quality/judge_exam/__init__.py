@@ -1,1 +1,0 @@
-"""Grade a judge on public verdicts of people before it judges."""

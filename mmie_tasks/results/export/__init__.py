@@ -1,1 +1,0 @@
-"""``mmie-tasks export``: runs in other projects' formats."""

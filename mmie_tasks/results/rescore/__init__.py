@@ -1,1 +1,0 @@
-"""``mmie-tasks rescore``: applies the current readers to saved runs."""

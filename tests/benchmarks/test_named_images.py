@@ -1,0 +1,145 @@
+"""The images that saved answers name are found beside the file, or are missing by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.mmie_data import draw
+
+from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer
+from mmie_tasks.answers.files import read_answers
+from mmie_tasks.benchmarks import model_answers
+from mmie_tasks.benchmarks.model_answers import NamedImages, add_answer_folder, named_images
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.record.segment import Segment
+
+TEXT = "Fold. <image> Cut."
+
+
+@pytest.fixture(autouse=True)
+def no_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_answers, "_answer_folders", {})
+
+
+def named(folder: Path, **record: object) -> NamedImages:
+    """What a record names; its file is in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "a.jsonl"
+    path.write_text(json.dumps({"id": "SA-1", **record}, ensure_ascii=False), encoding="utf-8")
+    (saved,) = read_answers(str(path)).answers
+    return named_images(saved)
+
+
+@pytest.mark.parametrize("write", [json.dumps, lambda x: json.dumps(x, ensure_ascii=False), list])
+def test_images_of_parts_are_found_beside_the_file(
+    tmp_path: Path, write: Callable[[object], object]
+) -> None:
+    draw(tmp_path / "my" / "ü 1.png")
+    draw(tmp_path / "secret.png")
+    parts = [{"image": image} for image in ("ü 1.png", "../secret.png", "no.png")]
+    images = named(tmp_path / "my", answer=write(parts))
+    content = json.loads(str(images.answer))
+    shown = [part["image"] for part in (content["content"] if write is list else content)]
+    assert shown == [str(tmp_path / "my" / "ü 1.png"), "../secret.png", "no.png"]
+    assert (images.count, images.missing) == (3, ("../secret.png", "no.png"))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param({"answer": {"text": TEXT, "images": ["0.png"]}}, id="in the answer"),
+        pytest.param({"text": TEXT, "images": ["0.png"]}, id="beside the text"),
+        pytest.param({"answer": TEXT, "images": ["0.png"]}, id="beside the answer"),
+        pytest.param({"answer": TEXT, "images": "0.png"}, id="no list"),
+        pytest.param({"text": TEXT, "image": "0.png"}, id="one image"),
+        pytest.param({"text": TEXT, "image": {"path": "0.png"}}, id="an object"),
+    ],
+)
+def test_a_record_without_its_id_is_the_answer(tmp_path: Path, record: dict[str, object]) -> None:
+    draw(tmp_path / "0.png")
+    images = named(tmp_path, **record)
+    segments = model_answers.read_results([images.answer]).segments
+    shown = Segment(image=str(tmp_path / "0.png"))
+    assert segments == (Segment("Fold."), shown, Segment("Cut."))
+    assert (images.count, images.missing) == (1, ())
+
+
+def test_an_answer_may_be_images_alone(tmp_path: Path) -> None:
+    draw(tmp_path / "0.png")
+    images = named(tmp_path, answer=None, images=["0.png"])
+    (segment,) = model_answers.read_results([images.answer]).segments
+    assert segment.image == str(tmp_path / "0.png")
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        pytest.param({"text": "A.", "image": "q.png", "question": "?"}, "question", id="question"),
+        pytest.param({"answer": "A.", "images": ["q.png"], "gold": "B."}, "gold", id="gold"),
+        pytest.param({"answer": "A.", "generated_images": ["0.png"]}, "generated_images", id="key"),
+        pytest.param({"answer": [{"text": "A."}], "images": ["0.png"]}, "answer", id="parts"),
+    ],
+)
+def test_images_that_may_be_those_of_the_question_are_an_error(
+    tmp_path: Path, record: dict[str, object], field: str
+) -> None:
+    with pytest.raises(AnswersUnusable, match=rf"a\.jsonl, .*\.png`, .*`{field}`[\s\S]*`images`"):
+        named(tmp_path, **record)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param({"answer": "A.", "question": [{"text": "?", "image": "q.png"}]}, id="MMIE"),
+        pytest.param({"answer": "A.", "images": [], "question": "?"}, id="no image"),
+        pytest.param({"answer": "A.", "images": None, "model": "m"}, id="null"),
+    ],
+)
+def test_other_fields_alone_are_ignored(tmp_path: Path, record: dict[str, object]) -> None:
+    assert named(tmp_path, **record).answer == "A."
+
+
+@pytest.mark.parametrize(
+    ("answer", "missing"),
+    [
+        pytest.param("Look: ![x](fig.png)", (), id="mentioned"),
+        pytest.param("fig.png", (), id="a text"),
+        pytest.param({"text": "A.", "images": ["https://h/0.png"]}, (), id="of another machine"),
+        pytest.param({"text": "A.", "images": ["data:image/png;base64,AAAA"]}, (), id="data"),
+        pytest.param({"text": "A.", "images": ["x/fig.png"]}, ("x/fig.png",), id="list"),
+        pytest.param({"text": "A.", "image": "fig.png"}, ("fig.png",), id="object"),
+        pytest.param([{"text": "A.", "image": "fig.png"}], ("fig.png",), id="part"),
+        pytest.param(['{"images": ["1.png"]}', "B."], ("1.png",), id="round"),
+    ],
+)
+def test_only_an_image_in_a_field_or_part_is_missing(
+    tmp_path: Path, answer: object, missing: tuple[str, ...]
+) -> None:
+    assert named(tmp_path, answer=answer).missing == missing
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/scratch/u1/run7/images/0.png", r"C:\Users\u\run7\images\0.png", "../run7/images/0.png"],
+)
+def test_a_path_of_another_machine_is_found_by_its_longest_end(tmp_path: Path, name: str) -> None:
+    for folder in ("saved/images", "saved", "other/run7/images"):
+        draw(tmp_path / folder / "0.png")
+    answer = [{"text": "A.", "image": name}]
+    images = named(tmp_path / "saved", answer=answer)
+    assert str(tmp_path / "saved" / "images" / "0.png") in str(images.answer)
+    add_answer_folder(tmp_path / "other")
+    images = named(tmp_path / "saved", answer=answer)
+    assert str(tmp_path / "other" / "run7" / "images" / "0.png") in str(images.answer)
+    assert (images.count, images.missing) == (1, ())
+
+
+def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path: Path) -> None:
+    draw(tmp_path / "ä b.png")
+    facts = DrawingFacts(signature="step-1,images,model=flux")
+    drawn = write_drawn_answer([Segment(image="ä b.png", prompt="x")], facts)
+    (segment,) = model_answers.read_results([named(tmp_path, answer=drawn).answer]).segments
+    assert segment == Segment(image=str(tmp_path / "ä b.png"), prompt="x")

@@ -1,0 +1,34 @@
+"""The task files of all benchmarks."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmie_tasks.benchmarks.registry import entries
+from mmie_tasks.core.files import task_dir
+from task_yamls import files
+
+
+@pytest.mark.parametrize(("path", "text"), files().items(), ids=files())
+def test_a_task_file_agrees_with_the_tables_of_the_code(path: str, text: str) -> None:
+    assert (task_dir() / path).read_text(encoding="utf-8") == text, "run `make yamls`"
+
+
+def test_there_are_39_tasks_and_no_file_of_another() -> None:
+    tasks = {name for entry in entries() if entry.is_ours for name in entry.tasks_by_name()}
+    assert {path.stem for path in task_dir().rglob("*.yaml")} == tasks
+    assert len(tasks) == 39
+
+
+@pytest.mark.parametrize("path", [path for path, text in files().items() if "metric_list" in text])
+def test_the_table_of_a_task_has_a_few_lines(path: str) -> None:
+    assert files()[path].count("- metric: ") <= 6
+
+
+def test_the_runner_leaves_thinking_to_one_rule_of_ours_in_every_benchmark() -> None:
+    paths = [path for path in task_dir().rglob("*") if path.is_file()]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    assert [name for name, text in texts.items() if "reasoning_tags" in text] == ["_shared"]
+    assert "\nreasoning_tags: none " in texts["_shared"]
+    including = {name for name, text in texts.items() if "include: ../_shared\n" in text}
+    assert including == {"mia_bench.yaml", "_milebench_shared", "_mmie_shared", "opening.yaml"}
