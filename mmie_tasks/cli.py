@@ -5,16 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.suggestions import nearest
-
-if TYPE_CHECKING:
-    from mmie_tasks.preflight.findings import Finding
 
 _RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
@@ -45,10 +42,7 @@ _RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 
 _SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "doctor": (
-        "cli:_doctor",
-        "check whether a run can start: packages, model, disk, data, prompts, judges",
-    ),
+    "doctor": ("cli:_doctor", "check whether a run can start: packages, data, prompts, judges"),
     "prefetch": (
         "cli:_prefetch",
         "download data, prompts and judges, for machines without internet",
@@ -148,27 +142,23 @@ def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     from mmie_tasks.preflight.arguments import doctor_parser
 
     options = doctor_parser().parse_args(arguments)
-    from mmie_tasks.preflight.doctor import examine, mute_logs
+    from mmie_tasks.core.log import plain_logs
+    from mmie_tasks.preflight.doctor import examine
 
-    mute_logs()
-    report = examine(options, environment, _check_pair)
+    plain_logs("WARNING")
+    report = examine(options, environment)
     print(report.text)
     return report.status
-
-
-def _check_pair(model_args: str, tasks: Sequence[str]) -> Iterator[Finding]:
-    from mmie_tasks.runner.pair_check import check_pair
-
-    return check_pair(model_args, tasks)
 
 
 def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     from mmie_tasks.preflight.arguments import prefetch_parser
 
     options = prefetch_parser().parse_intermixed_args(arguments)
-    from mmie_tasks.preflight.prefetch import fetch, plain_logs
+    from mmie_tasks.core.log import plain_logs
+    from mmie_tasks.preflight.prefetch import fetch
 
-    plain_logs()
+    plain_logs("INFO")
     return fetch(options, environment)
 
 

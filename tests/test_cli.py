@@ -24,7 +24,7 @@ WITH_HELP = (
 @pytest.fixture(autouse=True)
 def unmuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """`doctor` mutes the logs of its process, which is that of all tests here."""
-    monkeypatch.setattr("mmie_tasks.preflight.doctor.mute_logs", lambda: None)
+    monkeypatch.setattr("mmie_tasks.core.log.plain_logs", lambda _level: None)
 
 
 def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:

@@ -35,9 +35,9 @@ answers that a run saves before judging (`*_answers_<task>.jsonl`), both with th
 MileBench `<DATASET>/pred.json`, MMIE `data.json` with `answer`, MIA-Bench jsonl, OpenING \
 `<MODEL>_output/`, and folders of these"""
 
-# A run's log of samples, or the answers that a process of it saved before judging.
+# A run's log of samples, or the answers that it saved before judging.
 _RUN_FILE = re.compile(
-    r"(?P<date>.*?)(?:_samples|(?P<rank>_rank[^_]+)_answers)_(?P<task>.+)\.jsonl"
+    r"(?P<date>.*?)(?:_samples|(?<=\d{6})(?P<early>_answers))_(?P<task>.+)\.jsonl"
 )
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 _WHOLE_FILE = "the whole file"
@@ -115,7 +115,7 @@ def _files(roots: Sequence[Path], datasets: Collection[str]) -> list[Source]:
             file = Source(path=path, datasets=datasets)
             if name := _RUN_FILE.fullmatch(path.name):
                 file = replace(
-                    file, task=name["task"], date=name["date"], is_of_ended_run=bool(name["rank"])
+                    file, task=name["task"], date=name["date"], is_of_ended_run=bool(name["early"])
                 )
             files.setdefault(path.resolve(), file)
     return list(files.values())

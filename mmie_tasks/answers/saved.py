@@ -87,8 +87,7 @@ class Source:
         position: Such as ``line 3``.
         task: The task in the name of a sample log, or of answers saved before judging.
         date: Date of that run, as text that sorts by time.
-        is_of_ended_run: Whether a run saved the file before judging; such a file is removed when
-            the log of samples is written.
+        is_of_ended_run: Whether a run saved the file before judging.
         datasets: Names of datasets; a bare id in a folder of such a name is an id of that dataset.
     """
 

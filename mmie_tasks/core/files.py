@@ -77,17 +77,6 @@ def file_status(path: Path) -> os.stat_result | None:
         return None
 
 
-def nearest_existing(path: Path) -> Path:
-    """The path itself, or the nearest folder above it that exists."""
-    path = path.expanduser().absolute()
-    return next((parent for parent in (path, *path.parents) if parent.exists()), path)
-
-
-def free_bytes(path: Path) -> int:
-    """Free bytes on the disk that holds or would hold `path`."""
-    return shutil.disk_usage(nearest_existing(path)).free
-
-
 def readable_size(size_bytes: float) -> str:
     """A size for display in binary units; sizes above half a unit are in that unit.
 

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from loguru import logger
-
-if TYPE_CHECKING:
-    from loguru import Record
-
-_EXTRA = "mmie_tasks_warning"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedWarning:
-    """A warning, and what to do about it; the hint may be empty."""
-
-    message: str
-    hint: str = ""
 
 
 def warn(message: str, *, hint: str) -> None:
     """Log ``MESSAGE hint: HINT`` as a warning."""
-    warning = LoggedWarning(message=message, hint=hint)
-    bound = logger.opt(depth=1).bind(**{_EXTRA: warning})  # depth: the line names the caller
-    bound.warning(f"{message} hint: {hint}")
+    logger.opt(depth=1).warning(f"{message} hint: {hint}")  # depth: the line names the caller
 
 
-def warning_of(record: Record) -> LoggedWarning:
-    """The warning in a record of loguru."""
-    warning = record["extra"].get(_EXTRA)
-    if isinstance(warning, LoggedWarning):
-        return warning
-    return LoggedWarning(message=record["message"].strip())
+def plain_logs(level: str) -> None:
+    """Log to stderr from this level, without times and lines of code: for commands of ours."""
+    logger.remove()
+    logger.add(sys.stderr, level=level, format="{message}")
 
 
 def traceback_text(error: BaseException) -> str:

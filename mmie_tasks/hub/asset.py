@@ -25,7 +25,7 @@ class Check:
     Attributes:
         subject: What is checked: ``mmie: data``.
         describe: Reads the files and returns one sentence about them, or an empty text. Raises a
-            `MmieTasksError` if they cannot be used. The warnings that it logs are reported, too.
+            `MmieTasksError` if they cannot be used.
     """
 
     subject: str
@@ -34,18 +34,16 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadPlan:
-    """What fetching an asset would download and occupy.
+    """What fetching an asset would download.
 
     Attributes:
         source: Repository, commit and files: ``MMIE/MMIE@c0ffee: data.json, images.tar.gz``.
         file_bytes: Bytes to be downloaded for each file; None if the server gives no size. All
             zeros if the files are in the Hub's cache and only have to be unpacked.
-        disk_bytes: Folder to the bytes that will be added below it.
     """
 
     source: str
     file_bytes: tuple[int | None, ...] = ()
-    disk_bytes: Mapping[Path, int] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int | None:
@@ -70,8 +68,6 @@ class Asset:
             `MmieTasksError`.
         copies: What has to be copied to a machine without network access: environment variable to
             the folder or file that it has to name there.
-        settings: Environment variables that choose it. ``prefetch`` names those that are set,
-            without their values, for a machine without network access.
         checks: What ``doctor`` checks, in this order up to the first problem.
         origin: ``hub``: can be downloaded. ``local``: a path that the user names. ``installed``:
             part of a package; ``prefetch`` skips it.
@@ -84,7 +80,6 @@ class Asset:
     plan: Callable[[], DownloadPlan] = field(repr=False)
     fetch: Callable[[], str] = field(repr=False)
     copies: Mapping[str, Path] = field(default_factory=dict)
-    settings: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     origin: Literal["hub", "local", "installed"] = "hub"
 

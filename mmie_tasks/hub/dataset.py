@@ -90,9 +90,8 @@ class HubDataset:
             DataMissing: The Hub refuses or does not answer.
         """
         revision = self._revision()
-        unpacked = assets_folder(self.repo)
         try:
-            plan = download_plan(self.repo, "dataset", revision, self.files, unpacked=unpacked)
+            plan = download_plan(self.repo, "dataset", revision, self.files)
         except download_errors() as error:
             raise self._failure(error, revision) from error
         return replace(plan, source=f"{plan.source}: {', '.join(self.files)}")

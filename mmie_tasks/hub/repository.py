@@ -46,13 +46,10 @@ def download_plan(
     patterns: Sequence[str],
     *,
     ignored: Sequence[str] = (),
-    unpacked: Path | None = None,
 ) -> DownloadPlan:
     """The files of a revision that are not in the Hub's cache. Nothing is downloaded.
 
-    The metadata of one file are requested, so that a gated repository is noticed. Files in the
-    folder `unpacked` are assumed to be as large as their archives: they are images, which gzip does
-    not compress.
+    The metadata of one file are requested, so that a gated repository is noticed.
 
     Raises:
         OSError: The Hub refuses or does not answer: one of the errors of `download_errors`.
@@ -82,13 +79,8 @@ def download_plan(
     if requested := missing[:1] or ([] if sizes else patterns[:1]):
         url = hf_hub_url(repo, requested[0], repo_type=kind, revision=commit)
         get_hf_file_metadata(url, timeout=_TIMEOUT_S)
-    disk_bytes = {hub_cache(): sum(sizes[name] or 0 for name in missing)}
-    if unpacked:
-        disk_bytes[unpacked] = sum(size or 0 for size in sizes.values())
     return DownloadPlan(
-        source=f"{repo}@{commit}",
-        file_bytes=tuple(sizes[name] for name in missing) or (0,),
-        disk_bytes=disk_bytes,
+        source=f"{repo}@{commit}", file_bytes=tuple(sizes[name] for name in missing) or (0,)
     )
 
 

@@ -107,15 +107,6 @@ class Drawer(Protocol):
         """
         ...
 
-    def describe(self) -> str:
-        """Return in one line what draws, after those of `check`'s checks that download little."""
-        ...
-
-    @property
-    def price_usd(self) -> float | None:
-        """The price of a picture in US dollars; 0 in this process, None if unknown."""
-        ...
-
     def draw(
         self, requests: Sequence[PictureRequest]
     ) -> Generator[tuple[int, Picture | DrawingError], None, None]:

@@ -116,21 +116,6 @@ class PipelineDrawer:
         """
         _ = self._files, self._device
 
-    def describe(self) -> str:
-        """See `Drawer.describe`: downloads only the index of a repository on the Hub."""
-        files = locate(self.options.model, self.options.revision)
-        if not files.commit:
-            return f"`{self._files.name}` is here, and is drawn on {self._device}"
-        kind = files.pipeline_class.__name__
-        return (
-            f"`{self.options.model}`, a {kind}, on {self._device}; a run downloads what is not here"
-        )
-
-    @property
-    def price_usd(self) -> float:
-        """See `Drawer.price_usd`."""
-        return 0.0
-
     @cached_property
     def _files(self) -> PipelineFiles:
         files = locate(self.options.model, self.options.revision)

@@ -168,11 +168,6 @@ class ImageServer:
         """See `Drawer.check`: a missing or denied key, or a server that cannot be reached."""
         check_model_lists(self.access, self.model, self.pace.check_s, DrawerMisconfigured)
 
-    def describe(self) -> str:
-        """See `Drawer.describe`."""
-        self.check()
-        return f"`{self.model}` at {self.access.address}"
-
     def draw(
         self, requests: Sequence[PictureRequest]
     ) -> Generator[tuple[int, _DrawnPicture], None, None]:

@@ -56,7 +56,7 @@ class JudgedBatch:
         self._stored = 0  # replies that are in a cache
 
     def stop(self) -> None:
-        """Stops waiting for replies. Takes no lock, because signal handlers call it."""
+        """Stops waiting for replies. Takes no lock."""
         self._stopped.set()
         if self._judge is not None:
             self._judge.stop()

@@ -116,8 +116,8 @@ class BenchmarkJudge:
             wait([job], _STOP_S)
             raise
         finally:
-            session.batches.remove(batch)
             thread.shutdown(wait=False)  # its only job is done or given up
+        session.batches.remove(batch)  # a stopped one stays, for `JudgingSession.stop`
 
 
 @contextmanager

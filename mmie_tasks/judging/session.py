@@ -43,7 +43,7 @@ class JudgingSession:
         tested: The tested model if it is on a server; None otherwise.
 
     Attributes:
-        batches: The running batches.
+        batches: The running batches, and those that were stopped.
         judging: A lock, held while waiting samples are judged.
     """
 
@@ -168,7 +168,7 @@ class JudgingSession:
             close_judge(judge)
 
     def stop(self) -> str:
-        """Stops all judging. Takes no lock, because signal handlers call it.
+        """Stops all judging. Takes no lock.
 
         Returns:
             A clause that says how many replies are stored, or "nothing is being judged".

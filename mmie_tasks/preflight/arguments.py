@@ -9,9 +9,6 @@ import argparse
 
 from mmie_tasks.judges.arguments import add_judge_options
 
-PAIR = "interleaved"
-"""The model whose arguments `doctor` checks."""
-
 OWN_JUDGE = "default"
 """``--judge`` of ``prefetch`` without a name."""
 
@@ -20,13 +17,9 @@ def doctor_parser() -> argparse.ArgumentParser:
     """The arguments of ``doctor``."""
     parser = argparse.ArgumentParser(
         prog="mmie-tasks doctor",
-        description="Check whether a run can start: packages, disk space, data, prompts, judges. "
+        description="Check whether a run can start: packages, data, prompts, judges. "
         "Nothing large is downloaded. The exit status is 1 if there is a problem.",
     )
-    model_help = f"{PAIR}, or a client whose server the judge may share; default: none"
-    parser.add_argument("--model", default="", metavar="NAME", help=model_help)
-    pair_help = f"of --model {PAIR}: check writer and drawer; default: data and judge only"
-    parser.add_argument("--model_args", default="", metavar="k=v,...", help=pair_help)
     tasks_help = "tasks of ours; default: all"
     parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=tasks_help)
     add_judge_options(parser)
@@ -58,8 +51,4 @@ def prefetch_parser() -> argparse.ArgumentParser:
         "benchmark; without this option, none",
     )
     parser.add_argument("--dry_run", action="store_true", help="only print the sizes")
-    hidden = argparse.SUPPRESS  # a usual spelling
-    parser.add_argument(
-        "--dry-run", action="store_true", dest="dry_run", default=hidden, help=hidden
-    )
     return parser

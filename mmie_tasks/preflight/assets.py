@@ -1,16 +1,13 @@
-"""Assets on this machine: downloads that are missing, the disk space for them, and checks."""
+"""Assets on this machine: downloads that are missing, and checks."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from mmie_tasks.core.errors import DataMissing, MmieTasksError
-from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.files import readable_size
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
 from mmie_tasks.preflight.findings import Finding, problem_from, run_check
 
@@ -47,50 +44,6 @@ def plan_asset(asset: Asset) -> PlannedAsset:
         return PlannedAsset(asset=asset, is_here=False, plan=unplanned, error=error)
 
 
-def check_disk_space(
-    missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes
-) -> str:
-    """One line for each disk with the needed and the free space; unknown sizes count as 0.
-
-    Raises:
-        DataMissing: A disk has too little space, or a folder cannot be written.
-    """
-    folders: dict[int, Path] = {}  # one of each disk
-    stored: Counter[Path] = Counter()
-
-    def disk_of(folder: Path) -> Path:
-        return folders.setdefault(nearest_existing(folder).stat().st_dev, folder)
-
-    for entry in (entry for entry in missing if not entry.error):
-        disk_of(entry.asset.folder)
-        for folder, size_bytes in entry.plan.disk_bytes.items():
-            stored[disk_of(folder)] += size_bytes
-    lines = []
-    for folder in folders.values():
-        if not is_writable(folder):
-            raise DataMissing(f"`{folder}` cannot be written.", hint=_other_folder("a writable"))
-        needed, available = stored[folder], free(folder)
-        if needed > available:
-            raise DataMissing(
-                f"{readable_size(needed)} are needed for `{folder}`, unpacked archives included, "
-                f"and {readable_size(available)} are free.",
-                hint=f"free some space, or {_other_folder('a bigger')}",
-            )
-        need = f"at most {readable_size(needed)} needed" if needed else "needed space unknown"
-        lines.append(f"Disk of `{folder}`: {readable_size(available)} free, {need}.")
-    return "\n".join(lines)
-
-
-def _other_folder(kind: str) -> str:
-    return f"set `HF_HOME` (data, checkpoints) or `MMIE_TASKS_CACHE` to {kind} folder"
-
-
-def is_writable(path: Path) -> bool:
-    """Whether files can be created in a folder, which may not exist yet."""
-    folder = nearest_existing(path)
-    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
-
-
 def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
     """What a run would download, and the results of the checks of the other assets.
 
@@ -99,10 +52,6 @@ def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
     """
     planned = [plan_asset(asset) for asset in assets]
     missing = [entry for entry in planned if not entry.is_here and entry.asset.origin == "hub"]
-    try:
-        check_disk_space(missing)
-    except MmieTasksError as error:
-        yield problem_from("disk", error)
     waiting = {check for entry in missing for check in entry.asset.checks}
     finished: set[Check] = set()
     for entry in planned:

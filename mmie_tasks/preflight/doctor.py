@@ -5,56 +5,33 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TypeAlias
-
-from loguru import logger
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, is_setting, require_judged
-from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.hub.asset import Check
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.choice import VARIABLE, environment_choices, parse_flags
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
-from mmie_tasks.judging.served_model import served_model
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.preflight.arguments import PAIR
 from mmie_tasks.preflight.assets import check_assets
 from mmie_tasks.preflight.findings import Finding, Report, or_problem, problem_from, run_check
-from mmie_tasks.preflight.machine import check_folder, check_gpus, check_machine
+from mmie_tasks.preflight.machine import check_gpus, check_packages
 from mmie_tasks.preflight.selection import select_tasks, split_names
 
-_CheckPair: TypeAlias = Callable[[str, Sequence[str]], Iterable[Finding]]
-"""Checks writer and drawer. Takes the arguments of `interleaved` and the tasks of the run."""
 
-
-def examine(
-    options: argparse.Namespace, environment: Mapping[str, str], check_pair: _CheckPair
-) -> Report:
-    """Check this machine, a writer and a drawer, and the requested benchmarks with their judges.
+def examine(options: argparse.Namespace, environment: Mapping[str, str]) -> Report:
+    """Check this machine, and the requested benchmarks with their judges.
 
     Raises:
         SettingWrong: An option has an invalid value.
     """
-    tasks = split_names(options.tasks)
-    selection = select_tasks(tasks) or dict.fromkeys(entries(), ())
+    selection = select_tasks(split_names(options.tasks)) or dict.fromkeys(entries(), ())
     choices = parse_flags(options.judge, options.judge_args, is_setting)
     require_judged(choices, "`--judge`")
-    if options.model_args and options.model != PAIR:
-        raise SettingWrong(
-            f"`--model_args` is for `--model {PAIR}`.", hint="leave it out for other models"
-        )
-    served = served_model(options.model, {}, environment)
-    if options.model not in ("", PAIR) and served is None:
-        raise SettingWrong(
-            f"`doctor` does not check the model `{options.model}`.",
-            hint="leave `--model` out: lmms-eval itself says at once what a model lacks",
-        )
-    session = JudgingSession(choices, environment, tested=served)
+    session = JudgingSession(choices, environment)
     checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
-        ("machine", partial(check_machine, environment)),
-        *([("pair", partial(check_pair, options.model_args, tasks))] if options.model_args else []),
+        ("packages", check_packages),
         (VARIABLE, partial(_check_variable, environment)),
     ]
     for entry in filter(selection.__contains__, entries()):
@@ -63,17 +40,6 @@ def examine(
         checks.append((entry.name, check))
     findings = (finding for subject, check in checks for finding in or_problem(subject, check))
     return Report(findings=tuple(dict.fromkeys(findings)))
-
-
-def mute_logs() -> None:
-    """Switch off log lines and progress bars: the report contains what matters."""
-    import logging
-
-    from huggingface_hub.utils.tqdm import disable_progress_bars
-
-    logger.remove()
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    disable_progress_bars()
 
 
 def _check_variable(environment: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -134,15 +100,6 @@ def _check_judges(
         else:
             yield from run_check(setup)
             yield from run_check(Check(subject=numbered, describe=server))
-        if judge.cache_file:
-            yield _check_cache(judge.cache_file)
-
-
-def _check_cache(path: Path) -> Finding:
-    subject, hint = "replies' cache", "name another file: `cache=PATH`, or `cache=off`"
-    if path.is_dir():
-        return Finding("problem", subject, f"`{path}` is a folder", hint)
-    return check_folder(subject, path.parent, hint)
 
 
 def _check_setup(benchmark: Benchmark) -> str:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from loguru import logger
-
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.log import LoggedWarning, warning_of
 from mmie_tasks.hub.asset import Check
 
 _wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphens=False)
@@ -21,9 +16,9 @@ _wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphe
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. A run fails if there is a problem; it works in spite of warnings."""
+    """One line of the report. A run fails if there is a problem."""
 
-    status: Literal["ok", "warning", "problem"]
+    status: Literal["ok", "problem"]
     subject: str  # what was checked: `mmie: data`
     message: str  # the result, one sentence without a full stop
     hint: str = ""  # what to do, if anything
@@ -49,18 +44,17 @@ class Report:
             if finding.hint:
                 start, indent = f"{indent}hint: ", f"{indent}      "
                 lines += _wrap(finding.hint, initial_indent=start, subsequent_indent=indent)
-        counts = Counter(finding.status for finding in self.findings)
-        warnings = f" Warnings: {counts['warning']}."
-        if counts["problem"]:
-            summary = f"Problems: {counts['problem']}.{warnings} A run would fail."
-        else:
-            summary = f"A run can begin.{warnings if counts['warning'] else ''}"
-        return "\n".join([*lines, "", summary])
+        summary = f"Problems: {self._problems}. A run would fail."
+        return "\n".join([*lines, "", summary if self._problems else "A run can begin."])
 
     @property
     def status(self) -> int:
         """The exit status: 1 if there is a problem, otherwise 0."""
-        return int(any(finding.status == "problem" for finding in self.findings))
+        return int(self._problems > 0)
+
+    @property
+    def _problems(self) -> int:
+        return sum(finding.status == "problem" for finding in self.findings)
 
 
 def problem_from(subject: str, error: MmieTasksError) -> Finding:
@@ -85,19 +79,10 @@ def or_problem(subject: str, check: Callable[[], Iterable[Finding]]) -> Iterator
 
 
 def run_check(check: Check) -> Iterator[Finding]:
-    """The result of a check, and then the warnings that it logged."""
+    """The result of a check."""
 
     def result() -> Iterator[Finding]:
         if message := check.describe().rstrip("."):
             yield Finding("ok", check.subject, message)
 
-    warnings: list[LoggedWarning] = []
-    sink = logger.add(lambda line: warnings.append(warning_of(line.record)), level="WARNING")
-    try:
-        findings = list(or_problem(check.subject, result))
-    finally:
-        with suppress(ValueError):  # importing lmms-eval removes all sinks
-            logger.remove(sink)
-    yield from findings
-    for warning in dict.fromkeys(warnings):
-        yield Finding("warning", check.subject, warning.message.rstrip("."), warning.hint)
+    yield from or_problem(check.subject, result)

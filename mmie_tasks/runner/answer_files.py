@@ -1,30 +1,29 @@
 """Saves the tested model's answers before they are judged.
 
-lmms-eval writes answers at the end of a run, which may be after hours of judging. So each process
-of a run with a judge saves its answers after the last one, as
-``<date>_rank<rank>-<run>_answers_<task>.jsonl`` in the folder of the run's results; ``<run>`` is
-random, since runs that begin in the same second have the same date. Lines have the fields of
-lmms-eval's sample log that ``--model predictions`` reads. A task's files are removed when its
-sample log has been written.
+lmms-eval writes answers at the end of a run, which may be after hours of judging. So a run with a
+judge saves all answers when the last one has been generated, as ``<date>_answers_<task>.jsonl`` in
+the folder of its results. Lines have the fields of lmms-eval's sample log that ``--model
+predictions`` reads; the files stay.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import shlex
 import sys
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from datasets import Dataset
 from loguru import logger
 
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.record.model_name import model_name
-from mmie_tasks.runner.loaded_tasks import Method, Task
+from mmie_tasks.runner.loaded_tasks import Task
+
+_ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
 
 @runtime_checkable
@@ -43,42 +42,20 @@ class RunOutput:
     _model_args: object = None
     _tracker: Any = None
     _date: str = ""
-    _run: str = ""  # the part of the files' names that no other run has
     _has_warned: bool = False
-    _files: dict[str, list[Path]] = field(default_factory=dict)  # by task, of all processes
-    _texts: dict[str, list[Path]] = field(default_factory=dict)  # by task, of `interleaved`
+    _has_saved: bool = False
+    _texts: list[Path] = field(default_factory=list)  # of `interleaved`
 
     @classmethod
     def of_run(cls, options: Mapping[str, Any]) -> RunOutput:
         """The output of a run, by the arguments of ``simple_evaluate`` with their defaults."""
-        tracker: Any = options.get("evaluation_tracker")
-        output = cls(
+        return cls(
             has_samples=bool(options.get("log_samples")),
             _model=options.get("model"),
             _model_args=options.get("model_args"),
-            _tracker=tracker,
+            _tracker=options.get("evaluation_tracker"),
             _date=str(options.get("datetime_str")).replace(":", "-"),
-            _run=uuid.uuid4().hex[:8],
         )
-        if callable(getattr(tracker, "save_results_samples", None)):
-            tracker.save_results_samples = output._removing_after_logging(tracker)
-        return output
-
-    def _removing_after_logging(self, tracker: Any) -> Method:  # noqa: ANN401 - the runner's
-        """Wrap ``save_results_samples`` of the tracker: then a task's answers are in its log."""
-        from mmie_tasks.runner.predictions import id_of
-
-        save = type(tracker).save_results_samples  # not the wrapper of an earlier evaluation
-
-        @functools.wraps(save)
-        def save_results_samples(task_name: str, samples: Sequence[dict[str, object]]) -> None:
-            for sample in samples:
-                if "bypass" in sample:  # --predict_only logs no metric with an id
-                    sample["sample"] = {"id": id_of(sample["doc"])}
-            save(tracker, task_name=task_name, samples=samples)
-            self.remove(task_name, len(samples))
-
-        return save_results_samples
 
     def name_folder(self, model: NamedModel) -> None:
         """Name the folder of the results, which the runner names by ``--model_args``."""
@@ -111,20 +88,10 @@ class RunOutput:
 
     @property
     def resume_hint(self) -> str:
-        """The options that score the saved answers; empty if none are saved."""
+        """How to score the saved answers; empty if none are saved."""
         arguments = shlex.quote(f"model={self.tested_model},path={self.folder}")
-        return f"`--model predictions --model_args {arguments}`" if self._files else ""
-
-    @property
-    def kept(self) -> str:
-        """The files of answers, as one path or pattern; empty without any."""
-        files = [path for paths in self._files.values() for path in paths]
-        match files:
-            case []:
-                return ""
-            case [path]:
-                return str(path)
-        return str(files[0].with_name(f"{self._date}_rank*-{self._run}_answers_*.jsonl"))
+        command = f"the same command with `--model predictions --model_args {arguments}`"
+        return command if self._has_saved else ""
 
     def warn_of_what_is_not_saved(self) -> None:
         """Warn once if an option is missing without which results, samples or answers are lost."""
@@ -139,90 +106,72 @@ class RunOutput:
         logger.warning(f"mmie-tasks: without `{option}`, this run saves {lost}. {hint}")
 
     def save(self, tasks: Sequence[Task]) -> None:
-        """Write the answers of this process; a failure is logged."""
+        """Write the answers of all processes, on the first one; a failure is logged."""
         if self.folder is None:
             return
-        rank, ranks, count = self._share_name(), self._ranks(), 0
+        answers: dict[str, list[str]] = {}
         for task in tasks:
             name = str(getattr(getattr(task, "config", None), "task", type(task).__name__))
-            start, end = f"{self._date}_rank", f"-{self._run}_answers_{name}.jsonl"
-            paths = [self.folder / f"{start}{number}{end}" for number in range(ranks)]
             try:
-                lines = list(_lines(task))
-                if lines:
-                    with atomic_write(paths[rank]) as part:
-                        part.write_text("".join(lines), encoding="ascii")
-            except Exception as error:  # noqa: BLE001 - a plugin's task, or the disk
-                logger.warning(
-                    f"mmie-tasks: the answers to `{name}` could not be saved before they are "
-                    f"judged: {type(error).__name__}: {error}"
-                )
-                continue
-            count += len(lines)
-            if lines or ranks > 1:  # another process may have answers where this one has none
-                self._files[name] = paths
-        if rank == 0 and self._files:
+                answers[name] = list(_lines(task))
+            except Exception as error:  # noqa: BLE001 - a plugin's task
+                _warn_of_failure(name, error)
+        gathered = _gathered(answers)
+        count = sum(self._write(name, lines) for name, lines in gathered.items())
+        self._has_saved = count > 0
+        if self._has_saved:
             logger.info(
-                f"mmie-tasks: {count:,} answers are in {self.kept} until the run is over. If it "
-                f"ends before, the same command with {self.resume_hint} scores them."
+                f"mmie-tasks: {count:,} answers are in {self.folder}/{self._date}_answers_*.jsonl. "
+                f"If the run ends before they are judged, {self.resume_hint} scores them."
             )
 
-    def _share_name(self) -> int:
-        """Use rank 0's date and name of the run, for each process has its own; returns the rank."""
-        if self._ranks() == 1:
+    def _write(self, task: str, lines: Sequence[str]) -> int:
+        """Write the answers to a task; returns their number, 0 after a failure."""
+        assert self.folder is not None  # noqa: S101 - see `save`
+        try:
+            with atomic_write(self.folder / f"{self._date}_answers_{task}.jsonl") as part:
+                part.write_text("".join(lines), encoding="ascii")
+        except OSError as error:
+            _warn_of_failure(task, error)
             return 0
-        import torch.distributed
+        return len(lines)
 
-        names = [self._date, self._run]
-        torch.distributed.broadcast_object_list(names, src=0)
-        self._date, self._run = names
-        return torch.distributed.get_rank()
+    def keep_until_scored(self, text: Path) -> None:
+        """Remove a file with a text of the writer of `interleaved` when its sample is scored."""
+        self._texts.append(text)
 
-    @staticmethod
-    def _ranks() -> int:
-        """The number of processes of the run."""
-        distributed = sys.modules.get("torch.distributed")
-        if distributed is None or not distributed.is_available():
-            return 1
-        return int(distributed.get_world_size()) if distributed.is_initialized() else 1
-
-    def keep_until_logged(self, task: str, text: Path) -> None:
-        """Remove a file with a text of the writer of `interleaved` when its sample is logged."""
-        self._texts.setdefault(task, []).append(text)
-
-    def scored(self, *, is_first_process: bool) -> None:
-        """Remove the texts after scoring, unless this process logs samples."""
-        if self.path is None or not self.has_samples or not is_first_process:
-            _unlink(path for paths in self._texts.values() for path in paths)
-            self._texts.clear()
-
-    def remove(self, task: str, sample_count: int) -> None:
-        """Remove the answers to a task and the texts of its samples if its log has all samples."""
-        files = [*self._files.get(task, ()), *self._texts.get(task, ())]
-        if self.folder is None or not files:
-            return
-        log = self.folder / f"{self._date}_samples_{task}.jsonl"
-        logged = log.read_bytes().count(b"\n") if log.is_file() else 0
-        if logged < sample_count:
-            logger.warning(
-                f"mmie-tasks: the log of samples of `{task}` has {logged:,} of {sample_count:,} "
-                f"samples; the answers stay in {files[0].parent}."
-            )
-            return
-        _unlink(files)
-        self._files.pop(task, None)
-        self._texts.pop(task, None)
+    def scored(self) -> None:
+        """Remove the texts of the writer."""
+        for text in self._texts:
+            text.unlink(missing_ok=True)
+        self._texts.clear()
 
 
-def _unlink(paths: Iterable[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
+def _warn_of_failure(name: str, error: Exception) -> None:
+    logger.warning(
+        f"mmie-tasks: the answers to `{name}` could not be saved before they are judged: "
+        f"{type(error).__name__}: {error}"
+    )
+
+
+def _gathered(answers: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The lines of all processes by task, on the first process; none on the others."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return {name: lines for name, lines in answers.items() if lines}
+    is_first = distributed.get_rank() == 0
+    parts: list[Any] | None = [None] * distributed.get_world_size() if is_first else None
+    distributed.gather_object(answers, parts, dst=0)
+    gathered: dict[str, list[str]] = {}
+    for part in parts or ():
+        for name, lines in part.items():
+            if lines:
+                gathered.setdefault(name, []).extend(lines)
+    return gathered
 
 
 def _lines(task: Task) -> Iterator[str]:
     """A JSON line for each sample of this process that has an answer in text."""
-    from mmie_tasks.runner.predictions import id_columns
-
     ids = next(iter(id_columns(task.eval_docs_no_media)), None)
     seen: set[int] = set()
     for request in task.instances:
@@ -240,3 +189,29 @@ def _lines(task: Task) -> Iterator[str]:
             "sample": {"id": ids[number]},
         }
         yield json.dumps(line, default=str) + "\n"
+
+
+def id_columns(docs: object) -> list[list[str]]:
+    """The column of unique ids, if there is one, and the column ``url``, by which MIA-Bench's own
+    files of answers name samples.
+    """
+    columns = {name: _texts(docs, name) for name in (*_ID_COLUMNS, "url")}
+    ids = next((columns[name] for name in _ID_COLUMNS if columns[name]), [])
+    return [column for column in (ids, columns["url"]) if column]
+
+
+def id_of(doc: object) -> str | None:
+    """The id of a sample; None if it has no column of ids."""
+    fields = doc if isinstance(doc, Mapping) else {}
+    return next((str(fields[name]) for name in _ID_COLUMNS if name in fields), None)
+
+
+def _texts(docs: object, name: str) -> list[str]:
+    """A column of unique texts or numbers, as texts; empty for other columns."""
+    column: list[object] = []
+    if isinstance(docs, Dataset) and name in docs.column_names:
+        column = list(docs.select_columns([name])[name])
+    elif isinstance(docs, list) and all(isinstance(doc, Mapping) and name in doc for doc in docs):
+        column = [doc[name] for doc in docs]
+    texts = {str(value): None for value in column if isinstance(value, str | int) and value != ""}
+    return list(texts) if len(texts) == len(column) else []

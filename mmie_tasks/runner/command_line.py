@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import io
-import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stderr
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -19,8 +17,6 @@ from mmie_tasks.runner.plugin import install_hooks
 from mmie_tasks.runner.post_import import after_import
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks import TaskManager
-
     from mmie_tasks.judges.choice import JudgeChoices
     from mmie_tasks.judging.served_model import ServedModel
 
@@ -37,13 +33,7 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
 
     Returns the exit status: 1 if an evaluation failed, for which the runner would return 0. The
     runner may also end the process itself. The arguments are those of `CommandOptions`.
-
-    Raises:
-        MmieTasksError: Answers or data that the command line names cannot be used.
     """
-    from mmie_tasks.runner.command_inputs import check_command_line
-
-    check_command_line(sys.argv[1:], os.environ, judges or {})
     failed: list[Namespace] = []
 
     def watch_evaluations(runner: ModuleType) -> None:
@@ -51,7 +41,6 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
 
         hooks.wrap_once(runner, "parse_eval_args", with_short_errors)
         hooks.wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
-        hooks.wrap_once(runner.TaskManager, "match_tasks", refuse_unknown_tasks)
         hooks.wrap_once(runner.eval_logger, "add", _colour_by_default)
 
     install_hooks()  # before the runner imports its tasks
@@ -109,10 +98,8 @@ def _list_failures(
     """Wrap the runner's evaluation so that the arguments of failed ones are listed.
 
     The runner prints what an evaluation raises, goes on with the next one of ``--config`` and ends
-    with status 0 (``__main__.py:609``), also without ``--tasks``. Our own errors are printed
-    without a traceback.
+    with status 0 (``__main__.py:609``), also without ``--tasks``.
     """
-    from mmie_tasks.core.errors import MmieTasksError
 
     @functools.wraps(evaluate)
     def evaluate_single(arguments: Namespace) -> object:
@@ -123,43 +110,11 @@ def _list_failures(
             )
             raise SystemExit(2)
         failed.append(arguments)
-        try:
-            results = evaluate(arguments)
-        except MmieTasksError as error:
-            sys.stderr.write(f"{error}\n")
-            return None, None  # no results and no samples, as on all ranks but 0
+        results = evaluate(arguments)
         failed.pop()
         return results
 
     return evaluate_single
-
-
-def refuse_unknown_tasks(match_tasks: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    """Wrap the method of ``TaskManager`` that finds the tasks, groups and tags of ``--tasks``.
-
-    It raises `SettingWrong` for what the runner would refuse next (``__main__.py:716``): a name
-    that is not one of these, a file or a pattern with ``*``; and a pattern if nothing matches.
-    """
-
-    @functools.wraps(match_tasks)
-    def match_known_tasks(manager: TaskManager, names: Sequence[str]) -> list[str]:
-        from mmie_tasks.core.errors import SettingWrong
-        from mmie_tasks.core.suggestions import nearest
-
-        matched = match_tasks(manager, names)
-        others = [name for name in names if name not in matched and not Path(name).is_file()]
-        nothing = len(others) == len(names) and not matched
-        for name in others:
-            if "*" not in name or nothing:
-                similar = ", ".join(f"`{one}`" for one in nearest(name.strip(), manager.all_tasks))
-                list_tasks = as_called("mmie-tasks tasks list")
-                hint = f"did you mean {similar}?" if similar else f"all: `{list_tasks}`"
-                raise SettingWrong(
-                    f"There is no task, group, tag or task file `{name}`.", hint=hint
-                )
-        return matched
-
-    return match_known_tasks
 
 
 def _colour_by_default(add: Callable[..., int]) -> Callable[..., int]:

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mmie_tasks.answers.files import read_answers
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.benchmarks.registry import require_judged
-from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.benchmarks.registry import (
+    BenchmarkEntry,
+    dataset_names,
+    entry_of_task,
+    require_judged,
+)
+from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.hub.pinned_file import downloads_are_off
 from mmie_tasks.judges.choice import VARIABLE, environment_choices
 from mmie_tasks.judging.benchmark_judge import judging_in
-from mmie_tasks.runner.evaluation import RunningEvaluation, running_evaluation
+from mmie_tasks.runner.evaluation import RunningEvaluation, model_arguments, running_evaluation
 from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged, is_predict_only
+
+
+@contextmanager
+def errors_end(command_line: object) -> Iterator[None]:
+    """On the command line, end the process with the text of a `MmieTasksError` and status 1; the
+    runner would print a traceback and end with 0. From Python the exception is raised.
+    """
+    try:
+        yield
+    except MmieTasksError as error:
+        if command_line is None:
+            raise
+        raise SystemExit(str(error)) from None
 
 
 def check_before_requests(task: Task, benchmark: Benchmark) -> None:
@@ -23,16 +44,13 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
     Then ``--predict_only`` and ``--limit`` are known, and nothing has been generated
     (``evaluator.py:1128``). First, the benchmark gets the run's output folder, since answers may
     refer to images there.
-
-    On the command line a `MmieTasksError` ends the process with its text and status 1; the runner
-    would print a traceback and end with 0. From Python the exception is raised.
     """
     build = task.build_all_requests
 
     @functools.wraps(build)
     def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
         command_line = getattr(task, "args", None)  # None if the run was started from Python
-        try:
+        with errors_end(command_line):
             output_path = getattr(command_line, "output_path", None)
             if isinstance(output_path, str) and output_path:
                 benchmark.add_answer_folder(Path(output_path))
@@ -43,10 +61,6 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
             if not is_predict_only(task):
                 check_judges([benchmark], kwargs.get("rank") or 0)
                 benchmark.signature(task.eval_docs_no_media[0])  # raises for an unusable judge
-        except MmieTasksError as error:
-            if command_line is None:
-                raise
-            raise SystemExit(str(error)) from None
         build(*args, **kwargs)
 
     task.build_all_requests = build_all_requests
@@ -85,20 +99,59 @@ def check_judges(benchmarks: Iterable[Benchmark], rank: int = 0) -> None:
             judge.judge()
 
 
-def check_requested_judges(options: Mapping[str, Any], evaluation: RunningEvaluation) -> None:
-    """Check the judges of the requested tasks; see `check_judges`."""
+def check_before_model(options: Mapping[str, Any], evaluation: RunningEvaluation) -> None:
+    """Check what the arguments of ``simple_evaluate`` name, before a model is loaded: the model,
+    saved answers, data and judges of our tasks. Nothing is downloaded.
+
+    Raises:
+        SettingWrong: ``--tasks`` or ``--model`` names nothing.
+        AnswersUnusable: The answers for ``--model predictions`` cannot be read, or none is to a
+            task of a requested benchmark.
+        MmieTasksError: There is no data and it cannot be downloaded, or a judge cannot be used.
+    """
     from lmms_eval.utils import load_yaml_config
 
-    index = getattr(options.get("task_manager"), "task_index", None)
-    requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
-    if requested:
-        evaluation.output.warn_of_what_is_not_saved()
-    benchmarks = {}
-    for entry, path in sorted(requested, key=lambda found: (found[0].name, found[1])):
-        benchmarks[entry.name] = benchmark = entry.load()
-        metadata = load_yaml_config(str(path), mode="simple").get("metadata")
-        evaluation.configure(path.stem, benchmark, metadata)
-    judges = [one.judge for one in benchmarks.values() if one.judge is not None]
-    if judges:
-        with judging_in(evaluation.session, judges):
-            check_judges(benchmarks.values())
+    if options["cli_args"] is not None and not options["tasks"]:
+        raise SettingWrong(
+            f"`--tasks {options['cli_args'].tasks}` selects no task.",
+            hint="a pattern has to match a name; a folder that is here has to have task files "
+            "(`*.yaml`), and precedes a task of its name",
+        )
+    index = getattr(options["task_manager"], "task_index", None) or {}
+    requested: dict[BenchmarkEntry, list[str]] = {}
+    for entry, name in benchmarks_of_tasks(options["tasks"] or (), index):
+        requested.setdefault(entry, []).append(name)
+    if requested and options["model"] == "hf":  # lmms-eval's default, which is none of its models
+        hint = "`--model NAME`; `mmie-tasks models` lists them, `predictions` scores saved answers"
+        raise SettingWrong("The command names no model to test.", hint=hint)
+    if options["model"] == "predictions":
+        _check_answers(model_arguments(options["model_args"]).get("path"), requested)
+    if not requested or options["predict_only"]:  # which needs no judge and no prompts
+        return
+    evaluation.output.warn_of_what_is_not_saved()
+    benchmarks = [entry.load() for entry in requested]
+    for benchmark, names in zip(benchmarks, requested.values(), strict=True):
+        for name in names:
+            metadata = load_yaml_config(index[name]["yaml_path"], mode="simple").get("metadata")
+            evaluation.configure(name, benchmark, metadata)
+        for asset in benchmark.assets(names, os.environ):
+            if not asset.is_here() and (asset.origin == "local" or downloads_are_off(os.environ)):
+                asset.fetch()  # offline it only unpacks what is in the Hub's cache
+    judges = [one.judge for one in benchmarks if one.judge is not None]
+    with judging_in(evaluation.session, judges):
+        check_judges(benchmarks)
+
+
+def _check_answers(path: object, requested: Mapping[BenchmarkEntry, Sequence[str]]) -> None:
+    answers = read_answers(str(path or ""), dataset_names()).answers
+    logged = {answer.task or "": answer for answer in answers}
+    owners = {entry_of_task(task) for task in logged}
+    for entry, (task, *_) in requested.items():
+        if None not in owners and entry not in owners:
+            names = ",".join(sorted(logged))
+            location = next(iter(logged.values())).location
+            raise AnswersUnusable(
+                f"None of the {len(answers):,} saved answers is to `{task}`: they are in logs of "
+                f"`{names}` ({location}).",
+                hint=f"point `path` at the answers to this task, or `--tasks {names}`",
+            )

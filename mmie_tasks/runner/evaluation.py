@@ -28,7 +28,6 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.hub.run_images import forget_last_run
 from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judges.choice import JudgeChoices
-from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.judging.served_model import ServedModel, served_model
 from mmie_tasks.judging.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
@@ -62,7 +61,6 @@ class RunningEvaluation:
 
     Attributes:
         session: The judges, and what they judge.
-        loaded: Our tasks that the runner has loaded, by name.
         benchmarks: Our tasks, to their benchmarks; filled when ``evaluate`` begins.
         models: The tested model, held weakly; filled when ``evaluate`` begins.
         output: Where results are written.
@@ -72,7 +70,6 @@ class RunningEvaluation:
     """
 
     session: JudgingSession
-    loaded: dict[str, object] = field(default_factory=dict)
     benchmarks: dict[object, Benchmark] = field(default_factory=dict)
     models: WeakSet[object] = field(default_factory=WeakSet)
     output: RunOutput = field(default_factory=RunOutput)
@@ -94,12 +91,6 @@ class RunningEvaluation:
                 f"`{task}` has other settings than another task of {benchmark.title} in this run.",
                 hint="run the two tasks one after the other, or make their `metadata` equal",
             )
-
-    def add_loaded(self, name: str, task: object, benchmark: Benchmark) -> None:
-        """Add one of our tasks; its judge has the session until the evaluation ends."""
-        self.loaded[name] = task
-        if benchmark.judge is not None:
-            self.until_end.enter_context(judging_in(self.session, [benchmark.judge]))
 
 
 _RUNNING: ContextVar[RunningEvaluation | None] = ContextVar("running", default=None)
@@ -144,10 +135,17 @@ def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
 
         pair = parse_pair_arguments(split_arguments(arguments))
         name, arguments = pair.writer, pair.writer_arguments
-    elif not isinstance(arguments, Mapping):
-        pairs = (part.partition("=") for part in split_options(str(arguments)))
-        arguments = {key.strip(): value.strip() for key, _, value in pairs}
+    else:
+        arguments = model_arguments(arguments)
     return served_model(name, arguments, os.environ)
+
+
+def model_arguments(arguments: object) -> Mapping[str, object]:
+    """``model_args``, also of a command line, by name."""
+    if isinstance(arguments, Mapping):
+        return arguments
+    pairs = (part.partition("=") for part in split_options(str(arguments or "")))
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 @contextmanager

@@ -19,17 +19,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from loguru import logger
-
-from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.rows import logged_value
-from mmie_tasks.runner.answer_files import NamedModel
-from mmie_tasks.runner.early_checks import check_before_requests, check_requested_judges
+from mmie_tasks.runner.answer_files import NamedModel, id_of
+from mmie_tasks.runner.early_checks import check_before_model, check_before_requests, errors_end
 from mmie_tasks.runner.evaluation import (
     RunningEvaluation,
     new_evaluation,
@@ -41,7 +38,6 @@ from mmie_tasks.runner.generation import (
     name_null_replies,
     one_task_per_call,
 )
-from mmie_tasks.runner.interruption import exits_on_ctrl_c, judging_stops_on_ctrl_c
 from mmie_tasks.runner.launchers import chosen_judges, parse_launcher_args
 from mmie_tasks.runner.loaded_tasks import (
     BENCHMARKS,
@@ -52,7 +48,7 @@ from mmie_tasks.runner.loaded_tasks import (
     leaf_tasks,
     loaded_benchmark,
 )
-from mmie_tasks.runner.results_metadata import add_provenance, add_signatures
+from mmie_tasks.runner.results_metadata import add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command
 from mmie_tasks.runner.saved_answers import scoring_lines
 
@@ -74,14 +70,10 @@ def wrap_task_loader(load: Method) -> Method:
     @functools.wraps(load)
     def load_and_prepare(manager: object, *args: object, **kwargs: object) -> Mapping[Any, Any]:
         loaded: Mapping[Any, Any] = load(manager, *args, **kwargs)
-        evaluation = running_evaluation()
-        for name, task in leaf_tasks(loaded).items():
+        for task in leaf_tasks(loaded).values():
             if (benchmark := benchmark_of(task)) is not None:
                 BENCHMARKS[task] = benchmark
-                add_provenance(task, benchmark)
                 check_before_requests(task, benchmark)
-                if evaluation is not None:
-                    evaluation.add_loaded(name, task, benchmark)
         return loaded
 
     return load_and_prepare
@@ -94,15 +86,12 @@ def wrap_evaluator() -> None:
     (``__main__.py:735``), so a wrong API key ends a run in seconds, before a model is loaded. Code
     that imported the function by name earlier is checked when requests are built.
     """
-    evaluator = sys.modules.get("lmms_eval.evaluator")
-    output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
-    for owner, name, wrap in (
-        (evaluator, "simple_evaluate", _check_first),
-        (evaluator, "evaluate", _prepare_model),
-        (output, "calculate_aggregate_metric", _summarise),
-    ):
-        if callable(getattr(owner, name, None)):
-            wrap_once(owner, name, wrap)
+    if (evaluator := sys.modules.get("lmms_eval.evaluator")) is not None:
+        from lmms_eval.evaluator_utils import TaskOutput
+
+        wrap_once(evaluator, "simple_evaluate", _check_first)
+        wrap_once(evaluator, "evaluate", _prepare_model)
+        wrap_once(TaskOutput, "calculate_aggregate_metric", _summarise)
 
 
 def _summarise(aggregate: Method) -> Method:
@@ -111,6 +100,9 @@ def _summarise(aggregate: Method) -> Method:
     @functools.wraps(aggregate)
     def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
         benchmark, evaluation = loaded_benchmark(output.task), running_evaluation()
+        for line in output.logged_samples:
+            if "bypass" in line:  # --predict_only logs no metric with an id
+                line["sample"] = {"id": id_of(line["doc"])}
         records = [] if benchmark is None else _take_records(output, benchmark.scale)
         aggregate(output, *args, **kwargs)
         if benchmark is None or evaluation is None or not records:
@@ -140,10 +132,7 @@ def _take_records(output: Any, scale: Scale) -> list[dict[str, Any]]:  # noqa: A
 
 
 def _prepare_model(evaluate: Method) -> Method:
-    """Wrap ``evaluate``, unless it has other parameters than expected."""
     signature = inspect.signature(evaluate)
-    if not signature.parameters.keys() >= {"lm", "task_dict"}:
-        return evaluate
 
     @functools.wraps(evaluate)
     def evaluate_prepared_model(*args: object, **kwargs: object) -> object:
@@ -158,13 +147,12 @@ def _prepare_model(evaluate: Method) -> Method:
             )
             if isinstance(model, NamedModel):
                 evaluation.output.name_folder(model)
-            is_command = options.get("cli_args") is not None
             with (
                 one_task_per_call(model, has_ours=bool(evaluation.benchmarks)),
-                _judging(evaluation, model, tasks, is_command=is_command),
+                _judging(evaluation, model, tasks),
             ):
                 results = evaluate(*args, **kwargs)
-                evaluation.output.scored(is_first_process=is_first_process(os.environ))
+                evaluation.output.scored()
                 if isinstance(results, dict):  # None on all ranks but 0
                     add_signatures(results["configs"], named_tasks, evaluation.benchmarks)
                     evaluation.summary.add_details(results)
@@ -186,9 +174,7 @@ def _begun(options: Mapping[str, Any]) -> Iterator[RunningEvaluation]:
 
 
 @contextmanager
-def _judging(
-    evaluation: RunningEvaluation, model: object, tasks: Sequence[Task], *, is_command: bool
-) -> Iterator[None]:
+def _judging(evaluation: RunningEvaluation, model: object, tasks: Sequence[Task]) -> Iterator[None]:
     """Judge in the run's session; answers are saved when the model has given all of them."""
     ours = evaluation.benchmarks
     if not ours:
@@ -204,8 +190,6 @@ def _judging(
         functions = [lambda: name_null_replies(ours)]
         if any(is_judged(task, benchmark) for task, benchmark in ours.items()):
             functions.append(lambda: output.save(tasks))
-            if is_command:
-                functions.append(stack.enter_context(judging_stops_on_ctrl_c(session, output)))
         stack.enter_context(called_after_generation(model, functions))
         yield
 
@@ -217,45 +201,40 @@ def _check_first(evaluate: Method) -> Method:
     def simple_evaluate(*args: object, **kwargs: Any) -> object:  # noqa: ANN401 - as the original
         call = signature.bind(*args, **kwargs)
         call.apply_defaults()
-        command_line = kwargs.get("cli_args")
-        checks_first = command_line is not None and not kwargs.get("predict_only")
-        try:
-            choices = parse_launcher_args(call.arguments.get("launcher_args"))
-            evaluation = new_evaluation(choices, call.arguments)
-            if checks_first and is_first_process(os.environ):
-                check_requested_judges(kwargs, evaluation)
-        except MmieTasksError as error:
-            raise SystemExit(str(error)) from None
-        with exits_on_ctrl_c() if command_line is not None else nullcontext(), running(evaluation):
+        options = call.arguments
+        command_line = options["cli_args"]
+        with errors_end(command_line):
+            choices = parse_launcher_args(options["launcher_args"])
+            evaluation = new_evaluation(choices, options)
+            if is_first_process(os.environ):
+                check_before_model(options, evaluation)
+        ending = nullcontext() if command_line is None else _ending_on_ctrl_c(evaluation)
+        with ending, running(evaluation):
             results = evaluate(*args, **kwargs)
-            if isinstance(results, dict) and evaluation.loaded and not evaluation.benchmarks:
-                _complete(results, evaluation)
         if command_line is not None and results is not None:
-            evaluation.summary.add_to_wandb()
             print_at_exit(_last_lines(evaluation, command_line))
         return results
 
     return simple_evaluate
 
 
+@contextmanager
+def _ending_on_ctrl_c(evaluation: RunningEvaluation) -> Iterator[None]:
+    """On Ctrl-C, stop the judges, print what is stored, and end with status 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        hint, stored = evaluation.output.resume_hint, evaluation.session.stop()
+        next_step = f"To go on: {hint}" if hint else "No answers are saved."
+        if is_first_process(os.environ):
+            sys.stderr.write(f"\nmmie-tasks: stopped; {stored}. {next_step}\n")
+        raise SystemExit(130) from None
+
+
 def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
     output, name = evaluation.output, run_name(evaluation.output.tested_model)
     if command_line.predict_only:
-        folder = output.folder if evaluation.loaded else None
+        folder = output.folder if evaluation.benchmarks else None
         return scoring_lines(name, folder, command_line) if folder else ""
-    report = report_command(output.path, has_samples=command_line.log_samples, answers=output.kept)
+    report = report_command(output.path, has_samples=command_line.log_samples)
     return evaluation.summary.block(name, report)
-
-
-def _complete(results: dict[str, Any], evaluation: RunningEvaluation) -> None:
-    """Warn that the runner did not call ``evaluate``, and sign the results."""
-    names = ", ".join(evaluation.loaded)
-    logger.warning(
-        f"mmie-tasks: this version of lmms-eval is not supported: it did not call "
-        f"`lmms_eval.evaluator.evaluate` for {names}. Batches of the model may have mixed tasks, "
-        "and no answers were saved before judging. hint: lmms-eval 0.7.3 is supported"
-    )
-    configs = results.get("configs", {})
-    tasks = {name: task for name, task in evaluation.loaded.items() if name in configs}
-    add_signatures(configs, tasks, BENCHMARKS)
-    evaluation.summary.add_details(results)

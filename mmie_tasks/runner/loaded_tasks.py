@@ -71,19 +71,21 @@ def is_predict_only(task: Task) -> bool:
 
 def benchmarks_of_tasks(
     tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[BenchmarkEntry, Path]]:
-    """The benchmarks whose folders contain the files of tasks, groups and tags, given by name; and
-    the files.
+) -> Iterator[tuple[BenchmarkEntry, str]]:
+    """The tasks and groups among names of these and of tags, with the benchmarks whose folders
+    contain their files.
 
     The runner's index has the ``type``, ``task`` and ``yaml_path`` of each name.
     """
-    for task in tasks:
-        indexed = index.get(task, {}) if isinstance(task, str) else {}
+    for name in tasks:
+        if not isinstance(name, str):
+            continue
+        indexed = index.get(name, {})
         path, members = indexed.get("yaml_path"), indexed.get("task")
         if isinstance(path, str):
             for entry in entries():
                 with suppress(SettingWrong):  # its package is broken; registration has logged it
                     if Path(path).resolve().is_relative_to(entry.task_dir().resolve()):
-                        yield entry, Path(path)
+                        yield entry, name
         elif isinstance(members, list):
             yield from benchmarks_of_tasks(members, index)

@@ -7,8 +7,6 @@ tasks one day, only the folder ``runner`` changes.
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -33,8 +31,6 @@ def manifests() -> list[ModelManifest]:
 
     try:
         install_hooks()
-        if {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys():
-            _check_command_line()
         return _manifests()
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
@@ -62,17 +58,6 @@ def install_hooks() -> None:
     """Add our tasks and launchers to the runner once it has imported its own."""
     after_import("lmms_eval.tasks", _register_tasks)
     after_import("lmms_eval.llm_judge.launcher", _add_launchers)
-
-
-def _check_command_line() -> None:
-    """Check the answers and data that the command line names: lmms-eval's command is importing its
-    modules, and has not parsed its arguments yet.
-    """
-    from mmie_tasks.runner.command_inputs import check_command_line
-    from mmie_tasks.runner.evaluation import COMMAND_OPTIONS
-
-    if COMMAND_OPTIONS.get(None) is None:  # else `mmie-tasks` has checked it
-        check_command_line(sys.argv[1:], os.environ, {})
 
 
 # Every start of the runner loads this module, so these functions import late.

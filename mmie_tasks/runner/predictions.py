@@ -6,13 +6,12 @@ here, so a run needs no images.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
 
 from accelerate import Accelerator  # type: ignore[import-untyped]
-from datasets import Dataset
 from lmms_eval.api.model import lmms
 from loguru import logger
 
@@ -24,12 +23,12 @@ from mmie_tasks.benchmarks.model_answers import NamedImages, named_images
 from mmie_tasks.benchmarks.registry import benchmark_of_task, dataset_names, entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.core.wording import counted
+from mmie_tasks.runner.answer_files import id_columns
 
 _ARGUMENTS = (
     "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME][,images=FOLDER][,missing=stop|count]"
 )
 _PASSED_BY_THE_RUNNER = {"batch_size", "max_batch_size", "device"}
-_ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
 
 class _RunnerRequest(Protocol):
@@ -225,29 +224,3 @@ def _unsupported(requests: Sequence[object], why: str) -> SystemExit:
         hint="leave that task out of `--tasks`",
     )
     return SystemExit(str(error))
-
-
-def id_columns(docs: object) -> list[list[str]]:
-    """The column of unique ids, if there is one, and the column ``url``, by which MIA-Bench's own
-    files of answers name samples.
-    """
-    columns = {name: _texts(docs, name) for name in (*_ID_COLUMNS, "url")}
-    ids = next((columns[name] for name in _ID_COLUMNS if columns[name]), [])
-    return [column for column in (ids, columns["url"]) if column]
-
-
-def id_of(doc: object) -> str | None:
-    """The id of a sample; None if it has no column of ids."""
-    fields = doc if isinstance(doc, Mapping) else {}
-    return next((str(fields[name]) for name in _ID_COLUMNS if name in fields), None)
-
-
-def _texts(docs: object, name: str) -> list[str]:
-    """A column of unique texts or numbers, as texts; empty for other columns."""
-    column: list[object] = []
-    if isinstance(docs, Dataset) and name in docs.column_names:
-        column = list(docs.select_columns([name])[name])
-    elif isinstance(docs, list) and all(isinstance(doc, Mapping) and name in doc for doc in docs):
-        column = [doc[name] for doc in docs]
-    texts = {str(value): None for value in column if isinstance(value, str | int) and value != ""}
-    return list(texts) if len(texts) == len(column) else []

@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 from loguru import logger
 
 from mmie_tasks.benchmarks.registry import entries
-from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.log import is_first_process
@@ -29,7 +28,6 @@ Index: TypeAlias = dict[str, dict[str, Any]]
 """The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``."""
 
 _OVERRIDE = "MMIE_TASKS_OVERRIDE"
-_LOADERS = ("load_task_or_group", "load_config")  # methods of TaskManager
 
 
 def read_override(environment: Mapping[str, str]) -> bool:
@@ -48,23 +46,10 @@ def read_override(environment: Mapping[str, str]) -> bool:
 
 
 def register_tasks(tasks: ModuleType) -> None:
-    """Wrap the methods that build the runner's index of tasks and load tasks from it, once.
-
-    If they are not the expected ones, a warning names another way to use our tasks.
-    """
-    manager = getattr(tasks, "TaskManager", None)
-    build = getattr(manager, "initialize_tasks", None)
-    parameters = inspect.signature(build).parameters.keys() if callable(build) else set()
-    is_supported = all(callable(getattr(manager, name, None)) for name in _LOADERS)
-    if not (is_supported and parameters >= {"include_path", "include_defaults"}):
-        logger.warning(
-            "mmie-tasks: our tasks are not registered, because this version of lmms-eval is not "
-            f"supported. hint: add `--include_path $({as_called('mmie-tasks path')})`; built-in "
-            "tasks of the same name then win"
-        )
-        return
+    """Wrap the methods that build the runner's index of tasks and load tasks from it, once."""
+    manager = tasks.TaskManager
     wrap_once(manager, "initialize_tasks", _wrap_index_builder)
-    for name in _LOADERS:
+    for name in ("load_task_or_group", "load_config"):
         wrap_once(manager, name, wrap_task_loader)
 
 

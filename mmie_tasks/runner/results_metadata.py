@@ -1,4 +1,4 @@
-"""Adds a benchmark's provenance, settings, signature and judges to the runner's results file."""
+"""Adds a benchmark's settings, signature and judges to the runner's results file."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.record.signature import signature_text
 from mmie_tasks.runner.loaded_tasks import Task, is_predict_only
 from mmie_tasks.runs.saved_results import judge_metadata
-
-
-def add_provenance(task: Task, benchmark: Benchmark) -> None:
-    """Add ``metadata.provenance`` to the task's configuration, which the runner saves and derives
-    the key of its cache of answers from.
-    """
-    provenance = signature_text(**benchmark.provenance(task.eval_docs_no_media[0]))
-    task.config.metadata = {**(task.config.metadata or {}), "provenance": provenance}
 
 
 def add_signatures(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import functools
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,20 +91,6 @@ class RunSummary:
         for task in self._details:
             _remove_empty(results["results"][task])
 
-    def add_to_wandb(self) -> None:
-        """Add interval, counts and judge of each task to the summary of a run of Weights & Biases.
-
-        lmms-eval logs the rows of its table there, and begins the run before the evaluation.
-        """
-        if (run := getattr(sys.modules.get("wandb"), "run", None)) is not None:
-            run.summary.update(
-                {
-                    f"{task}/{name}": value
-                    for task, headline in self._headlines.items()
-                    for name, value in headline.numbers.items()
-                }
-            )
-
     def block(self, name: str, report: str) -> str:
         """One line per task, and a report (see `report_command`); empty without a task of ours.
 
@@ -144,19 +129,15 @@ def _remove_empty(rows: dict[str, Any]) -> None:
             del rows[name]
 
 
-def report_command(output_path: str | None, *, has_samples: bool, answers: str = "") -> str:
-    """The command that makes a report of a run, or a hint if the run has no log of samples.
-
-    The hint names the files of `answers`, which stay without a log.
-    """
+def report_command(output_path: str | None, *, has_samples: bool) -> str:
+    """The command that makes a report of a run, or a hint if the run has no log of samples."""
     if output_path and has_samples:
         return f"{as_called('mmie-tasks report')} {shlex.quote(output_path)} -o report.html"
-    hint = (
-        f"with `--output_path DIR --log_samples`, `{as_called('mmie-tasks report')} DIR -o "
-        "report.html` shows every sample"
+    command = as_called("mmie-tasks report")
+    return (
+        f"hint: with `--output_path DIR --log_samples`, `{command} DIR -o report.html` shows every "
+        "sample"
     )
-    kept = f"; the answers are in {answers}, which `--model predictions` reads" if answers else ""
-    return f"hint: {hint}{kept}"
 
 
 def print_at_exit(text: str) -> None:

@@ -1,6 +1,6 @@
 """Saves the texts of a pair's writer, so that a killed run resumes from them.
 
-A file has the text of one request, and stays until its sample is scored and logged.
+A file has the text of one request, and stays until its sample is scored.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class WrittenText:
 
 
 class RunTexts:
-    """The files with the texts of all requests of a call, removed when the samples are logged."""
+    """The files with the texts of all requests of a call, removed when the samples are scored."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class RunTexts:
         self._folder = cache_dir(os.environ) / "written"
         self._paths = _text_paths(self._folder, arguments, requests, samples)
         if evaluation := running_evaluation():
-            for request, path in zip(requests, self._paths, strict=True):
-                evaluation.output.keep_until_logged(request.task_name, path)
+            for path in self._paths:
+                evaluation.output.keep_until_scored(path)
 
     def read(self) -> dict[int, WrittenText]:
         """The texts of an earlier run, by the number of the request; a warning counts them."""

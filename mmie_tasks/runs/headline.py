@@ -25,19 +25,6 @@ class Headline:
     missing: tuple[str, ...] = ()  # why a score does not exist, for each that does not
 
     @property
-    def numbers(self) -> dict[str, float | str]:
-        """What makes the runner's numbers comparable: interval, counts and judge."""
-        numbers: dict[str, float | str | None] = {
-            "judge": self.judge or "by rule",
-            "unlike_the_paper": "; ".join(self.marks),
-        }
-        if (official := self.official) is not None:
-            low, high = official.interval or (None, None)
-            counts = {"scored": official.scored, "samples": official.total}
-            numbers |= {"ci95_low": low, "ci95_high": high, **counts, "left_out": official.left_out}
-        return {name: value for name, value in numbers.items() if value is not None}
-
-    @property
     def cells(self) -> tuple[str, ...]:
         """Task, official score with interval, robust score, scored samples, judge, and marks after
         what is missing.

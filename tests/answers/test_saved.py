@@ -150,13 +150,13 @@ def test_an_answer_of_an_ended_run_that_its_log_repeats_counts_once(tmp_path: Pa
     saved = [
         {"doc_id": 0, "resps": [["said"]], "sample": {"id": name}} for name in ("SA-0", "SA-1")
     ]
-    save(tmp_path / "one" / "20260101_110000_rank0_answers_mmie.jsonl", saved)
+    save(tmp_path / "one" / "20260101_110000_answers_mmie.jsonl", saved)
     save(tmp_path / "two" / LOG, [line("SA-1")])
     answers = {(one.id, one.format) for one in read_answers(str(tmp_path)).answers}
     assert answers == {("SA-0", "answers of an ended run"), ("SA-1", "lmms-eval sample log")}
 
 
-ENDED = "20260101_120000_rank0_answers_mmie.jsonl"
+ENDED = "20260101_120000_answers_mmie.jsonl"
 RESULTS = {"20260101_120000_results.json": {"model_name": "org/model"}}
 
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, version
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,6 @@ from mmie_tasks.judges.base import Judge, JudgeOptions
 from mmie_tasks.preflight.arguments import doctor_parser
 from mmie_tasks.preflight.doctor import examine
 from mmie_tasks.preflight.findings import Finding, Report
-from mmie_tasks.runner.pair_check import check_pair
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = GOLDEN / "internvl" / "checkpoint"
@@ -44,7 +43,7 @@ def _examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run(*arguments: str) -> Report:
-    return examine(doctor_parser().parse_args(arguments), os.environ, check_pair)
+    return examine(doctor_parser().parse_args(arguments), os.environ)
 
 
 def report(*arguments: str) -> tuple[int, dict[str, list[Finding]]]:
@@ -83,7 +82,7 @@ def test_a_benchmark_that_is_scored_by_rule_needs_no_judge() -> None:
     status, findings = report("--tasks", "milebench_DocVQA")
     assert status == 0
     for name in ("mmie-tasks", "lmms-eval"):
-        assert f"{name.replace('-', '_')}`" in findings[name][0].message
+        assert findings[name][0].message == version(name)
     assert findings["milebench: data"][0].message.startswith("58 samples of 29 datasets")
     assert "scored by rule" in findings["milebench: judge"][0].message
 
@@ -95,7 +94,6 @@ def test_the_judge_in_process_is_checked_and_not_loaded() -> None:
     assert (status, problems(findings)) == (0, [])
     assert "rope su" in findings["mmie_score: files"][0].message
     assert "engine transformers" in findings["mmie_score: memory"][0].message
-    assert "not with its own" in findings["mmie: judge prompts"][1].message
 
 
 @pytest.mark.parametrize(
@@ -146,23 +144,6 @@ def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.Mo
     assert result.status == 1
     assert "HTTP 401" in result.text
     assert KEY not in result.text
-    assert "replies' cache" not in result.text
-
-
-@pytest.mark.parametrize("models", [("judge-model", "m"), ("judge-model",)])
-def test_a_judge_at_the_tested_models_server_is_named_and_must_be_in_its_list(
-    monkeypatch: pytest.MonkeyPatch, models: tuple[str, ...]
-) -> None:
-    with JudgeServer(models=models) as server:
-        monkeypatch.setenv("OPENAI_API_BASE", server.url)
-        _, findings = report("--model", "openai", "--tasks", "mmie", "--judge", "openai:m")
-    shared = f"judge m at {server.url}, from `OPENAI_API_BASE`, which the tested model uses too"
-    (warning,) = [finding for finding in findings["mmie: judge"] if shared in finding.message]
-    assert warning.status == "warning"
-    lacking = [
-        finding for finding in findings["mmie: judge"] if "which has `judge-" in finding.message
-    ]
-    assert [finding.status for finding in lacking] == ([] if "m" in models else ["problem"])
 
 
 @needs_transformers_5
@@ -271,9 +252,7 @@ def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch: pytest.Mo
 def test_the_command_ends_with_the_status(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        "mmie_tasks.preflight.doctor.mute_logs", lambda: None
-    )  # for the whole process
+    monkeypatch.setattr("mmie_tasks.core.log.plain_logs", lambda _level: None)
     monkeypatch.setenv("MILEBENCH_DATA", "/nowhere")
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", "doctor", "--tasks", "milebench"])
     with pytest.raises(SystemExit) as ended:

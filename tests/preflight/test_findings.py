@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loguru import logger
 
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.core.log import warn
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
 from mmie_tasks.preflight.assets import check_assets
 from mmie_tasks.preflight.findings import Finding, Report, run_check
@@ -24,18 +22,10 @@ def fails() -> str:
     raise DataMissing("Two images are missing.", hint="download them")
 
 
-def warns() -> str:
-    logger.info("not worth a line")
-    warn("It retires soon.", hint="choose another")
-    logger.warning("It is slow.")
-    return "It works."
-
-
 def asset(
     name: str, *checks: Check, is_here: bool = True, size_bytes: int | None = 3 * 2**20
 ) -> Asset:
-    stored = {Path("/"): size_bytes or 0}
-    plan = DownloadPlan(source="MMIE", file_bytes=(size_bytes,), disk_bytes=stored)
+    plan = DownloadPlan(source="MMIE", file_bytes=(size_bytes,))
     return Asset(
         name=name,
         source="MMIE",
@@ -54,24 +44,15 @@ def test_lines_are_aligned_and_followed_by_their_hints_and_a_summary() -> None:
         "problem  mmie: data  gone\n"
         "                     hint: fetch it\n"
         "\n"
-        "Problems: 1. Warnings: 0. A run would fail."
+        "Problems: 1. A run would fail."
     )
-    warning = Finding("warning", "a", "b")
-    assert as_text(warning, warning).endswith("\n\nA run can begin. Warnings: 2.")
+    assert as_text(Finding("ok", "a", "b")).endswith("\n\nA run can begin.")
 
 
 def test_no_line_is_wider_than_a_terminal() -> None:
     lines = as_text(Finding("problem", "mmie: judge prompts", LONG, LONG)).splitlines()
     assert len(lines) > 8
     assert max(map(len, lines)) <= 100
-
-
-def test_a_check_gives_its_result_and_its_warnings() -> None:
-    assert list(run_check(Check(subject="judge", describe=warns))) == [
-        Finding("ok", "judge", "It works"),
-        Finding("warning", "judge", "It retires soon", "choose another"),
-        Finding("warning", "judge", "It is slow"),
-    ]
 
 
 def test_an_error_that_is_not_ours_is_not_hidden() -> None:
@@ -91,12 +72,6 @@ def test_a_missing_asset_is_reported_with_its_size(size_bytes: int | None, text:
     (finding,) = check_assets([asset("data", is_here=False, size_bytes=size_bytes)])
     assert finding.status == "ok"
     assert text in finding.message
-
-
-def test_assets_that_do_not_fit_on_the_disk_together_are_a_problem() -> None:
-    disk, *missing = check_assets([asset("data", is_here=False, size_bytes=2**60)] * 2)
-    assert (disk.status, disk.subject) == ("problem", "disk")
-    assert [finding.status for finding in missing] == ["ok", "ok"]
 
 
 def test_a_shared_check_runs_once_and_only_if_all_its_assets_are_here() -> None:

@@ -24,9 +24,10 @@ PREFETCH = """
 import io, os, sys
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.preflight.arguments import prefetch_parser
-from mmie_tasks.preflight.prefetch import fetch, plain_logs
+from mmie_tasks.core.log import plain_logs
+from mmie_tasks.preflight.prefetch import fetch
 sys.stderr = log = io.StringIO()
-plain_logs()
+plain_logs("INFO")
 {before}
 try:
     options = prefetch_parser().parse_intermixed_args({arguments})
@@ -66,7 +67,7 @@ from dataclasses import asdict
 from mmie_tasks.preflight.arguments import doctor_parser
 from mmie_tasks.preflight.doctor import examine
 options = doctor_parser().parse_args(["--tasks", "mmie,milebench_DocVQA,mia_bench"])
-report = examine(options, os.environ, lambda *_: [])
+report = examine(options, os.environ)
 answer = [asdict(finding) for finding in report.findings]
 """
 
@@ -98,12 +99,11 @@ def hub() -> Iterator[HubServer]:
 
 def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path: Path) -> None:
     done = prefetch(hub, tmp_path, *EVERYTHING, "--dry_run")
-    assert f"| MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz" in done.output
+    assert f"mmie: data: MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz" in done.output
     assert "MileBench_part1.tar.gz" in done.output
     assert f"lmms-lab-encoder/MIA-Bench@{COMMIT[:12]}" in done.output
     assert f"MMIE/MMIE-Score@{COMMIT[:12]}" in done.output
     assert "To fetch: 0.7 MiB" in done.output
-    assert "judge `openai`: nothing is to be fetched" in done.output
     assert hub.downloads("GET") == []
     assert not (tmp_path / "cache").exists()
     assert not (tmp_path / "hf/assets").exists()
@@ -111,12 +111,11 @@ def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path
 
 def test_a_second_run_sends_no_request(hub: HubServer, tmp_path: Path, own_pin: str) -> None:
     first = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
-    assert first.log.index("| mmie: data ") < first.log.index("\n1 of 5: mmie: data, from MMIE/")
-    assert "Fetched: 5. Here before: 0." in first.output
+    assert first.log.index("To fetch: ") < first.log.index("\nmmie: data: from MMIE/")
+    assert first.error == ""
     requests = len(hub.requests)
     hub.refuses(500)
     again = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
-    assert "Fetched: 0. Here before: 5." in again.output
     assert "Everything is here." in again.log
     assert len(hub.requests) == requests
 
@@ -127,18 +126,13 @@ def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(
     output = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin).output
     assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in output
     assert f"export HF_HOME={tmp_path}/hf\n" in output
-    assert "export HF_HUB_OFFLINE=1\n" in output
-    assert "mmie-tasks doctor --tasks mmie,milebench_DocVQA,mia_bench" in output
-    assert "Also set there, as here: `HF_ENDPOINT`" in output
+    assert output.endswith("export HF_HUB_OFFLINE=1")
     assert TOKEN not in output
 
 
-def test_without_judge_the_checkpoint_is_left_out_with_a_note(
-    hub: HubServer, tmp_path: Path
-) -> None:
-    done = prefetch(hub, tmp_path, "mmie", "milebench_DocVQA")
+def test_without_judge_the_checkpoint_is_left_out(hub: HubServer, tmp_path: Path) -> None:
+    prefetch(hub, tmp_path, "mmie", "milebench_DocVQA")
     assert "MMIE-Score" not in " ".join(request.path for request in hub.requests)
-    assert "judge `mmie_score` is not fetched; add `--judge`" in done.log
 
 
 @dataclass(frozen=True)
@@ -148,7 +142,7 @@ class Filled:
     hub_url: str
     home: Path
     setup: str
-    output: str
+    error: str
 
 
 @pytest.fixture(scope="module")
@@ -156,12 +150,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory, own_pin: str) -> Filled:
     home = tmp_path_factory.mktemp("filled")
     with everything() as hub:
         done = prefetch(hub, home, *EVERYTHING, before=own_pin)
-        return Filled(hub_url=hub.url, home=home, setup=own_pin, output=done.output)
+        return Filled(hub_url=hub.url, home=home, setup=own_pin, error=done.error)
 
 
 @pytest.mark.parametrize("switched_off", ["0", "1"], ids=["no-network", "switched-off"])
 def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off: str) -> None:
-    assert "Fetched: 5." in filled.output
+    assert filled.error == ""
     code = f"{filled.setup}{DOCTOR}"
     findings = ask(filled.hub_url, filled.home, code, HF_HUB_OFFLINE=switched_off)
     by_subject = {finding["subject"]: finding for finding in reversed(findings)}
@@ -172,33 +166,17 @@ def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off:
     subjects = [f"{name}: data" for name in ("mmie", "milebench", "mia_bench")]
     subjects += ["mmie: judge prompts", "mmie_score: files", "mmie_score: memory"]
     assert {by_subject[subject]["status"] for subject in subjects} == {"ok"}
-    checkpoint = by_subject["mmie_score: checkpoint"]["status"]
-    assert checkpoint == ("ok" if switched_off == "1" else "warning")
 
 
-@pytest.mark.parametrize("arguments", [(), ("--dry-run",)], ids=["fetch", "dry-run"])
+@pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
 def test_a_refusal_of_the_hub_ends_in_its_hint(
     hub: HubServer, tmp_path: Path, own_pin: str, arguments: tuple[str, ...]
 ) -> None:
     hub.refuses(401, "GatedRepo")
     done = prefetch(hub, tmp_path, "mmie", "--judge", *arguments, before=own_pin)
     assert "2 of 3 could not be fetched" in done.error
-    assert done.error.count("accept the terms on https://hugg") == 2
-    assert "| ?      |" in done.log
+    assert done.error.count("accept the terms on https://hugg") == 1
     assert TOKEN not in done.error + done.log
-
-
-def test_a_full_disk_stops_before_anything_is_fetched(hub: HubServer, tmp_path: Path) -> None:
-    full = """
-import shutil
-from collections import namedtuple
-shutil.disk_usage = lambda path: namedtuple("Usage", "total used free")(2**20, 2**20, 1000)
-"""
-    done = prefetch(hub, tmp_path, "mmie", before=full)
-    assert done.error.startswith("DataMissing: ")
-    assert "are needed for" in done.error
-    assert "set `HF_HOME`" in done.error
-    assert hub.downloads("GET") == []
 
 
 def test_data_named_by_a_variable_needs_no_request(
@@ -211,12 +189,11 @@ def test_data_named_by_a_variable_needs_no_request(
 
 
 @pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
-def test_offline_one_error_names_every_missing_asset(
+def test_offline_every_missing_asset_is_named(
     hub: HubServer, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     done = prefetch(hub, tmp_path, *EVERYTHING, *arguments, HF_HUB_OFFLINE="1")
     assert done.error.startswith("DataMissing: ")
-    assert done.error.count("HF_HUB_OFFLINE") == done.error.count("hint: ") == 1
     names = (
         "mmie: data",
         "milebench: data, part",
@@ -224,6 +201,6 @@ def test_offline_one_error_names_every_missing_asset(
         "mmie_score: checkpoint",
         "mmie: judge prompts",
     )
-    assert all(done.error.count(name) == 1 for name in names)
-    assert "5 of 5" in done.error
-    assert (done.log, hub.requests) == ("", [])
+    assert all(name in done.log for name in names)
+    assert "of 5 could not be fetched" in done.error
+    assert hub.requests == []

@@ -13,6 +13,7 @@ from mmie_tasks.benchmarks.milebench.data import datasets_of
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, datasets_in
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.preflight.arguments import prefetch_parser
@@ -84,22 +85,21 @@ def test_the_task_files_of_milebench_read_known_datasets() -> None:
     assert set(read) == set(DATASETS)
 
 
-def test_judges_are_left_out_unless_requested() -> None:
-    listed = judge_assets(None, [entry("mmie"), entry("milebench"), entry("mia_bench")], {})
-    assert listed.assets == ()
-    assert listed.notes == ("judge `mmie_score` is not fetched; add `--judge` for that.",)
+def checkpoints(assets: Sequence[Asset]) -> list[Asset]:
+    return [asset for asset in assets if asset.name == "mmie_score: checkpoint"]
 
 
 def test_a_named_judge_is_fetched_even_if_no_benchmark_needs_one() -> None:
-    (checkpoint,) = judge_assets(
-        parse_flags([f"mmie_score:{TINY}"], ()), [entry("milebench")], {}
-    ).assets
+    requested = parse_flags([f"mmie_score:{TINY}"], ())
+    (checkpoint,) = checkpoints(judge_assets(requested, [entry("milebench")], {}))
     assert (checkpoint.name, checkpoint.is_here()) == ("mmie_score: checkpoint", True)
 
 
 def test_the_environment_may_choose_the_judge() -> None:
-    listed = judge_assets({}, [entry("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"})
-    assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
+    judge = {"MMIE_TASKS_JUDGE": f"mmie_score:{TINY}"}
+    (checkpoint,) = checkpoints(judge_assets({}, [entry("mmie")], judge))
+    assert checkpoint.folder == TINY
+    assert judge_assets({}, [entry("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"}) == []
 
 
 @pytest.mark.parametrize("benchmark", ["mmie", "milebench"])
@@ -107,15 +107,12 @@ def test_every_judge_of_a_panel_is_fetched(benchmark: str) -> None:
     explicit = parse_flags(
         ["openai:gpt-4o", f"mmie_score:{TINY}", f"mmie_score:{TINY},dtype=float32"], ()
     )
-    listed = judge_assets(explicit, [entry(benchmark)], {})
-    assert [asset.name for asset in listed.assets] == ["mmie_score: checkpoint"] * 2
-    assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
+    assert len(checkpoints(judge_assets(explicit, [entry(benchmark)], {}))) == 2
 
 
 def test_a_checkpoint_in_a_folder_is_a_local_asset(local_data: dict[str, str]) -> None:
     text = run(["milebench", "--judge", f"mmie_score:{TINY}"], local_data | os.environ)
     assert f"export MMIE_SCORE_MODEL={TINY}" in text
-    assert f"--judge mmie_score:{TINY}" in text
 
 
 @pytest.mark.parametrize(
@@ -134,7 +131,7 @@ def test_an_impossible_judge_is_an_error(
     assert "secret" not in str(raised.value)
 
 
-def test_a_benchmark_of_another_package_without_assets_is_noted(
+def test_a_benchmark_of_another_package_may_have_no_assets(
     local_data: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "guest_bench"
@@ -150,5 +147,4 @@ def test_a_benchmark_of_another_package_without_assets_is_noted(
     )
     monkeypatch.syspath_prepend(tmp_path)
     text = run(["guest", "mia_bench", "--dry_run"], local_data)
-    assert "Note: guest: it has no assets to fetch." in text
-    assert "| mia_bench: data " in text
+    assert text.startswith("mia_bench: data: ")

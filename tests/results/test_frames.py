@@ -73,8 +73,7 @@ def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
                 result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
                 verdicts=Verdicts.unscored("unparsed", bad),
             )
-        ],
-        None,
+        ]
     )
     hostile = sample(
         bad,

@@ -27,14 +27,8 @@ def tracker(folder: Path) -> EvaluationTracker:
 
 
 def begun(folder: Path, **options: Any) -> RunOutput:
-    return RunOutput.of_run(
-        {
-            "evaluation_tracker": tracker(folder),
-            "datetime_str": DATE,
-            "log_samples": True,
-            **options,
-        }
-    )
+    options = {"evaluation_tracker": tracker(folder), "datetime_str": DATE, **options}
+    return RunOutput.of_run({"log_samples": True, **options})
 
 
 def task(
@@ -120,7 +114,7 @@ def test_without_an_output_path_nothing_is_written(
     monkeypatch.chdir(tmp_path)
     output = begun(tmp_path, evaluation_tracker=None)
     output.save([task([["a"]])])
-    assert (list(tmp_path.iterdir()), output.kept, output.resume_hint) == ([], "", "")
+    assert (list(tmp_path.iterdir()), output.resume_hint) == ([], "")
 
 
 def logged(folder: Path, samples: list[dict[str, Any]]) -> None:
@@ -134,65 +128,25 @@ def sample(number: int) -> dict[str, Any]:
     return {"doc_id": number, "doc": {}, "arguments": [f"question {number}"], **answer}
 
 
-def test_answers_are_removed_when_their_samples_are_logged(tmp_path: Path) -> None:
-    output = begun(tmp_path)
-    output.save([task([["a"], ["a"]])])
-    logged(tmp_path, [sample(0), sample(1)])
-    output.remove("t", 2)
-    assert not list(tmp_path.rglob("*_answers_*"))
-    assert [answer.id for answer in read_answers(str(tmp_path)).answers] == ["s0", "s1"]
-
-
-def test_a_log_without_metrics_has_the_ids_of_its_samples(tmp_path: Path) -> None:
-    tracker_ = tracker(tmp_path)
-    RunOutput.of_run({"evaluation_tracker": tracker_, "datetime_str": DATE})
-    predicted = {**sample(0), "doc": {"id": "s7"}, "official": 0, "bypass": 999}
-    tracker_.save_results_samples(task_name="t", samples=[predicted])
-    assert [answer.id for answer in read_answers(str(tmp_path)).answers] == ["s7"]
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_answers_stay_while_their_log_is_incomplete_and_both_are_read(
-    tmp_path: Path, logs: list[str], count: int
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_an_answer_in_a_runs_log_and_in_its_answers_file_counts_once(
+    tmp_path: Path, count: int
 ) -> None:
-    output = begun(tmp_path)
-    output.save([task([["a"], ["b"]])])
+    begun(tmp_path).save([task([["a"], ["a"]])])
     if count:
-        logged(tmp_path, [sample(0)])
-    output.remove("t", 2)
-    assert any(f"has {count} of 2 samples" in line for line in logs)
-    answers = {answer.id: answer.answer for answer in read_answers(str(tmp_path)).answers}
-    assert answers == {"s0": "a", "s1": "b"}
+        logged(tmp_path, [sample(number) for number in range(count)])
+    saved = read_answers(str(tmp_path))
+    assert sorted(answer.id for answer in saved.answers) == ["s0", "s1"]
+    assert saved.notes == ()
 
 
 # Several runs in one folder
 
 
-def write_answers(folder: Path, date: str, *answers: str, rank: int = 0) -> None:
-    output = begun(folder, datetime_str=date)
-    output.save([task([[answer] for answer in answers])])
-    if rank:
-        (path,) = folder.rglob(f"{date}_rank0-*")
-        path.rename(path.with_name(f"{date}_rank{rank}_answers_t.jsonl"))
-
-
-def test_a_run_leaves_the_answers_of_another_that_began_in_the_same_second(tmp_path: Path) -> None:
-    killed = begun(tmp_path)
-    killed.save([task([["a"], ["b"]])])
-    (path,) = tmp_path.rglob("*_answers_t.jsonl")
-    content = path.read_bytes()
-    other = begun(tmp_path)
-    other.save([task([["c"]])])
-    logged(tmp_path, [sample(0)])
-    other.remove("t", 1)
-    assert list(tmp_path.rglob("*_answers_t.jsonl")) == [path]
-    assert path.read_bytes() == content
-
-
 def test_the_newest_run_counts_whether_it_ended_or_not(tmp_path: Path) -> None:
     logged(tmp_path, [sample(0)])
-    write_answers(tmp_path, "20260103_000000", "newer")
-    write_answers(tmp_path, "20260101_000000", "older")
+    begun(tmp_path, datetime_str="20260103_000000").save([task([["newer"]])])
+    begun(tmp_path, datetime_str="20260101_000000").save([task([["older"]])])
     saved = read_answers(str(tmp_path))
     assert [answer.answer for answer in saved.answers] == ["newer"]
     assert len(saved.notes) == 2

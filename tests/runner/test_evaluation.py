@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
 
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, resolver
 from mmie_tasks.judges.choice import ALL_OTHERS, parse_flags
 from mmie_tasks.runner import command_line, hooks
-from mmie_tasks.runner.evaluation import (
-    RunningEvaluation,
-    new_evaluation,
-    running,
-    running_evaluation,
-)
-
-DATE = "20260102_030405"
+from mmie_tasks.runner.evaluation import RunningEvaluation, new_evaluation, running_evaluation
 
 
 class Model:
@@ -43,7 +34,20 @@ class Runner:
         assert list(evaluation.models) == [lm]
         self.images.append(resolver().existing_file("a.png") is not None)
 
-    def _simple_evaluate(self, output: Path, *, dies: bool = False) -> None:
+    def _simple_evaluate(
+        self,
+        output: Path,
+        *,
+        dies: bool = False,
+        model: str = "stub",
+        model_args: str = "",
+        tasks: tuple[str, ...] = (),
+        task_manager: object = None,
+        launcher_args: str | None = None,
+        predict_only: bool = False,
+        cli_args: object = None,
+    ) -> None:
+        del model, model_args, tasks, task_manager, launcher_args, predict_only, cli_args
         begun = running_evaluation()
         add_answer_folder(output)
         self.evaluate(lm=Model(), task_dict={})
@@ -94,26 +98,3 @@ def test_options_of_our_command_hold_until_it_ends(monkeypatch: pytest.MonkeyPat
     evaluations.append(new_evaluation({}, {}))
     assert [bool(each.session.choices) for each in evaluations] == [True, False, False]
     assert evaluations[0].session.choices[ALL_OTHERS].judges[0].name == "replay"
-
-
-def test_the_log_of_an_evaluation_costs_no_answers_of_another_with_the_same_tracker(
-    tmp_path: Path,
-) -> None:
-    tracker = EvaluationTracker(output_path=str(tmp_path))
-    tracker.general_config_tracker.log_experiment_args("m", "model=m", None, None, False)
-    tracker.date_id = DATE
-    options: dict[str, Any] = {
-        "evaluation_tracker": tracker,
-        "datetime_str": DATE,
-        "log_samples": True,
-    }
-    texts = [tmp_path / "first.txt", tmp_path / "second.txt"]
-    for text in texts:
-        text.write_text("x", encoding="utf-8")
-        evaluation = new_evaluation({}, options)
-        with running(evaluation):
-            evaluation.output.keep_until_logged("t", text)
-    answer = {"resps": [["a"]], "filtered_resps": ["a"], "target": ""}
-    sample = {"doc_id": 0, "doc": {}, "arguments": ["question"], **answer}
-    tracker.save_results_samples(task_name="t", samples=[sample])
-    assert [text.exists() for text in texts] == [True, False]

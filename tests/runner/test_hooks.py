@@ -128,14 +128,13 @@ def test_a_signature_that_cannot_be_made_stops_a_run_before_requests_are_built(
 def test_a_benchmark_of_another_package_is_known_by_its_modules(
     register: Callable[..., None],
 ) -> None:
-    register(provenance=lambda doc: {"data": doc["id"]})
-    provenances = {}
+    register()
+    known = []
     for module in (f"{PACKAGE}.task", PACKAGE, f"{PACKAGE}_too.task", "elsewhere.task"):
         task = Task()
         task.config.process_docs.__module__ = module
-        prepare(task, results_metadata.add_provenance)
-        provenances[module] = task.config.metadata.get("provenance")
-    assert list(provenances.values()) == ["data:0", "data:0", None, None]
+        known.append(loaded_tasks.benchmark_of(task) is not None)
+    assert known == [True, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -186,9 +185,7 @@ class Model:
 def test_a_model_that_batches_gets_one_task_per_call_beside_a_task_of_ours(
     monkeypatch: pytest.MonkeyPatch, batch_size: object, has_ours: bool, calls: list[str]
 ) -> None:
-    """A task of others may have a `provenance` too."""
     tasks = {"mine": Task(), "theirs": Task()}
-    tasks["theirs"].config.metadata["provenance"] = "a page of theirs"
     if has_ours:
         monkeypatch.setitem(loaded_tasks.BENCHMARKS, tasks["mine"], benchmark())
     model, answers = Model(batch_size), list[str]()

@@ -307,7 +307,7 @@ def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(dra
     with running(evaluation):
         model.generate_until(requests)
     assert not hasattr(first, "_model")
-    evaluation.output.scored(is_first_process=True)  # there is no log of samples
+    evaluation.output.scored()  # there is no log of samples
     model.generate_until(requests)
     assert model._writer.model is not first
     assert model._writer.model.task_dict is first.task_dict

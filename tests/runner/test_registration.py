@@ -187,34 +187,6 @@ def test_each_broken_package_is_left_out_with_one_warning(
     assert logs == []
 
 
-def without(name: str) -> Callable[[type], None]:
-    return lambda cls: delattr(cls, name)
-
-
-def renamed_parameter(cls: type) -> None:
-    cls.initialize_tasks = lambda _self, _folders: {}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(without("initialize_tasks"), id="no-index"),
-        pytest.param(without("load_config"), id="no-loading"),
-        pytest.param(renamed_parameter, id="another-parameter"),
-    ],
-)
-def test_an_unsupported_runner_is_left_alone_with_a_hint(
-    change: Callable[[type], None], logs: list[str]
-) -> None:
-    cls = manager([])
-    change(cls)
-    before = dict(vars(cls))
-    register_tasks(SimpleNamespace(TaskManager=cls))
-    assert dict(vars(cls)) == before
-    assert len(logs) == 1
-    assert "--include_path $(mmie-tasks path)" in logs[0]
-
-
 @pytest.mark.parametrize(
     "config",
     [

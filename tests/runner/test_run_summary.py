@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import math
-import sys
-from types import SimpleNamespace
 
 import pytest
 from support.unloaded_benchmark import UnloadedBenchmark, varied
@@ -95,19 +93,3 @@ def test_the_table_has_no_mean_without_a_value_and_no_empty_standard_error() -> 
     summary.add_details(results)
     assert rows == {"alias": "Sketch", "robust,none": 100.0, "robust_stderr_clt,none": 0.5}
     assert [*others] == ["official,none"]
-
-
-def test_a_run_of_weights_and_biases_gets_counts_interval_and_judge(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    summary, sent = RunSummary(), dict[str, object]()
-    records = [logged(number % 5, 5, str(number)) for number in range(10)]
-    summary.add("sketch", BENCHMARK, records, {})
-    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(run=None))
-    summary.add_to_wandb()
-    run = SimpleNamespace(summary=SimpleNamespace(update=sent.update))
-    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(run=run))
-    summary.add_to_wandb()
-    assert (sent["sketch/scored"], sent["sketch/samples"]) == (10, 10)
-    assert sent["sketch/judge"] == "by rule"
-    assert sent["sketch/ci95_low"] < 40 < sent["sketch/ci95_high"]  # type: ignore[operator]

@@ -79,13 +79,13 @@ def test_every_logged_sample_has_what_it_was_scored_from(
     assert whole.status == 0
 
 
-def test_the_results_file_has_version_and_provenance(
+def test_the_results_file_has_version_and_signature(
     workplace: Workplace, whole: CommandResult
 ) -> None:
     (results,) = (workplace.folder / "out").rglob("*_results.json")
     config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
     assert config["metadata"]["version"] == "4-C"
-    assert config["metadata"]["provenance"] in whole.output
+    assert config["metadata"]["signature"] in whole.output
 
 
 def test_logged_answers_score_the_same_again_together_and_by_dataset(

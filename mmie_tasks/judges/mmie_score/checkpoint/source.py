@@ -179,14 +179,13 @@ def checkpoint_assets(
         plan=lambda: _download_plan(model, commit),
         fetch=lambda: locate(model, revision).name,
         copies=hub_copies(),
-        settings=(MODEL_VARIABLE,),
         checks=checks,
     )
     return [asset]
 
 
 def _compare_with_hub(repo: str, revision: str) -> str:
-    """Where the checkpoint is; logs a warning if it could not be compared with the Hub."""
+    """Where the checkpoint is, and whether it could be compared with the Hub."""
     from huggingface_hub.errors import OfflineModeIsEnabled
 
     location = _cached_snapshot(repo, revision)
@@ -197,7 +196,5 @@ def _compare_with_hub(repo: str, revision: str) -> str:
     except JudgeMisconfigured as error:
         if isinstance(error.__cause__, OfflineModeIsEnabled):
             return f"{message}; `HF_HUB_OFFLINE` is set, so the Hub is not contacted"
-        reason = first_line(error)
-        logger.warning(f"{message}, and the Hub cannot be reached. {reason}")
-        return ""
+        return f"{message}, and the Hub cannot be reached. {first_line(error)}"
     return message
