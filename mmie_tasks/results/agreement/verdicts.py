@@ -23,7 +23,7 @@ from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.commands import open_run, require_kind
+from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.comparability import scored_signatures, signature_differences
 from mmie_tasks.results.labels import read_labels
 from mmie_tasks.runs.panels import judge_runs
@@ -317,7 +317,6 @@ def _judge_runs(run: Run, task_run: TaskRun, *, is_alone: bool) -> Mapping[str, 
 def _judge(
     name: str, run: Run, task_run: TaskRun, headline: Metric, score_kind: ScoreKind
 ) -> Rater:
-    require_kind(task_run, name, score_kind)
     rows: list[Sequence[object]] = []
     for sample in task_run.samples:
         verdict = sample.verdict(score_kind)
