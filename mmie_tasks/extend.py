@@ -50,12 +50,10 @@ from mmie_tasks.judges.base import RequestUnfit as RequestUnfit
 from mmie_tasks.judging.batch import PendingSample as PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge as BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest as GradedRequest
-from mmie_tasks.record.expected import expected_verdict as expected_verdict
 from mmie_tasks.record.judgement import Judged as Judged
 from mmie_tasks.record.judgement import Judgement as Judgement
 from mmie_tasks.record.metrics import Metric as Metric
 from mmie_tasks.record.metrics import Scale as Scale
-from mmie_tasks.record.panel import Panel as Panel
 from mmie_tasks.record.record import BadRecord as BadRecord
 from mmie_tasks.record.record import ImageRecord as ImageRecord
 from mmie_tasks.record.record import Line as Line

@@ -74,19 +74,6 @@ OTHER_JUDGE: dict[str, Mark] = {
     "MSR-4": ("The answer is wrong.", "0"),
 }
 
-# The probabilities of the digits at its scores, which move only the expected score.
-OTHER_PROBABILITIES: dict[str, dict[int, float]] = {
-    "SA-1": {3: 0.15, 4: 0.5, 5: 0.35},
-    "SA-2": {3: 0.4, 4: 0.6},
-    "SA-3": {1: 0.3, 2: 0.6, 3: 0.1},
-    "PBL-1": {5: 0.1, 6: 0.9},
-    "PBL-2": {3: 0.2, 4: 0.7, 5: 0.1},
-    "PBL-4": {2: 0.8, 3: 0.2},
-    "MSR-1": {6: 1.0},
-    "MSR-2": {5: 0.7, 6: 0.3},
-    "MSR-4": {0: 0.85, 1: 0.15},
-}
-
 # People on the answers of A, 0 to 6. There is no answer to PBL-3, so nobody rated it; MSR-3 was
 # rated and is not judged.
 PEOPLE: dict[str, str] = dict(

@@ -4,21 +4,20 @@
 
 ``answers/`` has model B's answers to all three, and ``replies.jsonl`` the replies of the judge of
 `make demo` to them. For model A's answers to MMIE, ``other_judge.jsonl`` has a second judge's
-replies with the probabilities of its scores, and ``people.csv`` people's scores.
+replies, and ``people.csv`` people's scores.
 """
 
 from __future__ import annotations
 
 import csv
-import math
 import runpy
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from made_up import MIA_BENCH, MMIE, OTHER_JUDGE, OTHER_PROBABILITIES, PEOPLE, Mark
+from made_up import MIA_BENCH, MMIE, OTHER_JUDGE, PEOPLE, Mark
 
 if TYPE_CHECKING:
     from mmie_tasks.extend import JudgeRequest
@@ -92,30 +91,14 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     return requests
 
 
-def line(
-    judge: str,
-    request: JudgeRequest,
-    text: str,
-    last_digit: Mapping[int, float] = MappingProxyType({}),
-) -> str:
-    """One reply of a recording, under the request's own key.
-
-    Args:
-        judge: The judge's model.
-        request: The request.
-        text: The reply.
-        last_digit: The probabilities of the reply's only digit, its last character, if the judge
-            reports them.
-    """
+def line(judge: str, request: JudgeRequest, text: str) -> str:
+    """One reply of a recording, under the request's own key; `judge` is the judge's model."""
     from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_export import export_line
     from mmie_tasks.judges.cache_store import CachedReply
     from mmie_tasks.judges.content import content_key
 
-    logprobs = tuple(
-        round(math.log(last_digit[n]), 4) if n in last_digit else None for n in range(10)
-    )
-    reply = JudgeReply(text=text, model=judge, digits=logprobs if last_digit else None)
+    reply = JudgeReply(text=text, model=judge)
     signature = f"judge:made_up|model:{judge}"
     return export_line(
         CachedReply(signature=signature, request_key=content_key(request), reply=reply, time_s=0)
@@ -123,17 +106,11 @@ def line(
 
 
 def mmie_lines(
-    judge: str,
-    requests: Mapping[str, JudgeRequest],
-    marks: Mapping[str, Mark],
-    probabilities: Mapping[str, Mapping[int, float]] = MappingProxyType({}),
+    judge: str, requests: Mapping[str, JudgeRequest], marks: Mapping[str, Mark]
 ) -> list[str]:
     """A judge's replies in the official form; every request has one."""
     reply = names_of("mmie", "content.py").reply
-    return [
-        line(judge, request, reply(*marks[name]), probabilities.get(name, {}))
-        for name, request in requests.items()
-    ]
+    return [line(judge, request, reply(*marks[name])) for name, request in requests.items()]
 
 
 def mia_bench_lines() -> list[str]:
@@ -162,7 +139,7 @@ def main(folder: Path = HERE) -> None:
     (folder / "replies.jsonl").write_text("".join(replies), encoding="utf-8")
     first = {each["id"]: each["answer"] for each in mmie.answers()}
     of_a = mmie_requests(first, EXAMPLES / "mmie" / "answers")
-    others = mmie_lines("somebody", of_a, OTHER_JUDGE, OTHER_PROBABILITIES)
+    others = mmie_lines("somebody", of_a, OTHER_JUDGE)
     (folder / "other_judge.jsonl").write_text("".join(others), encoding="utf-8")
     with (folder / "people.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([("id", "score"), *PEOPLE.items()])

@@ -108,7 +108,6 @@ class Benchmark(ABC, Generic[RecordT]):
             without that metric.
         judge: Selects and calls the judge; None if the benchmark is scored by rule.
         has_picture_answers: Whether answers may have pictures, so that `picture_limit` counts.
-        has_expected_score: Whether `grade` gives expected scores if a judge reports probabilities.
         has_export: Whether `export` is implemented.
         image_token: Marks an image in a question, for models that take text and images separately;
             ``{n}`` in it counts from 1. A task file may set another ``image_token``.
@@ -137,7 +136,6 @@ class Benchmark(ABC, Generic[RecordT]):
     record: type[RecordT]
     judge: ClassVar[BenchmarkJudge | None] = None
     has_picture_answers: ClassVar[bool] = False
-    has_expected_score: ClassVar[bool] = False
     has_export: ClassVar[bool] = False
     image_token: ClassVar[str] = "<image>"  # noqa: S105 - not a secret
     strata: ClassVar[str] = ""

@@ -22,11 +22,10 @@ UnscoredReason: TypeAlias = Literal[
     "unfit",  # the judge cannot take the request: too long, or it contains the judge's own marks
     "refused",  # the judge replied and declined to judge
     "budget",  # the judge was not called: the spending limit was reached
-    # the judge's reply: `record.reply`, `record.expected`, `official` and `robust` of the benchmark
+    # the judge's reply: `record.reply`, `official` and `robust` of the benchmark
     "cut_off",  # the judge's reply reached its token limit
     "unparsed",  # the judge's reply contains no readable verdict
     "off_scale",  # the verdict in the reply is impossible: more than full marks, or negative
-    "no_probabilities",  # no expected score: the reply has no probabilities at its score
 ]
 
 
@@ -48,16 +47,10 @@ class Unscored:
 
 Verdict: TypeAlias = Scored | Unscored
 
-ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
+ScoreKind: TypeAlias = Literal["official", "robust"]
 """Which of the `Verdicts` on one answer a score is computed from."""
 
-ALL_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
-
-READER_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
-"""The scores that a reader gives. The expected score needs a judge that reports probabilities."""
-
-NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
-"""The expected verdict if the judge reports no probabilities, or the benchmark asks for none."""
+SCORE_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
 
 _SAME = 1e-9  # points closer than this are equal: fractions computed in two ways
 
@@ -83,29 +76,23 @@ class Verdicts:
     Attributes:
         official: What the official script reads in the reply or answer.
         robust: What the reply or answer evidently means.
-        expected: The mean of the points under the judge's probabilities, at the position of the
-            official score.
-        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
-            without them.
-        shares: For ``official`` and ``robust``, component to its share of full marks, 0 to 1;
-            empty for benchmarks without components.
+        shares: For each score, component to its share of full marks, 0 to 1; empty for benchmarks
+            without components.
     """
 
     official: Verdict
     robust: Verdict
-    expected: Verdict = NO_PROBABILITIES
-    entropy_bits: float | None = None
     shares: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def unscored(cls, reason: UnscoredReason, detail: str) -> Verdicts:
         """No score of any kind, for a reason that does not depend on a reader."""
         verdict = Unscored(reason, detail)
-        return cls(official=verdict, robust=verdict, expected=verdict)
+        return cls(official=verdict, robust=verdict)
 
     def verdict(self, kind: ScoreKind) -> Verdict:
         """The verdict of this kind."""
-        return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
+        return self.official if kind == "official" else self.robust
 
     @property
     def differ(self) -> bool:

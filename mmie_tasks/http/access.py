@@ -17,7 +17,6 @@ ApiType: TypeAlias = Literal["openai", "azure"]
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _PROVIDER_DOMAINS = (".api.openai.com", ".openai.azure.com")  # OpenAI's own, and OpenAI at Azure
-_AZURE_DOMAIN = ".azure.com"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = ("localhost", "0.0.0.0")  # noqa: S104 - what vLLM prints; nothing is bound to it
 _ROUTES = re.compile(r"/+(?:(?:chat/completions|images/generations)/*)?$")
@@ -48,11 +47,6 @@ class Access:
         """The server's address for messages: without user, password and query."""
         parts = urlsplit(self.base_url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-    @property
-    def is_at_azure(self) -> bool:
-        """Whether the server is at Azure, which shuts models down on days of its own."""
-        return self.api_type == "azure" or f".{_host(self.base_url)}".endswith(_AZURE_DOMAIN)
 
     @property
     def foreign_host(self) -> str | None:

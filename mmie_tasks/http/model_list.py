@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, datetime, timezone
-from typing import TypeAlias
 
 import openai
 
-from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import warn
 from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import UNREACHABLE_HINT, Access, ErrorT
 from mmie_tasks.http.attempt import Failure
 from mmie_tasks.http.bodies import json_list, json_object, parse_json
 from mmie_tasks.http.errors import ServerError, UnusableBody
-from mmie_tasks.http.retirements import retirement_notice, shutdown_day
 
 _TIMEOUT_S = 10.0
-
-ModelList: TypeAlias = Mapping[str, date | None]
-"""Name of each model, in the server's order, to its day of shutdown, if the server names one."""
 
 
 def check_model_lists(
@@ -32,41 +25,17 @@ def check_model_lists(
     """Raise an error of this class if the server certainly cannot be used.
 
     That is so if a required key is missing, if the server denies the key, or if it cannot be
-    reached after these pauses. The log warns of a model that is not in the server's list, or that
-    will be shut down soon.
+    reached after these pauses. The log warns of a model that is not in the server's list.
     """
     if (missing_key := access.missing_key(error)) is not None:
         raise missing_key
     access = replace(access, timeout_s=min(_TIMEOUT_S, access.timeout_s))
     models = http_client.run_in_thread(_models_after_retries(access, pauses_s))
-    warn_of_retirement(access, model, models)
     if (problem := _problem(access, model, models, error)) is not None:
         raise problem
 
 
-def warn_of_retirement(
-    access: Access, model: str, models: ModelList | Failure, today: date | None = None
-) -> None:
-    """Log the `retirement_notice` of a model; the first day in its server's list counts."""
-    plain = _without_prefix(model)
-    listed = {} if isinstance(models, Failure) else models
-    days = [
-        day
-        for name, day in listed.items()
-        if day and (name == model or (model not in listed and _without_prefix(name) == plain))
-    ]
-    notice = retirement_notice(
-        model,
-        today or datetime.now(timezone.utc).date(),
-        is_at_azure=access.is_at_azure,
-        shutdown=min(days, default=None),
-    )
-    if notice is not None:
-        subject = access.service.partition(" `")[0]
-        warn(f"{subject} {notice}.", hint="choose another one with `model=`")
-
-
-async def _models_after_retries(access: Access, pauses_s: Sequence[float]) -> ModelList | Failure:
+async def _models_after_retries(access: Access, pauses_s: Sequence[float]) -> list[str] | Failure:
     async with http_client.async_client(access) as client:
         for wait_s in pauses_s:
             models = await list_models(client, access)
@@ -77,7 +46,7 @@ async def _models_after_retries(access: Access, pauses_s: Sequence[float]) -> Mo
 
 
 def _problem(
-    access: Access, model: str, models: ModelList | Failure, error: type[ErrorT]
+    access: Access, model: str, models: list[str] | Failure, error: type[ErrorT]
 ) -> ErrorT | None:
     name = f"{access.service} at {access.address}"
     match models:
@@ -88,25 +57,13 @@ def _problem(
         ) and "scope" not in denial.message:
             reason = models.reason.rstrip(".")
             return error(f"{name} cannot be used: it answered {reason}.", hint=access.key_hint)
-        case Mapping() if models and model not in models:
+        case list() if models and model not in models:
             others = ", ".join(f"`{other}`" for other in nearest_names(model, models))
             warn(
                 f"{name} is not in the server's list of models. It has {others}.",
                 hint="check `model=`",
             )
     return None
-
-
-def announce_retirement(access: Access, model: str) -> None:
-    """Call `warn_of_retirement` with the list that the server sends within two seconds.
-
-    A server that fails is ignored. Nothing is sent if a required key is missing.
-    """
-    models: ModelList | Failure = {}
-    if access.missing_key(MmieTasksError) is None:
-        short = replace(access, timeout_s=min(1.0, access.timeout_s))
-        models = http_client.run_in_thread(_models_after_retries(short, ()))
-    warn_of_retirement(access, model, models)
 
 
 def check_listed(access: Access, model: str, error: type[ErrorT], hint: str) -> None:
@@ -126,14 +83,10 @@ def check_listed(access: Access, model: str, error: type[ErrorT], hint: str) -> 
 
 
 def _plain_name(model: str) -> str:
-    return _without_prefix(model).partition(":")[0]
+    return model.rpartition("/")[2].partition(":")[0]
 
 
-def _without_prefix(model: str) -> str:
-    return model.rpartition("/")[2]
-
-
-async def list_models(client: openai.AsyncOpenAI, access: Access) -> ModelList | Failure:
+async def list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
     """The models that a server lists; a failure if it cannot be reached or answers with an error.
 
     There are none if it is slow or sends something else.
@@ -146,14 +99,11 @@ async def list_models(client: openai.AsyncOpenAI, access: Access) -> ModelList |
     except http_client.ATTEMPT_ERRORS as error:
         failure = http_client.failure_from_error(error, access.secrets)
         is_slow = failure.kind == "timed_out" and "Connect" not in type(error.__cause__).__name__
-        return {} if is_slow or isinstance(error, UnusableBody) else failure
-    models: dict[str, date | None] = {}
-    for entry in map(json_object, entries):
-        if isinstance(name := entry.get("id"), str):
-            models[name] = shutdown_day(entry.get("shutdown_date"))
-    return models
+        return [] if is_slow or isinstance(error, UnusableBody) else failure
+    names = (json_object(entry).get("id") for entry in entries)
+    return [name for name in names if isinstance(name, str)]
 
 
-def nearest_names(model: str, names: Collection[str]) -> list[str]:
+def nearest_names(model: str, names: list[str]) -> list[str]:
     """The five names most similar to a model's; the first five if none is similar."""
-    return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or list(names)[:5]
+    return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or names[:5]

@@ -25,7 +25,6 @@ from loguru import logger
 from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.log import traceback_text
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import signature_text
 
@@ -132,7 +131,6 @@ class Judge(ABC):
         name: The name the user chose the judge by, set by `registry.create`.
         model: The server's name for the model; empty without a server.
         in_process: Whether the model runs in this process and takes its memory.
-        panel: How the verdicts of several `members` are combined; None for a single judge.
     """
 
     Options: ClassVar[type[JudgeOptions]] = JudgeOptions
@@ -142,7 +140,6 @@ class Judge(ABC):
     name: str = ""
     model: str = ""
     in_process: bool = False
-    panel: Panel | None = None
 
     def __init__(self, options: Any, environment: Mapping[str, str]) -> None:  # noqa: ANN401
         self.options = options

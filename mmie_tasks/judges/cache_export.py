@@ -1,8 +1,7 @@
 """JSONL export of cached replies.
 
 A line is a JSON object with the judge's ``signature``, ``request`` (the `content_key`), ``text``,
-``model``, ``finish``, ``usage``, ``time`` and, if the judge reported them, ``digits``: ten numbers
-or nulls for each digit of the text (see `JudgeReply`). Other keys are ignored.
+``model``, ``finish``, ``usage`` and ``time``. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.http.bodies import MAX_COUNT
 from mmie_tasks.judges.cache_store import SQLITE_HEADER, CachedReply, CacheFile, named_errors
-from mmie_tasks.record.reply import JudgeReply, Usage, read_digits
+from mmie_tasks.record.reply import JudgeReply, Usage
 
 _READ_HINT = "name another file"
 _Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]  # seconds: up to the year 5138
@@ -52,8 +51,6 @@ def export_line(cached: CachedReply) -> str:
     fields |= {name: reply[name] for name in ("text", "model", "finish", "usage")} | {
         "time": cached.time_s
     }
-    if reply["digits"] is not None:
-        fields["digits"] = reply["digits"]
     return json.dumps(fields) + "\n"
 
 
@@ -68,16 +65,14 @@ def read_export(path: Path) -> Iterator[CachedReply]:
             if not line.strip():
                 continue
             try:
-                content = json.loads(line)
-                exported = _ExportedReply.model_validate(content)
-                digits = read_digits(content.get("digits"), exported.text)
+                exported = _ExportedReply.model_validate(json.loads(line))
             except (ValueError, RecursionError) as error:
                 raise DataBroken(
                     f"{path}, line {number}: {_problem_of(error)}.",
                     hint="repair that line, or export the replies again",
                 ) from error
             fields = exported.model_dump(include={"text", "model", "finish"})
-            reply = JudgeReply(**fields, usage=Usage(**exported.usage.model_dump()), digits=digits)
+            reply = JudgeReply(**fields, usage=Usage(**exported.usage.model_dump()))
             yield CachedReply(exported.signature, exported.request, reply, exported.time)
 
 

@@ -11,7 +11,6 @@ does not work over network file systems.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sqlite3
 import threading
@@ -24,7 +23,7 @@ from typing import TypeAlias
 from filelock import FileLock
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.record.reply import JudgeReply, Usage, read_digits
+from mmie_tasks.record.reply import JudgeReply, Usage
 
 VERSION = 2
 
@@ -44,14 +43,16 @@ CREATE TABLE replies (
     reasoning_tokens INTEGER NOT NULL,
     cost_usd REAL,                      -- NULL if unknown
     time INTEGER NOT NULL,              -- seconds since 1970, UTC
-    digits TEXT,                        -- JSON, as in the export; NULL if there are none
     PRIMARY KEY (signature, request)
 )
 """
 # Text is bound as bytes and cast back: SQLite rejects a Python string with a lone surrogate.
 _PUT = """
-INSERT INTO replies VALUES
-    (CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO replies
+    (signature, request, text, model, finish, input_tokens, output_tokens, reasoning_tokens,
+     cost_usd, time)
+VALUES
+    (CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?)
 ON CONFLICT (signature, request) DO NOTHING
 """
 _OF_JUDGE = """
@@ -61,7 +62,7 @@ ORDER BY signature, request
 """
 _OF_REQUEST = "SELECT * FROM replies WHERE signature = CAST(? AS TEXT) AND request = ?"
 _STATE = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-_CacheRow: TypeAlias = tuple[str, str, str, str, str, int, int, int, float | None, int, str | None]
+_CacheRow: TypeAlias = tuple[str, str, str, str, str, int, int, int, float | None, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,6 @@ class ReplyTable:
             usage.reasoning_tokens,
             usage.cost_usd,
             cached.time_s,
-            None if reply.digits is None else json.dumps(reply.digits),
         )
         with self._writing:
             return self._connection.execute(_PUT, row).rowcount == 1
@@ -147,12 +147,9 @@ def _decoded(content: bytes) -> str:
 
 
 def _from_row(row: _CacheRow) -> CachedReply:
-    signature, request_key, text, model, finish, *counts, cost_usd, time_s, exported = row
+    """A row as a reply; older files have a further column."""
+    signature, request_key, text, model, finish, *counts, cost_usd, time_s = row[:10]
     input_tokens, output_tokens, reasoning_tokens = counts
-    try:
-        digits = read_digits(json.loads(exported), text) if exported else None
-    except (ValueError, TypeError) as error:
-        raise sqlite3.DataError("the digits of a reply cannot be read") from error
     reply = JudgeReply(
         text=text,
         model=model,
@@ -163,7 +160,6 @@ def _from_row(row: _CacheRow) -> CachedReply:
             cost_usd=cost_usd,
         ),
         finish="length" if finish == "length" else "stop",
-        digits=digits,
     )
     return CachedReply(signature, request_key, reply, time_s)
 

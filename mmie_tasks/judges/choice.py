@@ -13,25 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from mmie_tasks.core.choice import (
-    Choice,
-    ChoiceOptions,
-    parse_choice,
-    parse_pairs,
-    read_options,
-    split_options,
-)
+from mmie_tasks.core.choice import Choice, parse_choice, parse_pairs, split_options
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.suggestions import valid_names_text
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.arguments import judge_parser
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_path import default_path
 from mmie_tasks.judges.cache_store import CacheFile
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import Signature
 
 VARIABLE = "MMIE_TASKS_JUDGE"
@@ -56,12 +47,10 @@ class ChosenJudges:
 
     Attributes:
         judges: None for the benchmark's default.
-        panel: How several judges give one verdict.
         settings: Name to value of the benchmark's settings that were given with the judges.
     """
 
     judges: tuple[Choice, ...] = ()
-    panel: Panel | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -77,21 +66,15 @@ def _no_setting(_name: str) -> bool:
     return False
 
 
-class PanelOptions(ChoiceOptions):
-    """The options of a panel: ``--judge_args`` with several judges."""
-
-    rule: Literal["median", "mean"] = "median"
-
-
 def parse_judges(
-    texts: Iterable[str], source: str, panel_options: str = "", is_setting: IsSetting = _no_setting
+    texts: Iterable[str], source: str, judge_args: str = "", is_setting: IsSetting = _no_setting
 ) -> JudgeChoices:
     """Parse judges of the form ``JUDGE`` or ``BENCHMARK=JUDGE``.
 
     Args:
         texts: The judges; several for the same benchmarks are a panel.
         source: Where the texts come from, for messages.
-        panel_options: ``k=v,...``; only for several judges.
+        judge_args: ``k=v,...``, the settings of a benchmark; only for several judges.
         is_setting: Tells which options are a benchmark's settings.
 
     Raises:
@@ -107,21 +90,16 @@ def parse_judges(
         if not equals or re.search("[:,]", benchmark):  # after a `:`, an `=` is an option's
             benchmark, judge = ALL_OTHERS, text
         judges.setdefault(benchmark.strip(), []).append(parse_choice(judge, source))
-    return {
-        name: join_judges(choices, panel_options, is_setting) for name, choices in judges.items()
-    }
+    return {name: join_judges(choices, judge_args, is_setting) for name, choices in judges.items()}
 
 
 def join_judges(
-    judges: Sequence[Choice], panel_options: str = "", is_setting: IsSetting = _no_setting
+    judges: Sequence[Choice], judge_args: str = "", is_setting: IsSetting = _no_setting
 ) -> ChosenJudges:
     """The judges of a benchmark, as a panel if there are several.
 
     Raises:
         SettingWrong: A judge is repeated, or an option is unknown or has an invalid value.
-
-    >>> join_judges([Choice(name="replay"), Choice(name="mmie_score")]).panel
-    Panel(rule='median', min_valid=2)
     """
     settings: dict[str, str] = {}
     if len(judges) == 1:
@@ -137,18 +115,13 @@ def join_judges(
         for number, judge in enumerate(judges, start=1)
     )
     _refuse_equal_judges(numbered)
-    pairs = parse_pairs(panel_options, "`--judge_args` for a panel is")
-    more = {key: pairs.pop(key) for key in list(pairs) if is_setting(key)}
-    if unknown := [key for key in pairs if key not in PanelOptions.model_fields]:
-        own = valid_names_text(PanelOptions.model_fields, unknown[0])
-        hint = f"options of a judge follow it: `--judge openai:MODEL,{unknown[0]}=...`"
+    more = parse_pairs(judge_args, "`--judge_args` is")
+    if others := [key for key in more if not is_setting(key)]:
         raise SettingWrong(
-            f"`--judge_args`: a panel has no option `{unknown[0]}`.",
-            hint=f"{hint}; those of a panel: {own}",
+            f"`--judge_args {others[0]}=...` is ambiguous with several judges.",
+            hint=f"options of a judge follow it: `--judge openai:MODEL,{others[0]}=...`",
         )
-    options = read_options(pairs, PanelOptions, "panel")
-    panel = Panel(rule=options.rule, min_valid=len(judges) // 2 + 1)
-    return ChosenJudges(judges=numbered, panel=panel, settings=settings | more)
+    return ChosenJudges(judges=numbered, settings=settings | more)
 
 
 def _checked(
@@ -328,7 +301,7 @@ def is_paper_judge(
     >>> is_paper_judge(chosen, other, "openai:gpt-4o")
     False
     """
-    if chosen.panel is not None:
+    if len(chosen.judges) > 1:
         return False
     choice, wanted = chosen.judges[0], parse_choice(paper or default, "the paper's judge")
     fields = signature.fields

@@ -1,4 +1,4 @@
-"""The warning that a judge's replies come from another model than its own."""
+"""The warning that a judge's replies name another model than its own."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from mmie_tasks.record.signature import Signature
 
 
 def warn_of_others(judge: str, models: Iterable[str], address: str = "") -> None:
-    """Warn of each model in a judge's replies that its signature does not name."""
+    """Warn of each model that a judge's replies name and its signature does not."""
     signature = Signature.of_judges([judge])
     name = f"`{signature.name}` at {address}" if address else f"`{signature.name}`"
     for model in other_models(signature, models):
         warn(
-            f"The judge {name} is answered by another model, `{shown_model(model)}`: its scores "
-            "are marked so.",
+            f"The replies of the judge {name} are by `{shown_model(model)}`: the scores are "
+            "marked so.",
             hint="choose the model that shall judge with `model=`; the provider may have retired "
             "the name, or its server has other weights",
         )

@@ -10,7 +10,6 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome, close_judge, outcomes_of
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import Signature
 
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ class PanelJudge(Judge):
     A judge that fails or raises costs only its own replies.
     """
 
-    def __init__(self, members: Sequence[Judge], panel: Panel) -> None:
-        self.panel: Panel = panel
+    def __init__(self, members: Sequence[Judge]) -> None:
         self._members = tuple(members)
         self._takes_turns = sum(member.in_process for member in members) > 1
         self._turn = threading.Lock()  # held by the judge whose model has this process's memory
@@ -39,8 +37,8 @@ class PanelJudge(Judge):
 
     @property
     def signature(self) -> str:
-        """The panel's rule and the signatures of its judges."""
-        return str(Signature.of_judges([one.signature for one in self.members], self.panel))
+        """The signatures of the judges."""
+        return str(Signature.of_judges([one.signature for one in self.members]))
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield the outcomes of all judges as they arrive; see `Judge.ask`."""

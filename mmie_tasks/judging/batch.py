@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.core.log import traceback_text, warn
+from mmie_tasks.core.log import traceback_text
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import Judge, Outcome
 from mmie_tasks.judging.deferred import DeferredRow, MetricRows
 from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import GradedRequest, judge_all
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.panel import Panel
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.sight import LEAST_REQUESTS, unseen_images
+from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
 
 
@@ -86,12 +83,11 @@ class JudgedBatch:
             detail = f"judging ended early: {type(error).__name__}: {error}"
             result = JudgeResult(failure=Unscored("unavailable", detail))
             for index in list(self._unfilled):
-                self._fill(index, [self._member(Signature(), index, result)], None)
+                self._fill(index, [self._member(Signature(), index, result)])
 
     def _ask(self, judge: Judge) -> None:
         members, count = judge.members, len(self._waiting)
         titles = [judge.title(position) for position in range(len(members))]
-        watches = list(map(_SightWatch, titles))
         with ExitStack() as stack:
             bars = [
                 stack.enter_context(Progress(self._bar_title(judge, title), count, member))
@@ -107,11 +103,10 @@ class JudgedBatch:
                 if self._stopped.is_set():
                     return
                 position, sample = divmod(index, count)
-                watches[position].add(result.replies)
                 self._add(judge, position, sample, result)
 
     def _bar_title(self, judge: Judge, member: str) -> str:
-        return f"{self._title}, {member}" if self._title and judge.panel else self._title
+        return f"{self._title}, {member}" if self._title and len(judge.members) > 1 else self._title
 
     def _add(self, judge: Judge, position: int, index: int, result: JudgeResult) -> None:
         """Adds a judge's result, and fills in the sample's rows after the last judge's."""
@@ -119,38 +114,15 @@ class JudgedBatch:
         self._stored += len(result.replies) * (member.cache_file is not None)
         results[position] = self._member(Signature.of_judges([member.signature]), index, result)
         if len(results) == len(judge.members):
-            self._fill(index, [results[number] for number in sorted(results)], judge.panel)
+            self._fill(index, [results[number] for number in sorted(results)])
 
     def _member(self, judge: Signature, index: int, result: JudgeResult) -> Judgement:
         sample, _ = self._waiting[index]
         return Judgement(judge=judge, result=result, verdicts=sample.request.grade(result))
 
-    def _fill(self, index: int, members: Sequence[Judgement], panel: Panel | None) -> None:
+    def _fill(self, index: int, members: Sequence[Judgement]) -> None:
         sample, rows = self._waiting[index]
-        judged = Judged.by(members, panel)
+        judged = Judged.by(members)
         for metric, row in sample.make_rows(judged).items():
             rows[metric].fill(row)
         del self._unfilled[index]
-
-
-class _SightWatch:
-    """Warns once about a judge that may not see the images."""
-
-    def __init__(self, judge: str) -> None:
-        self._judge = judge
-        self._replies: list[JudgeReply] = []
-        self._next = LEAST_REQUESTS
-
-    def add(self, replies: Iterable[JudgeReply]) -> None:
-        self._replies += replies
-        if len(self._replies) < self._next:
-            return
-        self._next += self._next // 4
-        if reason := unseen_images(self._replies):
-            self._next = sys.maxsize
-            warn(
-                f"{self._judge[0].upper()}{self._judge[1:]} may not see the images, or its "
-                f"server cuts the prompts: {reason}.",
-                hint="choose a model that takes images; raise the context length of its server "
-                "(Ollama: `OLLAMA_CONTEXT_LENGTH`)",
-            )

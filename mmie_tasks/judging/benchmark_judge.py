@@ -68,7 +68,7 @@ class BenchmarkJudge:
     def signature(self) -> Signature:
         """The signature, with ``paper_judge``, and ``judges_itself`` for a judge under test."""
         judge, tested = self.judge(), self._session.tested
-        signature = Signature.of_judges([one.signature for one in judge.members], judge.panel)
+        signature = Signature.of_judges([one.signature for one in judge.members])
         is_papers = is_paper_judge(self.choices(), signature, self.default, self._paper)
         fields = {"paper_judge": "yes" if is_papers else "no"}
         ones = (judges_itself(member, tested) for member in judge.members)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from mmie_tasks.core.errors import DataBroken, DataMissing, first_line
+from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdicts
-from mmie_tasks.hub.images import size_px
 from mmie_tasks.judges.base import (
     Judge,
     JudgeError,
@@ -26,7 +24,7 @@ from mmie_tasks.judges.base import (
     close_judge,
     outcomes_of,
 )
-from mmie_tasks.record.reply import JudgeReply, JudgeResult, RequestSize
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
     JudgeUnavailable: "unavailable",
@@ -79,7 +77,7 @@ def judge_all(
     first_replies: dict[int, JudgeReply] = {}
     for index, outcome in outcomes_of(judge, [checked.request for checked in requests]):
         request = requests[index % len(requests)]
-        outcome = _with_size(outcome, request.request)
+        outcome = _with_length(outcome, request.request)
         on_outcome(index, outcome)
         if isinstance(outcome, JudgeError):
             yield index, JudgeResult(failure=unscored(outcome))
@@ -91,29 +89,19 @@ def judge_all(
         indices = [index for index in first_replies if index // len(requests) == position]
         again = [replace(requests[index % len(requests)].request, attempt=1) for index in indices]
         for number, outcome in outcomes_of(member, again, judge.title(position)):
-            index, outcome = indices[number], _with_size(outcome, again[number])
+            index, outcome = indices[number], _with_length(outcome, again[number])
             on_outcome(index, outcome)
             second_reply = outcome if isinstance(outcome, JudgeReply) else None
             yield index, JudgeResult(reply=first_replies[index], second_reply=second_reply)
-        if again and member.in_process and judge.panel is not None:
+        if again and member.in_process and len(judge.members) > 1:
             close_judge(member)  # the next model needs the memory
 
 
-def _with_size(outcome: Outcome, request: JudgeRequest) -> Outcome:
+def _with_length(outcome: Outcome, request: JudgeRequest) -> Outcome:
     if isinstance(outcome, JudgeError):
         return outcome
-    return replace(outcome, request_size=_size(request))
-
-
-def _size(request: JudgeRequest) -> RequestSize | None:
-    """Returns None if an image cannot be opened."""
-    texts = [part for part in (request.system, *request.parts) if isinstance(part, str)]
-    try:
-        sides = [size_px(part) for part in request.parts if isinstance(part, Path)]
-    except (DataMissing, DataBroken):
-        return None
-    pixels = sum(width * height for width, height in sides)
-    return RequestSize(sum(map(len, texts)), len(sides), pixels)
+    texts = (part for part in (request.system, *request.parts) if isinstance(part, str))
+    return replace(outcome, request_characters=sum(map(len, texts)))
 
 
 def unscored(error: JudgeError) -> Unscored:

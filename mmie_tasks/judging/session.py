@@ -93,11 +93,10 @@ class JudgingSession:
     def open_chosen(self, chosen: ChosenJudges) -> Judge:
         """The judge or panel of a benchmark."""
         members = [self.open(choice) for choice in chosen.judges]
-        if chosen.panel is None:
+        if len(members) == 1:
             return members[0]
-        key = (*map(id, members), chosen.panel)
         with self._lock:
-            return self._judges.setdefault(key, PanelJudge(members, chosen.panel))
+            return self._judges.setdefault(tuple(map(id, members)), PanelJudge(members))
 
     def _environment_key(self) -> object:
         return frozenset(self.environment.items())

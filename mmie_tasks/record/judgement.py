@@ -1,7 +1,4 @@
-"""The judgement of a sample: each judge's replies and verdicts, and a panel's combined verdicts.
-
-The panel's rule is applied to verdicts, so another rule needs no new requests.
-"""
+"""The judgement of a sample: each judge's replies and verdicts, and a panel's combined verdicts."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.core.verdict import ALL_KINDS, Scored, ScoreKind, Unscored, Verdict, Verdicts
-from mmie_tasks.record.panel import Panel
+from mmie_tasks.core.verdict import SCORE_KINDS, Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import SharedSignature
 
@@ -39,18 +35,16 @@ class Judged:
     Attributes:
         verdicts: The judge's or the panel's verdicts, on the benchmark's own scale.
         judgements: One for each judge, in the panel's order; empty if no request was sent.
-        panel: The rule of the panel; None for a single judge.
     """
 
     verdicts: Verdicts
     judgements: tuple[Judgement, ...] = ()
-    panel: Panel | None = None
 
     @classmethod
-    def by(cls, judgements: Sequence[Judgement], panel: Panel | None) -> Judged:
+    def by(cls, judgements: Sequence[Judgement]) -> Judged:
         """The verdicts of a single judge, or the combined verdicts of a panel."""
-        verdicts = combine(judgements, panel) if panel else judgements[0].verdicts
-        return cls(verdicts=verdicts, judgements=tuple(judgements), panel=panel)
+        verdicts = combine(judgements) if len(judgements) > 1 else judgements[0].verdicts
+        return cls(verdicts=verdicts, judgements=tuple(judgements))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,37 +75,37 @@ def disagreement(judgements: Sequence[Judgement]) -> Disagreement | None:
     )
 
 
-def combine(judgements: Sequence[Judgement], panel: Panel) -> Verdicts:
-    """The panel's verdicts: the rule applied to the judges' points, separately for each kind.
+def combine(judgements: Sequence[Judgement]) -> Verdicts:
+    """The panel's verdicts: the median of the judges' points, separately for each kind.
 
-    Components are combined one by one. Points are not rounded. There is at least one judgement.
+    The sample is unscored if half or fewer of the judges gave points. Each component has its own
+    median. Points are not rounded. There are at least two judgements.
 
     >>> from mmie_tasks.record.signature import Signature
     >>> def by(points: float) -> Judgement:
     ...     verdicts = Verdicts(official=Scored(points), robust=Scored(points))
     ...     return Judgement(judge=Signature(), result=JudgeResult(), verdicts=verdicts)
-    >>> combine([by(4), by(5), by(5)], Panel(rule="median", min_valid=2)).official
+    >>> combine([by(4), by(5), by(5)]).official
     Scored(points=5, reading='')
     """
-    verdicts = {kind: _combined(judgements, panel, kind) for kind in ALL_KINDS}
+    verdicts = {kind: _combined(judgements, kind) for kind in SCORE_KINDS}
     shares = {
-        kind: _combined_shares(judgements, panel, kind)
-        for kind in ALL_KINDS
+        kind: _combined_shares(judgements, kind)
+        for kind in SCORE_KINDS
         if isinstance(verdicts[kind], Scored)
     }
     return Verdicts(
         official=verdicts["official"],
         robust=verdicts["robust"],
-        expected=verdicts["expected"],
         shares={kind: of_kind for kind, of_kind in shares.items() if of_kind},
     )
 
 
-def _combined(judgements: Sequence[Judgement], panel: Panel, kind: ScoreKind) -> Verdict:
+def _combined(judgements: Sequence[Judgement], kind: ScoreKind) -> Verdict:
     verdicts = [judgement.verdicts.verdict(kind) for judgement in judgements]
     points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
-    if len(points) >= panel.min_valid:
-        return Scored(panel.combined(points))
+    if 2 * len(points) > len(judgements):
+        return Scored(statistics.median(points))
     reasons = [
         (judgement.judge.kind_and_model, verdict.reason)
         for judgement, verdict in zip(judgements, verdicts, strict=True)
@@ -119,16 +113,14 @@ def _combined(judgements: Sequence[Judgement], panel: Panel, kind: ScoreKind) ->
     ]
     most_frequent = Counter(reason for _, reason in reasons).most_common(1)[0][0]
     listed = ", ".join(f"{name}: {reason}" for name, reason in reasons)
-    needed = f"{len(points)} of {len(judgements)} judges gave points, {panel.min_valid} are needed"
-    return Unscored(most_frequent, f"{needed} ({listed})")
+    count = f"{len(points)} of {len(judgements)} judges gave points"
+    return Unscored(most_frequent, f"{count} ({listed})")
 
 
-def _combined_shares(
-    judgements: Sequence[Judgement], panel: Panel, kind: ScoreKind
-) -> dict[str, float]:
+def _combined_shares(judgements: Sequence[Judgement], kind: ScoreKind) -> dict[str, float]:
     shares: dict[str, list[float]] = {}
     for judgement in judgements:
         if isinstance(judgement.verdicts.verdict(kind), Scored):
             for component, share in judgement.verdicts.shares.get(kind, {}).items():
                 shares.setdefault(component, []).append(share)
-    return {component: panel.combined(values) for component, values in shares.items()}
+    return {component: statistics.median(values) for component, values in shares.items()}

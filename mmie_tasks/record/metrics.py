@@ -239,7 +239,7 @@ def metric_value(
     Args:
         samples: All samples of a task of a run.
         metric: The metric.
-        kind: Official, robust or expected verdicts.
+        kind: Official or robust verdicts.
         scale: The benchmark's scale.
         strata: `Benchmark.strata`: a mean over all samples is stratified by these groups.
         stratum_sizes: `Benchmark.stratum_sizes`: a run with other proportions has no interval for

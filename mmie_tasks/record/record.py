@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import override
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, ScoreKind, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, ScoreKind, Verdict, Verdicts
 from mmie_tasks.record.answer_facts import AnswerFacts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
@@ -55,10 +55,6 @@ class Record(BaseModel):
         id: Unique within the benchmark.
         official: Official verdict, on the benchmark's own scale.
         robust: Robust verdict, on the same scale.
-        expected: The mean of the points under the judge's probabilities, at the position of the
-            official score.
-        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None
-            without them.
         shares: For each score, component to share of full marks, 0 to 1; empty for benchmarks
             without components.
         judgements: Replies and verdicts of each judge, in order; empty without judge requests.
@@ -71,8 +67,6 @@ class Record(BaseModel):
     id: Annotated[str, Field(min_length=1)]
     official: Verdict
     robust: Verdict
-    expected: Verdict = NO_PROBABILITIES
-    entropy_bits: float | None = None
     shares: Mapping[ScoreKind, Mapping[str, float]] = {}
     judgements: tuple[Judgement, ...] = ()
     signature: SharedSignature = Signature()
@@ -96,18 +90,12 @@ class Record(BaseModel):
         if not self.judgements:
             return self
         read = [_regraded(judgement, grade) for judgement in self.judgements]
-        return self.graded(Judged.by(read, self.signature.panel))
+        return self.graded(Judged.by(read))
 
     @property
     def verdicts(self) -> Verdicts:
         """All verdicts on the answer."""
-        return Verdicts(
-            official=self.official,
-            robust=self.robust,
-            expected=self.expected,
-            entropy_bits=self.entropy_bits,
-            shares=self.shares,
-        )
+        return Verdicts(official=self.official, robust=self.robust, shares=self.shares)
 
     @property
     def replies(self) -> tuple[JudgeReply, ...]:
@@ -146,8 +134,6 @@ class Record(BaseModel):
             id=self.id,
             official=self.official,
             robust=self.robust,
-            expected=self.expected,
-            entropy_bits=self.entropy_bits,
             groups=self.groups,
             shares=self.shares,
             question=self.shown_question(line),
@@ -277,8 +263,6 @@ def _graded_fields(graded: Judged | Verdicts) -> dict[str, Any]:
     return {
         "official": _shortened(verdicts.official),
         "robust": _shortened(verdicts.robust),
-        "expected": verdicts.expected,
-        "entropy_bits": verdicts.entropy_bits,
         "shares": verdicts.shares,
         "judgements": graded.judgements if isinstance(graded, Judged) else (),
     }

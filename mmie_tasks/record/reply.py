@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Unscored, Verdict
-
-_LARGEST_LOGPROB = 1e-3  # rounded sums may be above 0
-_NOT_DIGITS = "`digits` does not hold ten log-probabilities for each digit of the text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +19,11 @@ class Usage:
     cost_usd: float | None = None
 
 
-class RequestSize(NamedTuple):
-    """Characters, images, and the images' total pixels in a judge's request."""
-
-    characters: int
-    images: int
-    pixels: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
     """A judge's reply.
 
-    Equality ignores `request_key` and `request_size`.
+    Equality ignores `request_key` and `request_characters`.
 
     Attributes:
         text: The whole text.
@@ -44,10 +31,8 @@ class JudgeReply:
         usage: Tokens and cost, from the original request if the reply is cached.
         finish: ``length`` if the reply reached ``max_tokens`` and is incomplete.
         cached: Whether the reply comes from a cache or recording.
-        digits: For each digit of the text, in order, the natural logarithms of the probabilities of
-            0 to 9 in its place; None for unknown ones. None if the judge reports none.
         request_key: The request's `content_key`, the key in a cache; empty without a cache.
-        request_size: The request's size; None if unknown.
+        request_characters: Length of the request's texts; 0 if unknown.
     """
 
     text: str
@@ -55,32 +40,8 @@ class JudgeReply:
     usage: Usage = field(default_factory=Usage)
     finish: Literal["stop", "length"] = "stop"
     cached: bool = False
-    digits: tuple[float | None, ...] | None = None
     request_key: str = field(default="", compare=False)
-    request_size: RequestSize | None = field(default=None, compare=False)
-
-
-def read_digits(value: object, text: str) -> tuple[float | None, ...] | None:
-    """Reads `JudgeReply.digits` from a log, a cache or an export.
-
-    Raises:
-        ValueError: The values do not fit the digits of the text, or are impossible.
-    """
-    if value is None:
-        return None
-    numbers = list(value) if isinstance(value, (list, tuple)) else [value]
-    if len(numbers) != 10 * len(re.findall("[0-9]", text)):
-        raise ValueError(_NOT_DIGITS)
-    return tuple(map(_logprob, numbers))
-
-
-def _logprob(value: object) -> float | None:
-    match value:
-        case None:
-            return None
-        case int() | float() if type(value) is not bool and -math.inf < value <= _LARGEST_LOGPROB:
-            return float(value)
-    raise ValueError(_NOT_DIGITS)
+    request_characters: int = field(default=0, compare=False)
 
 
 ReplyReader: TypeAlias = Callable[[str], Verdict]

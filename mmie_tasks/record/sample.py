@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, READER_KINDS, ScoreKind, Verdict, differ
+from mmie_tasks.core.verdict import SCORE_KINDS, ScoreKind, Verdict, differ
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.text_facts import TextFacts
 
-__all__ = ["ALL", "READER_KINDS", "LoggedSample", "Needle", "ScoreKind"]
+__all__ = ["ALL", "SCORE_KINDS", "LoggedSample", "Needle", "ScoreKind"]
 
 ALL = "all"
 """The group of all samples; not listed in `LoggedSample.groups`."""
@@ -39,8 +39,6 @@ class LoggedSample:
         id: Unique within the benchmark.
         official: Official verdict, on the benchmark's own scale.
         robust: Robust verdict, on the same scale.
-        expected: The mean of the points under the judge's probabilities.
-        entropy_bits: Entropy of these probabilities in bits; None without them.
         groups: Kind of group to the sample's groups: ``{"category": ("SA",)}``.
         shares: For each score, component to share of full marks, 0 to 1.
         question: The question as the tested model got it.
@@ -62,8 +60,6 @@ class LoggedSample:
     official: Verdict
     robust: Verdict
     groups: Mapping[str, tuple[str, ...]]
-    expected: Verdict = NO_PROBABILITIES
-    entropy_bits: float | None = None
     shares: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
     question: Segments = ()
     gold: Segments = ()
@@ -87,7 +83,7 @@ class LoggedSample:
     @property
     def members(self) -> tuple[Judgement, ...]:
         """The judgements of a panel; empty for a single judge."""
-        return () if self.signature.panel is None else self.judgements
+        return self.judgements if self.signature.is_panel else ()
 
     @property
     def differs(self) -> bool:
@@ -96,7 +92,7 @@ class LoggedSample:
 
     def verdict(self, kind: ScoreKind) -> Verdict:
         """The verdict of this kind, on the benchmark's own scale."""
-        return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
+        return self.official if kind == "official" else self.robust
 
     def names(self, kind: str) -> tuple[str, ...]:
         """The sample's groups of this kind."""

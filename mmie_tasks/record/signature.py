@@ -1,7 +1,7 @@
 """The signature of a score: everything that can move it.
 
 A record stores it as an object. Tables and logs print it as one line of text:
-``panel:mean,min_valid=2|judge:openai|model:gpt-4o|paper_judge:no|prompt:official|...|pkg:0.1.0``.
+``judge:openai|model:gpt-4o|paper_judge:no|prompt:official|...|pkg:0.1.0``.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.wording import numbered_names
-from mmie_tasks.record.panel import Panel, Rule
 
 COVERAGE_FLOOR = 0.9
 """No mean is reported below this share of scored samples, unless a run sets ``min_coverage``."""
 
-_PANEL = re.compile(r"(mean|median|majority),min_valid=(\d+)")
 _SHARE = re.compile(r"0(?:\.\d+)?|1|\d(?:\.\d+)?e-\d\d")  # as `:g` writes 0 to 1
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 _OF_BENCHMARK = re.compile(r"\|(?=(?:paper_judge|reader|task|data):)")  # after the last judge
@@ -72,14 +70,12 @@ class Signature:
 
     Attributes:
         judges: Key to value for each judge, in order; empty for a benchmark scored by rule.
-        panel: How several judges give one verdict; None for a single judge.
         benchmark: The benchmark's keys and values: prompt, readers, task version, data, and whether
             the judge is the paper's.
         package: The version of this package; empty if unknown.
     """
 
     judges: tuple[Mapping[str, str], ...] = ()
-    panel: Panel | None = None
     benchmark: Mapping[str, str] = field(default_factory=dict)
     package: str = ""
 
@@ -103,13 +99,13 @@ class Signature:
         return replace(judges, benchmark=_texts(fields), package=__version__)
 
     @classmethod
-    def of_judges(cls, texts: Sequence[str], panel: Panel | None = None) -> Signature:
+    def of_judges(cls, texts: Sequence[str]) -> Signature:
         """Joins the signature texts of judges.
 
         >>> Signature.of_judges(["judge:openai|model:gpt-4o"]).name
         'gpt-4o'
         """
-        return cls(judges=tuple(map(_grouped, texts)), panel=panel)
+        return cls(judges=tuple(map(_grouped, texts)))
 
     @classmethod
     def parse(cls, text: str) -> Signature:
@@ -127,11 +123,9 @@ class Signature:
         benchmark = _grouped(rest)
         if judges and not more and "|pkg:" in judges[-1]:
             judges[-1], _, benchmark["pkg"] = judges[-1].partition("|pkg:")
-        match = _PANEL.fullmatch(benchmark.pop("panel", ""))
-        panel = Panel(rule=cast("Rule", match[1]), min_valid=int(match[2])) if match else None
         package = benchmark.pop("pkg", "")
         fields = tuple(_grouped(f"judge:{judge}") for judge in judges)
-        return cls(judges=fields, panel=panel, benchmark=benchmark, package=package)
+        return cls(judges=fields, benchmark=benchmark, package=package)
 
     def without(self, key: str) -> Signature:
         """The signature without a key of the judges, such as ``replayed`` or ``servers``.
@@ -146,10 +140,9 @@ class Signature:
         return hash((*map(len, self.judges), len(self.benchmark), self.package))
 
     def __str__(self) -> str:
-        panel = self.panel and f"{self.panel.rule},min_valid={self.panel.min_valid}"
         judges = [signature_text(**judge) for judge in self.judges]
         rest = signature_text(**self.benchmark, pkg=self.package or None)
-        return "|".join(filter(None, (signature_text(panel=panel), *judges, rest)))
+        return "|".join(filter(None, (*judges, rest)))
 
     @property
     def fields(self) -> dict[str, str]:
@@ -159,13 +152,11 @@ class Signature:
 
         >>> Signature.parse("judge:openai|model:gpt-4o|paper_judge:no").fields["model"]
         'gpt-4o'
-        >>> text = "panel:mean,min_valid=1|judge:openai|judge:replay|host:a|paper_judge:no"
+        >>> text = "judge:openai|judge:replay|host:a|paper_judge:no"
         >>> Signature.parse(text).fields["host"]
         'none, a'
         """
-        values = defaultdict(list)
-        if self.panel is not None:
-            values["panel"] = [f"{self.panel.rule},min_valid={self.panel.min_valid}"]
+        values: defaultdict[str, list[str]] = defaultdict(list)
         for key in dict.fromkeys(key for judge in self.judges for key in judge):
             values[key] += [judge.get(key, "none") for judge in self.judges]
         rest = {**self.benchmark, **({"pkg": self.package} if self.package else {})}
@@ -186,6 +177,11 @@ class Signature:
         return fields
 
     @property
+    def is_panel(self) -> bool:
+        """Whether several judges give one verdict."""
+        return len(self.judges) > 1
+
+    @property
     def is_of_another_judge(self) -> bool:
         """Whether the judge is not the paper's; False if unknown."""
         return self.benchmark.get("paper_judge") == "no"
@@ -199,15 +195,15 @@ class Signature:
         """
         return self.benchmark.get("judges_itself", "")
 
-    def answered_by(self, models: Iterable[str]) -> Signature:
-        """The signature of a sample to which other models than the requested judges replied.
+    def with_replies_by(self, models: Iterable[str]) -> Signature:
+        """The signature of a sample whose replies name other models than the requested judges.
 
         >>> signature = Signature.parse("judge:a|model:m|paper_judge:yes|pkg:1")
-        >>> str(signature.answered_by(["n"]))
-        'judge:a|model:m|paper_judge:no|answered_by:n|pkg:1'
+        >>> str(signature.with_replies_by(["n"]))
+        'judge:a|model:m|paper_judge:no|replies_by:n|pkg:1'
         """
         names = ", ".join(models).replace("|", " ")
-        marked = {**self.benchmark, "paper_judge": "no", "answered_by": names}
+        marked = {**self.benchmark, "paper_judge": "no", "replies_by": names}
         return replace(self, benchmark=marked)
 
     def with_answers(self, answers: str | None) -> Signature:
@@ -255,23 +251,23 @@ class Signature:
     def judge_names(self) -> list[str]:
         """The model, or else the kind, of each judge of a panel; empty for a single judge.
 
-        >>> signature = "panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0"
+        >>> signature = "judge:openai|model:gpt-4o|judge:mmie_score|t:0"
         >>> Signature.parse(signature).judge_names
         ['gpt-4o', 'mmie_score']
         """
         names = [judge.get("model") or judge.get("judge", "") for judge in self.judges]
-        return numbered_names(names) if self.panel is not None else []
+        return numbered_names(names) if self.is_panel else []
 
     @property
     def name(self) -> str:
-        """The judge's model, or else its kind, or a panel's judges and rule; empty without a judge.
+        """The judge's model, or else its kind, or a panel's judges; empty without a judge.
 
-        >>> signature = "panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0"
+        >>> signature = "judge:openai|model:gpt-4o|judge:mmie_score|t:0"
         >>> Signature.parse(signature).name
-        'panel of gpt-4o, mmie_score (mean)'
+        'panel of gpt-4o, mmie_score (median)'
         """
-        if self.panel is not None:
-            return f"panel of {', '.join(self.judge_names)} ({self.panel.rule})"
+        if self.is_panel:
+            return f"panel of {', '.join(self.judge_names)} (median)"
         fields = self.fields
         return fields.get("model") or fields.get("judge", "")
 

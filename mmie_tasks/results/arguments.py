@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
-from mmie_tasks.core.verdict import ALL_KINDS
+from mmie_tasks.core.verdict import SCORE_KINDS
 
 _RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
 
@@ -53,9 +53,9 @@ def result_parser(
         parser.add_argument(
             "--score",
             dest="score_kind",
-            choices=ALL_KINDS,
+            choices=SCORE_KINDS,
             default="official",
-            help="the official, robust or expected score; default: %(default)s",
+            help="the official or the robust score; default: %(default)s",
         )
     if top is not None:
         help_text = "list at most N samples; default: %(default)s"

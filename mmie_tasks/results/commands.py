@@ -7,11 +7,8 @@ from pathlib import Path
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.wording import listed
-from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.runs import run as run_files
-from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.values import reasons_of
+from mmie_tasks.runs.run import Run
 
 INTERVAL_NOTE = "The intervals hold the sampling error only, not the judge's error."
 """What is said of the intervals of judged scores."""
@@ -62,17 +59,6 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
             f"`{source}` contains {len(runs)} runs: {folders}.", hint="name one of them"
         )
     return runs[0]
-
-
-def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
-    """Raise `SettingWrong` unless a task of the run `label` has scores of a kind."""
-    if kind not in task_run.score_kinds:
-        raise SettingWrong(
-            f"`{task_run.task}` of `{label}` has no {kind} scores: "
-            f"{listed(reasons_of(task_run, kind))}.",
-            hint="only a judge that reports the probabilities of its digits gives them; `--tasks` "
-            "selects other tasks, `--score official` other scores",
-        )
 
 
 def common_tasks(runs: Mapping[str, Run]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.core.verdict import ALL_KINDS, Scored, Verdict
+from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdict
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.record import IMAGE_PLACEHOLDER
@@ -65,9 +65,9 @@ class LoadedRun:
     def samples(self, task: str | None = None) -> pd.DataFrame:
         """One row per sample, in the order of the log.
 
-        The page of results describes every column: ``id``; the points ``official``, ``robust`` and
-        ``expected`` on the benchmark's own scale, NaN without a score, and as ``..._percent`` of
-        full marks; ``unscored``, the reason for a missing score, else None; a column for each kind
+        The page of results describes every column: ``id``; the points ``official`` and ``robust``
+        on the benchmark's own scale, NaN without a score, and as ``..._percent`` of full marks;
+        ``unscored``, the reason for a missing score, else None; a column for each kind
         of group, such as ``category``, with several groups of a sample joined with ``|``
         (``group_<kind>`` if another column has the name); texts, replies, tokens, cost and the
         signature. In texts, U+FFFD replaces lone surrogates.
@@ -120,7 +120,7 @@ class LoadedRun:
         rows: list[tuple[object, ...]] = []
         for task, task_run in self.run.tasks.items():
             metrics = filter(is_shown, metrics_of([task_run]))
-            for metric, kind in product(metrics, task_run.score_kinds):
+            for metric, kind in product(metrics, SCORE_KINDS):
                 value = value_of(task_run, metric, kind)
                 if value is not None:
                     names = (task, f"{kind}_{metric.name}".removesuffix("_"), metric.title)
@@ -166,7 +166,7 @@ def _plain(cell: object) -> object:
 
 
 def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
-    points: dict[str, float] = {kind: _points(sample.verdict(kind)) for kind in ALL_KINDS}
+    points: dict[str, float] = {kind: _points(sample.verdict(kind)) for kind in SCORE_KINDS}
     official, robust = (
         (None, None) if isinstance(verdict, Scored) else (verdict.reason, verdict.detail)
         for verdict in (sample.official, sample.robust)
@@ -178,7 +178,6 @@ def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
             f"{kind}_percent": value if math.isnan(value) else scale.percent(value)
             for kind, value in points.items()
         },
-        "entropy_bits": math.nan if sample.entropy_bits is None else sample.entropy_bits,
         "unscored": _TextOrNone(official[0]),
         "robust_unscored": _TextOrNone(robust[0]),
         "unscored_detail": _TextOrNone(official[1]),

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.results.commands import read_text
 
 _COLUMNS = ("id", "rater", "score")
 _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _MAX_QUOTED = 40  # characters of a cell, in a message
-_DIGEST_CHARS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +32,6 @@ class Label:
     id: str
     points: float | None
     rater: str
-
-
-def answer_digest(sample: LoggedSample) -> str:
-    """12 hexadecimal digits that identify the sample's answer.
-
-    They come from the SHA-256 of the answer's words and its image files' names, without spaces and
-    folders. The first digit is a letter, so that no spreadsheet reads a number.
-    """
-    words = " ".join(" ".join(segment.text or "" for segment in sample.answer).split())
-    files = [segment.image.replace("\\", "/") for segment in sample.answer if segment.image]
-    images = [PurePath(file).name for file in files]
-    digest = hashlib.sha256(json.dumps([words, images]).encode()).hexdigest()
-    return "abcdef"[int(digest[0], 16) % 6] + digest[1:_DIGEST_CHARS]
 
 
 def read_labels(path: Path, scale: Scale, name: str = "") -> tuple[Label, ...]:

@@ -18,7 +18,6 @@ from lmms_eval.api.model import lmms
 
 from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
-from mmie_tasks.http.model_list import announce_retirement
 from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 from mmie_tasks.interleaved.protocols import STEP
@@ -33,13 +32,7 @@ from mmie_tasks.runner.pair_answers import (
     log_answers,
 )
 from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
-from mmie_tasks.runner.pair_writer import (
-    AskedSample,
-    PairWriter,
-    asked_sample,
-    writer_access,
-    writer_model,
-)
+from mmie_tasks.runner.pair_writer import AskedSample, PairWriter, asked_sample
 from mmie_tasks.runner.run_texts import RunTexts
 
 
@@ -93,9 +86,6 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             self._writer = PairWriter(
                 self._arguments, runner_options, force_simple=self.force_simple
             )
-            access = writer_access(self._arguments)
-            if access is not None and self._writer.model.rank == 0:
-                announce_retirement(access, writer_model(self._arguments))
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self.tested_model = self._arguments.pair

@@ -26,7 +26,6 @@ from mmie_tasks.judges.choice import (
     parse_flags,
 )
 from mmie_tasks.record.log_files import split_name
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.arguments import listed_names
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runner.command_line import run_lmms_eval
@@ -124,8 +123,6 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
                 hint=f"`--judge {name}=JUDGE` with the judge of the run",
             )
         chosen = join_judges([parse_choice(text, "the run") for text in texts])
-        if panel := next(iter(task_run.signatures), Signature()).panel:
-            chosen = replace(chosen, panel=panel)
         if choices.get(name, chosen) != chosen:
             raise SettingWrong(
                 f"The tasks of `{name}` were judged by different judges.",

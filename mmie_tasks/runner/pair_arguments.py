@@ -37,7 +37,7 @@ HINT = (
     "t2i=self)"
 )
 _SELF = "self"  # the drawer of a writer that draws itself
-CHAT_CLIENTS = ("openai", "async_openai")
+_CHAT_CLIENTS = ("openai", "async_openai")
 _OF_TASK = "the task's `generation_kwargs`, or `--gen_kwargs`"
 _COMPUTED: Mapping[str, str] = {
     "model": "`model=`",
@@ -239,7 +239,7 @@ def _component(value: object, argument: str) -> _Component | None:
 
 def _added(writer: _Component) -> dict[str, str]:
     """The options of `PairArguments.added`; an empty text is the default."""
-    if writer.name not in CHAT_CLIENTS:
+    if writer.name not in _CHAT_CLIENTS:
         return {}
     names = writer.options.keys() & {"reasoning_effort", "extra_body"}
     given = {name: writer.options[name] for name in sorted(names)}

@@ -9,7 +9,6 @@ import copy
 import hashlib
 import itertools
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MethodType
@@ -20,7 +19,6 @@ from lmms_eval.api.model import lmms
 from lmms_eval.models import get_model
 from loguru import logger
 
-from mmie_tasks.http.access import Access, read_base_url
 from mmie_tasks.interleaved.chat_pictures import (
     add_to_requests,
     chat_completions,
@@ -29,38 +27,10 @@ from mmie_tasks.interleaved.chat_pictures import (
 from mmie_tasks.interleaved.protocols import PictureProtocol
 from mmie_tasks.runner.loaded_tasks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model
-from mmie_tasks.runner.pair_arguments import CHAT_CLIENTS, PairArguments, check_writer_arguments
+from mmie_tasks.runner.pair_arguments import PairArguments, check_writer_arguments
 
-_KEY, _URL = "OPENAI_API_KEY", "OPENAI_API_BASE"  # chat clients read them (simple/openai.py:142)
-_TIMEOUT_S = 10.0
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
 _SERVER_PORTION = 64  # the same for a writer on a server
-
-
-def writer_access(arguments: PairArguments) -> Access | None:
-    """The server of a writer that is a chat client; None at Azure and for other writers.
-
-    Raises:
-        SettingWrong: The address is invalid.
-    """
-    options = arguments.writer_arguments
-    is_at_azure = str(options.get("azure_openai")).lower() in ("true", "1", "yes")
-    if arguments.writer not in CHAT_CLIENTS or is_at_azure:
-        return None
-    url = str(options.get("base_url") or os.environ.get(_URL) or "")
-    return Access(
-        service=f"The writer `{writer_model(arguments)}`",
-        base_url=read_base_url("writer", url or None),
-        api_key=str(options.get("api_key") or os.environ.get(_KEY) or "") or None,
-        key_variables=(_KEY,),
-        timeout_s=_TIMEOUT_S,
-    )
-
-
-def writer_model(arguments: PairArguments) -> str:
-    """The model of a chat client, as its server names it."""
-    options = arguments.writer_arguments
-    return str(options.get("model") or options.get("model_version") or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ import functools
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,7 @@ from mmie_tasks.runs.run import TaskRun, without_off_scale_points
 KEY = "mmie_tasks"
 """The key of the details in the results file."""
 
-_COLUMNS = (
-    *("task", "model", "official [95 %]", "robust", "expected", "scored", "judge"),
-    "unlike the paper",
-)
+_COLUMNS = ("task", "model", "official [95 %]", "robust", "scored", "judge", "unlike the paper")
 
 
 @dataclass(slots=True)
@@ -103,10 +99,7 @@ class RunSummary:
         if not self._headlines:
             return ""
         lines = [(task, name, *line.cells[1:]) for task, line in self._headlines.items()]
-        has_expected = any(line.expected for line in self._headlines.values())
-        shown = [has_expected or column != "expected" for column in _COLUMNS]
-        rows = [list(compress(row, shown)) for row in (_COLUMNS, *lines)]
-        table = tabulate(rows, "firstrow", tablefmt="plain", disable_numparse=True)
+        table = tabulate(lines, _COLUMNS, tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
         return f"\n{title}\n\n{table}\n\n{report}"
 

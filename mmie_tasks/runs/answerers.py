@@ -1,4 +1,4 @@
-"""The models that really replied, if they are not the ones that were asked for."""
+"""The models that replies name, if they are not the ones that were asked for."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from mmie_tasks.record.answering_model import is_other_model, other_models, shown_model
+from mmie_tasks.record.answering_model import is_other_name, other_models, shown_model
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 
 
 def with_answerers(sample: LoggedSample) -> LoggedSample:
-    """The sample; if models other than its judges replied, its signature names them."""
+    """The sample; if its replies name models other than its judges, so does its signature."""
     others = [
         shown_model(model)
         for judged in sample.judgements
@@ -21,14 +21,13 @@ def with_answerers(sample: LoggedSample) -> LoggedSample:
     ]
     if not others:
         return sample
-    return replace(sample, signature=sample.signature.answered_by(sorted(set(others))))
+    return replace(sample, signature=sample.signature.with_replies_by(sorted(set(others))))
 
 
 def answerer_marks(samples: Iterable[LoggedSample]) -> Iterator[str]:
-    """For each judge, the other models that replied, or else the different snapshots of its model.
+    """For each judge, the other models that its replies name, or else the different snapshots.
 
-    A mark is ``answered by gemini-3.8-flash (3 of 8 replies)``, without the count if one model gave
-    all replies.
+    A mark is ``replies by gemini-3.8-flash (3 of 8)``, without the count if all replies name it.
     """
     models: dict[Signature, Counter[str]] = defaultdict(Counter)
     for sample in samples:
@@ -38,16 +37,16 @@ def answerer_marks(samples: Iterable[LoggedSample]) -> Iterator[str]:
         names = other_models(judge, counts) or _different(counts)
         shown = ", ".join(_counted(name, counts) for name in names)
         if shown:
-            yield f"{judge.name} answered by {shown}" if len(models) > 1 else f"answered by {shown}"
+            yield f"{judge.name}: replies by {shown}" if len(models) > 1 else f"replies by {shown}"
 
 
 def _different(counts: Counter[str]) -> list[str]:
-    """All of these models, if two are known to differ."""
-    differ = any(is_other_model(a, b) for a, b in combinations(counts, 2))
+    """All of these models, if two differ."""
+    differ = any(is_other_name(a, b) for a, b in combinations(counts, 2))
     return [model for model in counts if model] if differ else []
 
 
 def _counted(model: str, counts: Counter[str]) -> str:
     count, total = counts[model], counts.total()
-    share = "" if count == total else f" ({count:,} of {total:,} replies)"
+    share = "" if count == total else f" ({count:,} of {total:,})"
     return f"{shown_model(model)}{share}"

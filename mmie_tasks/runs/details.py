@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.record import Record
-from mmie_tasks.record.sample import READER_KINDS, ScoreKind
+from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
 
@@ -24,8 +23,6 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float]
       ``left_out``, ``unscored_<reason>``, ``differ``, the benchmark's own, and ``points_<n>`` if
       points are whole numbers (a panel's may not be). Samples that the official script leaves out
       are in ``left_out`` only.
-    * For a benchmark with expected scores: ``expected`` in percent, the samples that have one, and
-      their mean entropy in bits.
     """
     benchmark, samples = task_run.benchmark, task_run.samples
     details: dict[str, float | int | None] = {}
@@ -37,12 +34,10 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float]
         reasons = reasons_of(task_run, kind)
         details[f"{prefix}left_out"] = reasons.pop("left_out", 0)
         details |= {f"{prefix}unscored_{reason}": count for reason, count in reasons.items()}
-    is_panel = any(signature.panel for signature in task_run.signatures)
+    is_panel = any(signature.is_panel for signature in task_run.signatures)
     if benchmark.scale.whole and not is_panel:
         points = Counter(v.points for s in samples if isinstance(v := s.official, Scored))
         details |= {f"points_{n:g}": points[n] for n in sorted(points)}
-    if benchmark.has_expected_score:
-        details |= _expected_details(task_run)
     details |= benchmark.counts(records)
     return {  # without counts of zero; counts are whole numbers
         name: value
@@ -54,7 +49,7 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float]
 def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | int | None]:
     name = f"_{metric.name}" if metric.name else ""
     has_interval = metric.in_table or metric.kind == "headline"
-    official, robust = (value_of(task_run, metric, kind) for kind in READER_KINDS)
+    official, robust = (value_of(task_run, metric, kind) for kind in SCORE_KINDS)
     details = {
         f"official{name}": official.percent if official else None,
         f"scored{name}": official.scored if official else 0,
@@ -64,14 +59,3 @@ def _metric_details(task_run: TaskRun, metric: Metric) -> dict[str, float | int 
         low, high = (official and official.interval) or (None, None)
         details |= {f"ci95_low{name}": low, f"ci95_high{name}": high}
     return details | {f"robust{name}": robust.percent if robust else None}
-
-
-def _expected_details(task_run: TaskRun) -> dict[str, float | int | None]:
-    with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
-    entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
-    value = value_of(task_run, metrics_of([task_run])[0], "expected")
-    return {
-        "expected": value.percent if value else None,
-        "expected_samples": len(with_score),
-        "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
-    }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mmie_tasks.core.tables import NO_VALUE, percent_cell
 from mmie_tasks.record.metrics import MetricValue
-from mmie_tasks.record.sample import ScoreKind
+from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.runs.values import metrics_of, value_of
@@ -20,19 +20,18 @@ class Headline:
     task: str
     official: MetricValue | None
     robust: MetricValue | None
-    expected: MetricValue | None
     judge: str  # its model, or the panel; empty for a benchmark that is scored by rule
     marks: tuple[str, ...]  # see `paper_marks`
     missing: tuple[str, ...] = ()  # why a score does not exist, for each that does not
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Task, official score with interval, robust score, expected score, scored samples, judge,
-        and marks after what is missing.
+        """Task, official score with interval, robust score, scored samples, judge, and marks after
+        what is missing.
         """
         official = self.official and percent_cell(self.official.percent, self.official.interval)
-        others = (value and percent_cell(value.percent) for value in (self.robust, self.expected))
-        scores = (cell or NO_VALUE for cell in (official, *others))
+        robust = self.robust and percent_cell(self.robust.percent)
+        scores = (cell or NO_VALUE for cell in (official, robust))
         why = "; ".join((*self.missing, *self.marks))
         scored = self.official.counts_text if self.official else NO_VALUE
         return (self.task, *scores, scored, self.judge or "by rule", why)
@@ -41,12 +40,11 @@ class Headline:
 def headline_of(task_run: TaskRun) -> Headline:
     """Compute the headline of a task from its samples."""
     metric = metrics_of([task_run])[0]
-    values = {kind: value_of(task_run, metric, kind) for kind in task_run.score_kinds}
+    values = {kind: value_of(task_run, metric, kind) for kind in SCORE_KINDS}
     return Headline(
         task=task_run.task,
         official=values["official"],
         robust=values["robust"],
-        expected=values.get("expected"),
         judge=task_run.judge_name,
         marks=paper_marks(task_run),
         missing=tuple(_missing_scores(values)),

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.core.wording import listed
 from mmie_tasks.record.judgement import disagreement
 from mmie_tasks.record.record import Record
-from mmie_tasks.record.sample import READER_KINDS
+from mmie_tasks.record.sample import SCORE_KINDS
 from mmie_tasks.runs.headline import headline_of
 from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import TaskRun
@@ -20,7 +19,7 @@ from mmie_tasks.runs.values import reasons_of
 def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     """Lines for the log: what is unusual, the judge's replies, and the signatures."""
     yield from headline_of(task_run).missing
-    official, robust = (reasons_of(task_run, kind) for kind in READER_KINDS)
+    official, robust = (reasons_of(task_run, kind) for kind in SCORE_KINDS)
     if official == robust:
         yield from [f"unscored: {listed(official)}"] if official else []
     else:
@@ -30,7 +29,6 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
         )
     if differing := sum(sample.differs for sample in task_run.samples):
         yield f"official and robust scores differ: {differing:,}"
-    yield from _describe_expected(task_run)
     yield from task_run.benchmark.notes(records)
     if thinking := sum(sample.text.thinking for sample in task_run.samples):
         yield f"answers with thinking: {thinking:,}"
@@ -38,18 +36,6 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
         yield from _describe_panel(task_run)
         yield _describe_replies(task_run)
     yield from map(str, task_run.signatures)
-
-
-def _describe_expected(task_run: TaskRun) -> Iterator[str]:
-    """One line if only some of the scored samples have an expected score."""
-    scored = [sample.expected for sample in task_run.samples if isinstance(sample.official, Scored)]
-    missing = Counter(verdict.detail for verdict in scored if isinstance(verdict, Unscored))
-    if 0 < missing.total() < len(scored):
-        why = f"{listed(missing)}; replies cached before, or of another server, may have none"
-        yield (
-            f"expected score: of {len(scored) - missing.total():,} of {len(scored):,} scored "
-            f"samples; without: {why}"
-        )
 
 
 def _describe_panel(task_run: TaskRun) -> Iterator[str]:

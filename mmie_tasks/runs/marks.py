@@ -12,7 +12,7 @@ from mmie_tasks.record.answer_facts import LOOKS_UNREAD, UNPLACED
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segments
-from mmie_tasks.record.sight import unseen_images
+from mmie_tasks.record.sight import equal_counts
 from mmie_tasks.record.signature import COVERAGE_FLOOR
 from mmie_tasks.runs.answerers import answerer_marks
 from mmie_tasks.runs.panels import judge_runs
@@ -53,7 +53,7 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     yield from answerer_marks(task_run.samples)
     for judge in {signature.self_judge: None for signature in signatures if signature.self_judge}:
         yield f"judge and tested model are one: {judge}"
-    yield from _sight_marks(task_run)
+    yield from _cut_marks(task_run)
     if any(signature.has_other_prompt for signature in signatures):
         yield "other prompt words"
     for share in {signature.min_coverage: None for signature in signatures}:
@@ -70,12 +70,12 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
         yield f"{len(signatures)} different signatures in one run"
 
 
-def _sight_marks(task_run: TaskRun) -> Iterator[str]:
-    """One mark for each judge that may not have seen the images."""
+def _cut_marks(task_run: TaskRun) -> Iterator[str]:
+    """One mark for each judge whose server may have cut its requests."""
     for judge_run in judge_runs(task_run).values() or [task_run]:
         replies = (reply for sample in judge_run.samples for reply in sample.replies)
-        if reason := unseen_images(replies):
-            yield f"the judge may not have seen the images: {reason}"
+        if reason := equal_counts(replies):
+            yield f"the judge's server may have cut its requests: {reason}"
 
 
 def _image_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:

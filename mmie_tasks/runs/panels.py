@@ -22,7 +22,7 @@ def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
         samples = [sample for sample in task_run.samples if len(sample.members) > index]
         verdicts = [sample.members[index].verdicts for sample in samples]
         judged = (
-            replace(s, official=v.official, robust=v.robust, expected=v.expected)
+            replace(s, official=v.official, robust=v.robust)
             for s, v in zip(samples, verdicts, strict=True)
         )
         by_judge[name] = replace(task_run, samples=tuple(judged))

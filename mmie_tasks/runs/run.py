@@ -16,7 +16,7 @@ from mmie_tasks.core.wording import counted, numbered_names
 from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.record import BadRecord, is_scored
-from mmie_tasks.record.sample import READER_KINDS, LoggedSample, ScoreKind
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import AnswerForm, Signature
 from mmie_tasks.runs.answerers import with_answerers
 from mmie_tasks.runs.saved_results import read_saved_results
@@ -68,12 +68,6 @@ class TaskRun:
     def by_id(self) -> dict[str, LoggedSample]:
         """The samples by their ids."""
         return {sample.id: sample for sample in self.samples}
-
-    @property
-    def score_kinds(self) -> tuple[ScoreKind, ...]:
-        """Official and robust, and expected if a sample has an expected score."""
-        has_expected = any(isinstance(sample.expected, Scored) for sample in self.samples)
-        return (*READER_KINDS, "expected") if has_expected else READER_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,8 +220,7 @@ def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample
             return Unscored("off_scale", "the log has points that are not on the scale")
         return verdict
 
-    verdicts = (sample.official, sample.robust, sample.expected)
-    official, robust, expected = map(checked, verdicts)
-    if (official, robust, expected) == verdicts:
+    official, robust = checked(sample.official), checked(sample.robust)
+    if (official, robust) == (sample.official, sample.robust):
         return sample
-    return replace(sample, official=official, robust=robust, expected=expected)
+    return replace(sample, official=official, robust=robust)

@@ -10,7 +10,7 @@ from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 
 VERDICTS = Verdicts(official=Scored(4, "4"), robust=Unscored("unparsed", "no score"))
-KEYS = "id official robust expected entropy_bits shares judgements signature facts"
+KEYS = "id official robust shares judgements signature facts"
 OWN = {
     "mia_bench": (
         "type categories weights contradictory components instruction image",
@@ -36,4 +36,3 @@ def test_a_record_has_these_keys_in_this_order(entry):
     assert list(written) == [*KEYS.split(), *own.split()]
     assert written["official"] == {"points": 4, "reading": "4"}
     assert written["robust"] == {"reason": "unparsed", "detail": "no score"}
-    assert written["expected"]["reason"] == "no_probabilities"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import json
 import logging
 import threading
 import time
@@ -344,12 +343,3 @@ def test_a_model_that_is_not_in_the_list_is_a_warning_with_the_nearest_names(
     server.models = ["flux-schnell", "image-model-2"]
     drawer_at(server.url).check()
     assert "not in the server's list of models. It has `image-model-2`" in "".join(log)
-
-
-def test_a_drawer_that_leaves_is_announced_before_the_run(
-    server: JudgeServer, log: list[str]
-) -> None:
-    model = {"id": "image-model", "shutdown_date": "2020-02-02"}
-    server.models = Sent(content=json.dumps({"data": [model]}).encode())
-    drawer_at(server.url).check()
-    assert "The drawer `image-model` was shut down on 2020-02-02" in "".join(log)

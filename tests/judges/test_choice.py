@@ -18,7 +18,6 @@ from mmie_tasks.judges.choice import (
     parse_flags,
     split_eval_arguments,
 )
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import Signature
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
@@ -166,20 +165,16 @@ def test_the_variable_chooses_one_judge_or_one_for_each_benchmark(
         ),
     ],
 )
-def test_several_judges_for_one_benchmark_are_a_panel_that_needs_more_than_half(
-    texts: list[str],
-) -> None:
+def test_several_judges_for_one_benchmark_are_a_panel(texts: list[str]) -> None:
     chosen = choose_judges("mia_bench", DEFAULT, {}, parse_flags(texts, ()))
     models = [f"{judge.name}:{judge.options.get('model', '')}" for judge in chosen.judges]
     assert models == [DEFAULT, "openai:b", "mmie_score:"]
-    assert chosen.panel == Panel(rule="median", min_valid=2)
 
 
 def test_the_variable_may_name_a_panel_too() -> None:
     text = "mmie_score mmie=openai:a mmie=replay:path=/a b"
     choices = environment_choices({"MMIE_TASKS_JUDGE": text})
     assert {name: len(chosen.judges) for name, chosen in choices.items()} == {"": 1, "mmie": 2}
-    assert choices["mmie"].panel == Panel(rule="median", min_valid=2)
 
 
 @pytest.mark.parametrize(
@@ -217,18 +212,7 @@ def test_every_judge_is_cached_unless_the_cache_is_off(
             "--judge mmie=mmie_score --judge openai:m,timeout=60",
             {"mmie": ["mmie_score"], "": ["openai,model=m,timeout=60"]},
         ),
-        (
-            "--judge openai:m --judge replay --judge_args rule=mean",
-            {"": ["openai,model=m", "replay", "panel:mean,min_valid=2"]},
-        ),
-        (
-            "--judge mmie=openai:m --judge mmie=replay",
-            {"mmie": ["openai,model=m", "replay", "panel:median,min_valid=2"]},
-        ),
-        (
-            "--judge openai:m --judge replay --judge_args ,rule=median,",
-            {"": ["openai,model=m", "replay", "panel:median,min_valid=2"]},
-        ),
+        ("--judge mmie=openai:m --judge mmie=replay", {"mmie": ["openai,model=m", "replay"]}),
     ],
 )
 def test_the_judge_flags_are_taken_from_the_command_line(
@@ -238,11 +222,8 @@ def test_the_judge_flags_are_taken_from_the_command_line(
     assert split.for_runner == ["eval", "--tasks", "x"]
     assert {
         benchmark: [
-            *(
-                ",".join([judge.name, *(f"{key}={value}" for key, value in judge.options.items())])
-                for judge in chosen.judges
-            ),
-            *([str(Signature(panel=chosen.panel))] if chosen.panel else []),
+            ",".join([judge.name, *(f"{key}={value}" for key, value in judge.options.items())])
+            for judge in chosen.judges
         ]
         for benchmark, chosen in split.choices.items()
     } == choices
@@ -267,13 +248,9 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
             "--judge openai:a --judge openai:b --judge_args timeout=60",
             "`--judge openai:MODEL,timeout=...`",
         ),
-        ("--judge openai:a --judge openai:b --judge_args median", "for a panel is in an invalid"),
-        ("--judge openai:a --judge openai:b --judge_args rule=mean,rule=mean", "each option once"),
+        ("--judge openai:a --judge openai:b --judge_args median", "is in an invalid"),
         ("--judge openai:a --judge openai:b --judge_args =sk-1234567", "`k=v,k=v`"),
-        ("--judge openai:a --judge openai:b --judge_args min_valid=1", "no option `min_valid`"),
-        ("--judge openai:a --judge openai:b --judge_args rule=majority", "'median' or 'mean'"),
         ("--judge openai:a --judge repaly", "judge 2: There is no judge `repaly`"),
-        ("--judge openai:a --judge openai:b --judge_args cascade=on", "no option `cascade`"),
         (
             "--judge openai:a --judge openai:b,api_key=sk-1234567",
             "judge 2: A judge takes no `api_key=`",
@@ -304,9 +281,9 @@ def test_settings_of_benchmarks_may_be_given_like_options_of_a_judge() -> None:
         "mmie": {"missing_images": "count"},
         "": {},
     }
-    assert settings(
-        "--judge openai:a --judge openai:b --judge_args rule=mean,min_coverage=0.5"
-    ) == {"": {"min_coverage": "0.5"}}
+    assert settings("--judge openai:a --judge openai:b --judge_args ,min_coverage=0.5,") == {
+        "": {"min_coverage": "0.5"}
+    }
     with pytest.raises(SettingWrong, match="`steps`"):
         settings("--judge openai:a,steps=untold")
 

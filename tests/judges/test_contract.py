@@ -19,7 +19,6 @@ from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
 from mmie_tasks.judges.panel import PanelJudge
 from mmie_tasks.judges.replay import ReplayJudge
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply
 
 REQUESTS = [JudgeRequest(parts=(text,), max_tokens=4) for text in ("a", "b", "c")]
@@ -38,7 +37,7 @@ def cached(_: str, folder: Path) -> Judge:
 
 def panel(url: str, folder: Path) -> Judge:
     members = [FunctionJudge(echo), judge_at(url), cached(url, folder)]
-    return PanelJudge(members, Panel(rule="median", min_valid=2))
+    return PanelJudge(members)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
-from pydantic import TypeAdapter
 from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -24,7 +22,7 @@ from mmie_tasks.judges.base import (
     RequestUnfit,
 )
 from mmie_tasks.judging.requests import CheckedRequest, judge_all
-from mmie_tasks.record.reply import JudgeReply, JudgeResult, RequestSize
+from mmie_tasks.record.reply import JudgeResult
 
 
 def checked(text: str) -> CheckedRequest:
@@ -145,19 +143,8 @@ def test_any_mixture_of_replies_gives_one_result_per_request(texts: list[str]) -
     assert scored == [text == "1" for text in texts]
 
 
-def test_a_reply_has_the_size_of_its_request_unless_a_picture_cannot_be_opened(
-    tmp_path: Path,
-) -> None:
-    Image.new("RGB", (30, 20)).save(picture := tmp_path / "a.png")
-    (broken := tmp_path / "b.png").write_bytes(b"no picture")
-    requests = [
-        CheckedRequest(request=JudgeRequest(parts=parts, system="12", max_tokens=9))
-        for parts in [("345", picture, picture), ("345", broken)]
-    ]
+def test_a_reply_has_the_length_of_its_request() -> None:
+    request = JudgeRequest(parts=("345", Path("a.png")), system="12", max_tokens=9)
     judge = FunctionJudge(lambda _: reply("5"))
-    results = dict(judge_all(judge, requests))
-    sizes = [results[index].replies[0].request_size for index in range(2)]
-    assert sizes == [RequestSize(5, 2, 1200), None]
-    in_json = TypeAdapter(JudgeReply)
-    logged = in_json.validate_json(in_json.dump_json(results[0].replies[0]))
-    assert logged.request_size == sizes[0]
+    ((_, result),) = judge_all(judge, [CheckedRequest(request=request)])
+    assert result.replies[0].request_characters == 5

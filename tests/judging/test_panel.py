@@ -1,4 +1,4 @@
-"""A panel: several judges, most of them on loopback servers, whose verdicts a rule combines."""
+"""A panel: several judges, most of them on loopback servers, and the median of their points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.judges import FunctionJudge, class_of, echo, reply, text_of
 from support.loopback import error
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.cache_path import default_path
@@ -26,9 +26,7 @@ from mmie_tasks.judging.batch import PendingSample
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.judging.session import JudgingSession
-from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.judgement import Judged, Judgement, combine
-from mmie_tasks.record.panel import Panel, Rule
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
 
@@ -47,15 +45,12 @@ def serve() -> Iterator[Callable[..., list[JudgeServer]]]:
         yield lambda *scripts: [stack.enter_context(JudgeServer(says)) for says in scripts]
 
 
-def choose(servers: Sequence[JudgeServer], *more_judges: str, panel: str = "") -> BenchmarkJudge:
-    """The session of a benchmark whose panel is one judge per server, and further judges.
-
-    `panel` holds the options of the panel.
-    """
+def choose(servers: Sequence[JudgeServer], *more_judges: str) -> BenchmarkJudge:
+    """The session of a benchmark whose panel is one judge per server, and further judges."""
     judges = [
         f"openai:m{number},base_url={server.url}" for number, server in enumerate(servers, start=1)
     ]
-    flags = parse_flags([*judges, *more_judges], [panel] if panel else [])
+    flags = parse_flags([*judges, *more_judges], [])
     benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")
     benchmark.session = JudgingSession(flags)
     return benchmark
@@ -73,14 +68,8 @@ def read(text: str) -> Verdict:
 
 
 def grade(result: JudgeResult) -> Verdicts:
-    official = result.verdict(read)
-    expected = expected_verdict(result.reply, 0, official, FULL_MARKS)
-    return Verdicts(
-        official=official,
-        robust=official,
-        expected=expected.verdict,
-        entropy_bits=expected.entropy_bits,
-    )
+    verdict = result.verdict(read)
+    return Verdicts(official=verdict, robust=verdict)
 
 
 def pending(text: str, judged: list[Judged]) -> PendingSample:
@@ -133,28 +122,16 @@ def test_every_sample_with_points_of_more_than_half_of_the_judges_is_scored_and_
     serve: Callable[..., list[JudgeServer]], logs: list[str], judges: int, scored: range
 ) -> None:
     servers = serve(*("2", refuses_even_numbers, "3")[:judges])
-    rows = judge(choose(servers, panel="rule=mean"), 10)
+    rows = judge(choose(servers), 10)
     assert [n for n, row in enumerate(rows) if "score" in row] == list(scored)
-    assert rows[1]["score"] == pytest.approx(10 / 3 if judges == 3 else 3.5)
+    assert rows[1]["score"] == (3 if judges == 3 else 3.5)
     assert rows[0] == (
         {"score": 2.5}
         if judges == 3
-        else {
-            "unscored": "refused",
-            "detail": "1 of 2 judges gave points, 2 are needed (openai/m2: refused)",
-        }
+        else {"unscored": "refused", "detail": "1 of 2 judges gave points (openai/m2: refused)"}
     )
     summaries = [line.partition(": ")[2] for line in logs if line.startswith("Judged MMIE, judge ")]
     assert sorted("5 failed" in line for line in summaries) == [False] * (judges - 1) + [True]
-
-
-def test_another_rule_makes_no_requests(serve: Callable[..., list[JudgeServer]]) -> None:
-    servers = serve("2", "6", "6")
-    points = {}
-    for rule in ("mean", "median"):
-        points[rule] = {row["score"] for row in judge(choose(servers, panel=f"rule={rule}"), 4)}
-    assert points == {"mean": {14 / 3}, "median": {6.0}}
-    assert [numbers(server) for server in servers] == [[0, 1, 2, 3]] * 3
 
 
 def test_judges_on_servers_are_asked_at_the_same_time(
@@ -166,16 +143,12 @@ def test_judges_on_servers_are_asked_at_the_same_time(
     assert judge(choose([first, second]), 3) == [{"score": 3.0}] * 3
 
 
-def test_the_signature_names_the_panel_and_all_judges(
-    serve: Callable[..., list[JudgeServer]],
-) -> None:
+def test_the_signature_names_all_judges(serve: Callable[..., list[JudgeServer]]) -> None:
     judged: list[Judged] = []
     benchmark = choose(serve("2", "4"))
     judge(benchmark, 1, judged)
     signatures = [str(member.judge) for member in judged[0].judgements]
-    assert str(benchmark.signature()) == "|".join(
-        ["panel:median,min_valid=2", *signatures, "paper_judge:no"]
-    )
+    assert str(benchmark.signature()) == "|".join([*signatures, "paper_judge:no"])
     assert [re.findall(r"\|model:(\w+)", signature) for signature in signatures] == [["m1"], ["m2"]]
 
 
@@ -318,8 +291,8 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(
 
     register(monkeypatch, raising=FunctionJudge(reply_or_raise))
     judged: list[Judged] = []
-    rows = judge(choose(serve("2", "2"), "raising", panel="rule=mean"), 4, judged)
-    assert rows == [{"score": 2.0}] * 2 + [{"score": pytest.approx(8 / 3)}] * 2
+    rows = judge(choose(serve("2", "3"), "raising"), 4, judged)
+    assert rows == [{"score": 2.5}] * 2 + [{"score": 3.0}] * 2
     failures = [
         one.judgements[2].result.failure for one in judged if one.judgements[2].result.failure
     ]
@@ -349,56 +322,48 @@ def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
     assert filled == [1, 2, 3]
 
 
-# The rules
+# The median
 
 
 def member(official: Verdict, name: str = "b", **fields: object) -> Judgement:
-    verdicts = Verdicts(official=official, robust=official, **fields)  # type: ignore[arg-type]
+    verdicts = Verdicts(**{"official": official, "robust": official, **fields})  # type: ignore[arg-type]
     judge = Signature.parse(f"judge:openai|model:{name}")
     return Judgement(judge=judge, result=JudgeResult(), verdicts=verdicts)
 
 
 @pytest.mark.parametrize(
-    ("rule", "points", "combined"),
+    ("points", "combined"),
     [
-        pytest.param("mean", [4, 5], 4.5, id="mean"),
-        pytest.param("mean", [4, math.inf], math.inf, id="infinite"),
-        pytest.param("median", [1, 5, 6], 5, id="median"),
-        pytest.param("median", [1, 2, 5, 6], 3.5, id="median-of-an-even-number"),
-        pytest.param("majority", [4, 4, 6], 4, id="majority"),
-        pytest.param("majority", [1, 4, 4, 6, 6], 5, id="two-majorities"),
-        pytest.param("majority", [0.1 + 0.2, 0.3, 0.5], 0.3, id="equal-fractions"),
-        pytest.param("majority", [1, 6], 3.5, id="no-majority"),
+        pytest.param([4, math.inf], math.inf, id="infinite"),
+        pytest.param([1, 5, 6], 5, id="odd"),
+        pytest.param([1, 2, 5, 6], 3.5, id="even"),
     ],
 )
-def test_points_are_combined_by_the_rule_and_not_rounded(
-    rule: Rule, points: list[float], combined: float
+def test_the_panels_points_are_the_median_and_not_rounded(
+    points: list[float], combined: float
 ) -> None:
-    verdicts = combine([member(Scored(n)) for n in points], Panel(rule=rule, min_valid=1))
-    assert verdicts.official == verdicts.robust == Scored(pytest.approx(combined))
+    verdicts = combine([member(Scored(n)) for n in points])
+    assert verdicts.official == verdicts.robust == Scored(combined)
 
 
 def test_each_kind_is_combined_from_the_judges_that_have_it() -> None:
     members = [
-        member(Scored(4), expected=Scored(4.5), entropy_bits=1.0),
-        member(Scored(5), expected=NO_PROBABILITIES),
-        member(Unscored("refused", "no"), expected=Unscored("refused", "no")),
+        member(Scored(4), robust=Scored(3)),
+        member(Scored(5), robust=Unscored("unparsed")),
+        member(Unscored("refused", "no")),
     ]
-    one, two = (combine(members, Panel(min_valid=n)) for n in (1, 2))
-    assert (one.official, one.expected, one.entropy_bits) == (Scored(4.5), Scored(4.5), None)
-    assert two.official == Scored(4.5)
-    detail = (
-        "1 of 3 judges gave points, 2 are needed (openai/b: no_probabilities, openai/b: refused)"
-    )
-    assert two.expected == Unscored("no_probabilities", detail)
+    verdicts = combine(members)
+    assert verdicts.official == Scored(4.5)
+    detail = "1 of 3 judges gave points (openai/b: unparsed, openai/b: refused)"
+    assert verdicts.robust == Unscored("unparsed", detail)
 
 
 def test_the_reason_of_an_unscored_sample_is_the_most_frequent_one_of_the_judges() -> None:
     failures = [Unscored("refused"), Unscored("unavailable"), Unscored("unavailable")]
-    verdict = combine([member(failure) for failure in failures], Panel(min_valid=2)).official
+    verdict = combine([member(failure) for failure in failures]).official
     assert isinstance(verdict, Unscored)
     assert verdict.reason == "unavailable"
-    assert verdict.detail.startswith("0 of 3 judges gave points, 2 are needed (openai/b: refused, ")
+    assert verdict.detail.startswith("0 of 3 judges gave points (openai/b: refused, ")
 
 
 def test_components_are_combined_one_by_one_over_the_judges_that_are_scored() -> None:
@@ -407,5 +372,5 @@ def test_components_are_combined_one_by_one_over_the_judges_that_are_scored() ->
         member(Scored(75), shares={"official": {"style": 1.0}, "robust": {"style": 0.25}}),
         member(Unscored("cut_off"), shares={"official": {"style": 0.0}}),
     ]
-    shares = combine(members, Panel(min_valid=2)).shares
+    shares = combine(members).shares
     assert shares == {"official": {"style": 0.75, "length": 1.0}, "robust": {"style": 0.25}}

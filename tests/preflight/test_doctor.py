@@ -191,11 +191,6 @@ def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
             ["--tasks", "mmie_saa"], r"[\s\S]*hint: there is `mmie_sa`", id="nearest-task"
         ),
         pytest.param(["--judge", "openai:m,base_ulr=x"], "did you mean `base_url`", id="nearest"),
-        pytest.param(
-            ["--judge", "openai:a", "--judge", "openai:b", "--judge_args", "ruel=mean"],
-            "did you mean `rule`",
-            id="nearest-panel-option",
-        ),
     ],
 )
 def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], text: str) -> None:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.record import RECORD_KEY, BadRecord, ImageRecord, Record, read_record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
@@ -47,7 +46,7 @@ def judgement(*replies: JudgeReply) -> Judgement:
 
 
 def record(**changes: Any) -> SketchRecord:
-    judged = Judged.by([judgement(REPLY)], None)
+    judged = Judged.by([judgement(REPLY)])
     return SketchRecord.of(judged, id="a", category="scene", signature=SIGNATURE, **changes)
 
 
@@ -67,26 +66,15 @@ verdicts = st.builds(
     Verdicts,
     official=scored | unscored,
     robust=scored | unscored,
-    expected=scored | st.just(NO_PROBABILITIES),
-    entropy_bits=st.none() | points,
     shares=st.dictionaries(
         st.sampled_from(["official", "robust"]), st.dictionaries(st.text(), points)
     ),
 )
 signatures = st.builds(
-    Signature,
-    judges=st.lists(texts, max_size=3).map(tuple),
-    panel=st.none()
-    | st.builds(Panel, rule=st.sampled_from(["mean", "median"]), min_valid=st.integers(1)),
-    benchmark=texts,
-    package=st.text(),
+    Signature, judges=st.lists(texts, max_size=3).map(tuple), benchmark=texts, package=st.text()
 )
 replies = st.builds(
-    JudgeReply,
-    text=st.text(),
-    model=st.text(),
-    finish=st.sampled_from(["stop", "length"]),
-    digits=st.none() | st.lists(st.none() | points).map(tuple),
+    JudgeReply, text=st.text(), model=st.text(), finish=st.sampled_from(["stop", "length"])
 )
 results = st.builds(
     JudgeResult,
@@ -189,7 +177,7 @@ def test_the_replies_of_one_judge_are_graded_again(
 ) -> None:
     old = Verdicts(official=Scored(0), robust=Unscored("unparsed"))
     judged = Judgement(judge=JUDGE, result=judgement(*replies).result, verdicts=old)
-    written = SketchRecord.of(Judged.by([judged], None), id="a", category="scene")
+    written = SketchRecord.of(Judged.by([judged]), id="a", category="scene")
     again = written.regraded(grade)
     assert (again.official, again.robust) == (Scored(official), Scored(robust))
     assert again.judgements[0].verdicts == grade(judged.result)
@@ -197,21 +185,17 @@ def test_the_replies_of_one_judge_are_graded_again(
     assert again.model_copy(update=dict(written)) == written  # nothing else has changed
 
 
-@pytest.mark.parametrize(("rule", "official"), [("mean", 3.5), ("median", 3.5)])
-def test_the_replies_of_several_judges_are_graded_and_combined_again(
-    rule: Any, official: float
-) -> None:
-    panel = Panel(rule=rule, min_valid=2)
-    judged = Judged.by([judgement(REPLY), judgement(AGAIN)], panel)
+def test_the_replies_of_several_judges_are_graded_and_combined_again() -> None:
+    judged = Judged.by([judgement(REPLY), judgement(AGAIN)])
     written = SketchRecord.of(
         Verdicts.unscored("unparsed", ""),
         id="a",
         category="scene",
-        signature=Signature.of_judges(["judge:a", "judge:b"], panel),
+        signature=Signature.of_judges(["judge:a", "judge:b"]),
     ).model_copy(update={"judgements": judged.judgements})
     again = read_record(SketchRecord, line_of(written)).regraded(grade)
     assert again.verdicts == judged.verdicts
-    assert again.official == Scored(official)
+    assert again.official == Scored(3.5)
     assert len(again.sample({}).members) == 2
 
 

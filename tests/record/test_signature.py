@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.signature import Signature
 
 KEYS = st.text("abcdefg_", min_size=1, max_size=3)
@@ -22,20 +21,17 @@ MMIE = (
     "reader:official+robust|task:mmie@5-C|data:sha256:12ab|pkg:0.1.0"
 )
 PANEL = (
-    "panel:median,min_valid=2|judge:openai|model:gpt-4o|t:0|judge:openai|host:10.0.0.1|model:qwen|"
+    "judge:openai|model:gpt-4o|t:0|judge:openai|host:10.0.0.1|model:qwen|"
     "paper_judge:no|task:mia_bench@3-B|data:x|pkg:0.1.0"
 )
 
 
-@given(JUDGES, FIELDS, st.booleans())
+@given(JUDGES, FIELDS)
 def test_a_signature_is_the_same_value_again(
-    judges: list[dict[str, str]], added: dict[str, str], is_panel: bool
+    judges: list[dict[str, str]], added: dict[str, str]
 ) -> None:
-    panel = Panel(rule="mean", min_valid=2) if is_panel else None
     own = tuple({"judge": "x", **judge} for judge in judges)
-    signature = Signature(
-        judges=own, panel=panel, benchmark={"paper_judge": "no", **added}, package="1.2"
-    )
+    signature = Signature(judges=own, benchmark={"paper_judge": "no", **added}, package="1.2")
     assert Signature.parse(str(signature)) == signature
     adapter = TypeAdapter(Signature)
     written = json.loads(json.dumps(adapter.dump_python(signature)))
@@ -48,27 +44,18 @@ def test_a_signature_is_the_same_value_again(
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "panel", "other_judge", "judges"),
+    ("text", "name", "other_judge", "judges"),
     [
-        pytest.param(MMIE, "MMIE-Eval", None, False, 1, id="the paper's judge"),
-        pytest.param(
-            PANEL,
-            "panel of gpt-4o, qwen (median)",
-            Panel(rule="median", min_valid=2),
-            True,
-            2,
-            id="panel",
-        ),
-        pytest.param("task:milebench@1-B|data:x", "", None, False, 0, id="by rule"),
-        pytest.param("", "", None, False, 0, id="empty"),
+        pytest.param(MMIE, "MMIE-Eval", False, 1, id="the paper's judge"),
+        pytest.param(PANEL, "panel of gpt-4o, qwen (median)", True, 2, id="panel"),
+        pytest.param("task:milebench@1-B|data:x", "", False, 0, id="by rule"),
+        pytest.param("", "", False, 0, id="empty"),
     ],
 )
-def test_what_a_signature_says(
-    text: str, name: str, panel: Panel | None, other_judge: bool, judges: int
-) -> None:
+def test_what_a_signature_says(text: str, name: str, other_judge: bool, judges: int) -> None:
     signature = Signature.parse(text)
     assert signature.name == name
-    assert signature.panel == panel
+    assert signature.is_panel is (judges == 2)
     assert signature.is_of_another_judge is other_judge
     assert len(signature.judges) == judges
 

@@ -26,8 +26,7 @@ from mmie_tasks.runs.values import value_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
 SAMPLE_COLUMNS = [
-    *("id", "official", "robust", "expected"),
-    *("official_percent", "robust_percent", "expected_percent", "entropy_bits"),
+    *("id", "official", "robust", "official_percent", "robust_percent"),
     *("unscored", "robust_unscored", "unscored_detail", "differ"),
     *("question", "gold", "answer", "answer_images", "judge", "reply", "second_reply"),
     *("input_tokens", "output_tokens", "cost_usd", "cached", "signature"),
@@ -74,8 +73,7 @@ def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
                 result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
                 verdicts=Verdicts.unscored("unparsed", bad),
             )
-        ],
-        None,
+        ]
     )
     hostile = sample(
         bad,
@@ -139,18 +137,6 @@ def test_scores_are_those_of_the_results_commands(out: Path) -> None:
         assert value.interval is not None
         assert (row["low"], row["high"]) == value.interval
     assert frame["percent"].dtype == float
-
-
-def test_expected_scores_are_columns_and_rows_where_a_sample_has_one(tmp_path: Path) -> None:
-    write_run(tmp_path, "mmie", mmie_lines(90, unscored=0, with_digits=85))
-    opened = mmie_tasks.load_run(tmp_path)
-    samples, scores = opened.samples(), opened.scores()
-    assert samples["expected"].notna().sum() == samples["entropy_bits"].notna().sum() == 85
-    below = samples[samples["official"] < 6].head(20)
-    assert (below["expected"] - below["official"]).eq(0.25).all()
-    row = scores[scores["metric"] == "expected"].iloc[0]
-    assert (row["kind"], row["scored"], row["total"]) == ("expected", 85, 90)
-    assert row["percent"] == pytest.approx(samples["expected_percent"].mean(), abs=0.01)
 
 
 def test_a_score_that_does_not_exist_has_a_reason() -> None:

@@ -7,11 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import Segment
-from mmie_tasks.results.labels import answer_digest, read_labels
+from mmie_tasks.results.labels import read_labels
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
 
@@ -27,10 +24,6 @@ def points_by_rater(labels):
     for label in labels:
         points.setdefault(label.rater, {})[label.id] = label.points
     return points
-
-
-def sample(*answer, id_="a"):
-    return LoggedSample(id=id_, official=Scored(1), robust=Scored(1), groups={}, answer=answer)
 
 
 @pytest.mark.parametrize(
@@ -111,19 +104,3 @@ def test_any_text_is_read_or_refused_with_an_error(tmp_path_factory, text):
     except AnswersUnusable:
         return
     assert all(label.points is None or 0 <= label.points <= 6 for label in labels)
-
-
-def test_the_digest_of_an_answer_is_of_its_words_and_image_names():
-    answers = [
-        [("a  cat", None), (None, "runs/1/cat.png")],
-        [("a", None), ("cat", "C:\\x\\cat.png")],
-        [],
-        [("a cat", None)],
-        [("a cat", "dog.png")],
-    ]
-    first, second, *others = (
-        answer_digest(sample(*(Segment(text=t, image=i) for t, i in answer))) for answer in answers
-    )
-    assert first == second
-    assert len({first, *others}) == 4
-    assert all(len(digest) == 12 and digest[0] in "abcdef" for digest in (first, *others))

@@ -74,43 +74,6 @@ def run_with_log(*changes: Callable[[str], str], name: str = "mmie", count: int 
     return make
 
 
-BY_EXPECTED = {  # command: what its output has of the expected score
-    "agreement": "The expected score, points, 0 to 6",
-    "compare": "MMIE, expected score",
-}
-
-
-@pytest.fixture
-def two_judged(tmp_path: Path) -> Callable[..., list[str]]:
-    """Creates two runs, of other models or judges."""
-
-    def create(word: str, **options: Any) -> list[str]:
-        other = {"agreement": {"judge": OTHER_JUDGE}, "compare": {"answers": "model-b"}}
-        for name, changes in {"one": {}, "two": other[word]}.items():
-            write_run(tmp_path / name, "mmie", lines(**options, **changes))
-        return [str(tmp_path / name) for name in ("one", "two")]
-
-    return create
-
-
-@pytest.mark.parametrize("word", BY_EXPECTED)
-def test_expected_scores_are_read_where_a_run_has_them(
-    word: str, two_judged: Callable[..., list[str]]
-) -> None:
-    runs = two_judged(word, count=120, with_digits=120)
-    output = run_command(word, [*runs, "--score", "expected"])
-    assert BY_EXPECTED[word] in output
-    assert output != run_command(word, runs).replace("official score", "expected score")
-
-
-@pytest.mark.parametrize("word", BY_EXPECTED)
-def test_a_run_without_expected_scores_is_an_error_that_names_the_reason(
-    word: str, two_judged: Callable[..., list[str]]
-) -> None:
-    message = error_of(word, [*two_judged(word), "--score", "expected"])
-    assert "has no expected scores: no_probabilities (12)" in message
-
-
 def edit_line(number: int, edit: Callable[[Line], object]) -> Callable[[str], str]:
     """A change of one line of a log."""
 

@@ -21,7 +21,6 @@ from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell
-from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.render import Format, rendered_table
 from mmie_tasks.results.table.command import as_json
@@ -124,21 +123,6 @@ def test_an_unknown_group_of_columns_is_an_error_that_names_the_groups() -> None
     groups = r"no columns `field`[\s\S]*hint: one of headline, category, component, paper, all"
     with pytest.raises(SettingWrong, match=groups):
         score_table([MODEL_A], ["field"])
-
-
-def test_expected_scores_have_a_column_where_a_run_has_one(tmp_path: Path) -> None:
-    write_run(tmp_path, "mmie", mmie_lines(30, unscored=0, with_digits=30))
-    write_run(tmp_path, "mia_bench", mia_lines(16))
-    text = run_table([str(tmp_path), "--expected", "--robust"], {})
-    rows = rows_of(text)
-    assert rows["model"][-3:] == ["MMIE", "MMIE robust", "MMIE expected"]
-    assert "MIA-Bench expected" not in rows["model"]
-    task = open_run(str(tmp_path)).tasks["mmie"]
-    value = metric_value(task.samples, task.benchmark.metrics[0], "expected", task.benchmark.scale)
-    assert value is not None
-    assert rows[tmp_path.name][-1].startswith(f"{value.percent:.2f} [")
-    assert "mia_bench: no run has expected scores." in text
-    assert "MMIE expected" not in run_table([str(tmp_path)], {})
 
 
 def test_published_scores_stand_below_the_runs_with_their_source() -> None:

@@ -13,7 +13,6 @@ from lmms_eval.models import get_model
 from lmms_eval.models.model_utils.gen_metrics import reset_logged_metrics
 from lmms_eval.tasks import TaskManager, get_task_dict
 from support.judge_server import JudgeServer
-from support.loopback import Sent
 from support.mmie_data import conversations_folder
 
 from mmie_tasks.answers.drawn import read_drawn_answer
@@ -380,13 +379,3 @@ def test_what_a_writers_requests_get_is_in_each_and_in_the_signature_and_the_key
     bodies = [body for body in writer.asked if "top_k" in body]
     assert len(bodies) == len(writer.asked) == 3 * len(answers)
     assert {body.get("reasoning_effort") for body in bodies} == {None, "low", "none"}
-
-
-def test_a_writer_that_leaves_is_announced_before_the_run_and_a_list_is_not_needed(drawer, logs):
-    with JudgeServer("A cat.", check=None, closes=True) as writer:
-        writer.models = Sent(b'{"data": [{"id": "m", "shutdown_date": "2020-02-02"}]}')
-        Interleaved(lvlm=f"openai:model=m;base_url={writer.url};api_key=x", t2i=drawer)
-        assert [line for line in logs if "The writer `m` was shut down on 2020-02-02" in line]
-        writer.models = None
-        Interleaved(lvlm=f"openai:model=m;base_url={writer.url};api_key=x", t2i="self")
-        assert len(writer.asked) == 0

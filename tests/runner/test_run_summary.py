@@ -54,18 +54,6 @@ def test_answers_that_begin_with_their_question_are_counted_in_the_last_lines() 
     assert "1 answer begins with its question" in summary.block("stub", "")
 
 
-def test_the_expected_score_has_a_column_where_a_task_has_one() -> None:
-    summary = RunSummary()
-    summary.add("sketch", BENCHMARK, [logged(4, 4)], {})
-    assert "expected" not in summary.block("stub", "")
-    summary.add("sketch_other", BENCHMARK, [logged(4, 4, expected=Scored(4.5))], {})
-    header, first, other = summary.block("stub", "").splitlines()[3:6]
-    assert header.split()[:6] == ["task", "model", "official", "[95", "%]", "robust"]
-    assert header.split()[6] == "expected"
-    assert first.split()[2:5] == ["80.00", "80.00", "n/a"]
-    assert other.split()[2:5] == ["80.00", "80.00", "90.00"]
-
-
 @pytest.mark.parametrize(
     ("benchmark", "reason"),
     [

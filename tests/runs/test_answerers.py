@@ -1,4 +1,4 @@
-"""The models that really replied are named wherever a score is shown."""
+"""The models that replies name are shown wherever a score is."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,17 +46,13 @@ def answered(models: Sequence[str], signature: str = PAPER) -> list[LoggedSample
     ("models", "marks"),
     [
         pytest.param([NEW, NEW, "gpt-4o", ""], [], id="snapshot"),
-        pytest.param([MINI] * 3, [f"answered by {MINI}"], id="all"),
-        pytest.param([NEW, MINI, NEW], [f"answered by {MINI} (1 of 3 replies)"], id="some"),
+        pytest.param([MINI] * 3, [f"replies by {MINI}"], id="all"),
+        pytest.param([NEW, MINI, NEW], [f"replies by {MINI} (1 of 3)"], id="some"),
         pytest.param(
-            [MINI, "gpt-4.1", MINI],
-            [f"answered by {MINI} (2 of 3 replies), gpt-4.1 (1 of 3 replies)"],
-            id="two",
+            [MINI, "gpt-4.1", MINI], [f"replies by {MINI} (2 of 3), gpt-4.1 (1 of 3)"], id="two"
         ),
         pytest.param(
-            [NEW, OLD, NEW],
-            [f"answered by {NEW} (2 of 3 replies), {OLD} (1 of 3 replies)"],
-            id="two snapshots",
+            [NEW, OLD, NEW], [f"replies by {NEW} (2 of 3), {OLD} (1 of 3)"], id="two snapshots"
         ),
     ],
 )
@@ -70,13 +66,13 @@ def test_a_sample_of_another_model_is_not_judged_by_the_papers_judge() -> None:
     own, other = answered([NEW, MINI])
     assert own.signature == Signature.parse(PAPER)
     assert other.signature.is_of_another_judge
-    assert other.signature.fields["answered_by"] == MINI
+    assert other.signature.fields["replies_by"] == MINI
     assert other.signature.judges == own.signature.judges
 
 
 def test_a_replayed_reply_is_compared_with_the_recorded_name() -> None:
     (replayed,) = answered([MINI], f"{JUDGE}|replayed:1f2e|paper_judge:yes")
-    assert replayed.signature.fields["answered_by"] == MINI
+    assert replayed.signature.fields["replies_by"] == MINI
 
 
 def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
@@ -91,18 +87,18 @@ def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
     sample = LoggedSample(
         id="1", official=Scored(4), robust=Scored(4), groups={}, judgements=tuple(members)
     )
-    assert list(answerer_marks([sample])) == ["gemini-2.5-pro answered by gemini-3.8-flash"]
+    assert list(answerer_marks([sample])) == ["gemini-2.5-pro: replies by gemini-3.8-flash"]
 
 
 @pytest.mark.parametrize(
     ("models", "differ"),
     [
-        pytest.param([NEW] * 3, True, id="one is answered by another"),
+        pytest.param([NEW] * 3, True, id="replies of one are by another"),
         pytest.param([MINI, NEW, NEW], True, id="a mixture"),
-        pytest.param([MINI] * 3, False, id="both are answered by another"),
+        pytest.param([MINI] * 3, False, id="replies of both are by another"),
     ],
 )
-def test_runs_that_other_models_answered_are_not_compared_without_a_word(
+def test_runs_with_replies_of_other_models_are_not_compared_without_a_word(
     models: list[str], differ: bool
 ) -> None:
     a, b = (
@@ -114,4 +110,4 @@ def test_runs_that_other_models_answered_are_not_compared_without_a_word(
         return
     with pytest.raises(NotComparable) as refused:
         require_comparable(a, b)
-    assert "answered_by" in refused.value.keys
+    assert "replies_by" in refused.value.keys

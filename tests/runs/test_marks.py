@@ -9,7 +9,7 @@ from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.record.reply import JudgeReply, RequestSize, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
@@ -273,10 +273,12 @@ def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named()
         replace(sample, judgements=replied(judge_reply(number), judge="judge:mmie_score"))
         for number, sample in enumerate(run.samples)
     )
-    mark = "the judge may not have seen the images: 2,050 prompt tokens for each of 6 requests"
+    mark = (
+        "the judge's server may have cut its requests: 2,050 prompt tokens for each of 6 requests"
+    )
     assert paper_marks(replace(run, samples=samples)) == (mark,)
 
 
 def judge_reply(number: int) -> JudgeReply:
-    usage, size = Usage(input_tokens=2050), RequestSize(900 + 100 * number, 1, 512**2)
-    return JudgeReply(text="", model="m", usage=usage, request_size=size)
+    usage, length = Usage(input_tokens=2050), 900 + 100 * number
+    return JudgeReply(text="", model="m", usage=usage, request_characters=length)

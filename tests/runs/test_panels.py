@@ -46,10 +46,9 @@ def read_again(line: Line) -> Record:
     return BENCHMARK.regraded(BENCHMARK.read_record(line), line)
 
 
-def test_the_record_holds_every_judges_replies_and_verdicts_and_the_rule() -> None:
+def test_the_record_holds_every_judges_replies_and_verdicts() -> None:
     record = logged(judged(4, 5, None))["record"]
     assert record["official"]["points"] == 4.5
-    assert record["signature"]["panel"] == {"rule": "mean", "min_valid": 2}
     judgements = record["judgements"]
     assert [judgement["judge"]["judges"] for judgement in judgements] == [
         [{"judge": "openai", "model": model, "t": "0"}] for model in MODELS
@@ -67,7 +66,6 @@ def test_a_logged_panel_is_read_as_it_was_judged() -> None:
     assert sample.official == Scored(5)
     assert [reply.model for reply in sample.replies] == ["gpt-4o", "gpt-4o-mini"]
     assert sample.members == judgement.judgements
-    assert sample.signature.panel == judgement.panel
     assert BENCHMARK.read_line(logged(NOT_JUDGED)).members == ()
 
 
@@ -92,8 +90,6 @@ def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_ag
 @pytest.mark.parametrize(
     ("spoilt", "key", "value", "named"),
     [
-        (lambda record: record["signature"]["panel"], "rule", "best", "panel.rule`"),
-        (lambda record: record["signature"]["panel"], "min_valid", 0, "panel.min_valid`"),
         (lambda record: record, "judgements", ["judge:a"], "`judgements.0`"),
         (
             lambda record: record["judgements"][1],
@@ -127,14 +123,11 @@ def test_no_line_of_a_panel_upsets_the_readers(
         assert outcome(read, line) != ""
 
 
-def test_a_panel_is_named_after_its_judges_and_rule() -> None:
-    assert (
-        Signature.parse(signature("median")).name == "panel of gpt-4o, gpt-4o-mini, qwen (median)"
-    )
-    assert Signature.parse(signature(models=("m", "m"))).name == "panel of m (1), m (2) (mean)"
+def test_a_panel_is_named_after_its_judges() -> None:
+    assert Signature.parse(signature(("m", "m"))).name == "panel of m (1), m (2) (median)"
     run, _ = run_of(judged(4, 5, 6))
     headline = headline_of(run)
-    assert headline.judge == "panel of gpt-4o, gpt-4o-mini, qwen (mean)"
+    assert headline.judge == "panel of gpt-4o, gpt-4o-mini, qwen (median)"
     assert f"judge: {headline.judge}, not the paper's" in headline.marks
 
 

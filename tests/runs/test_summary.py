@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -13,7 +13,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
@@ -29,15 +29,8 @@ REPLY = JudgeReply(
 LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
 
 
-def run_of(
-    *verdicts: Verdict,
-    task: str = "mmie",
-    robust: Verdict | None = None,
-    expected: Sequence[Verdict] = (),
-) -> TaskRun:
-    """A run with these official verdicts; the first samples have these expected ones, with an
-    entropy of a bit.
-    """
+def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None) -> TaskRun:
+    """A run with these official verdicts."""
     benchmark = benchmark_of_task(task)
     assert benchmark is not None
     samples = tuple(
@@ -45,14 +38,10 @@ def run_of(
             id=str(n),
             official=verdict,
             robust=robust or verdict,
-            expected=of_judge,
-            entropy_bits=1.0,
             groups={"category": ("SA",)},
             signature=Signature.parse("judge:openai|model:gpt-4o|paper_judge:no"),
         )
-        for n, (verdict, of_judge) in enumerate(
-            zip_longest(verdicts, expected, fillvalue=NO_PROBABILITIES)
-        )
+        for n, verdict in enumerate(verdicts)
     )
     return TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
 
@@ -68,22 +57,10 @@ def test_the_headline_has_what_people_quote() -> None:
         "mmie",
         "50.00 [11.53, 88.47]",
         "50.00",
-        "n/a",
         "10 of 11, 1 left out",
         "gpt-4o",
         "12 of 20,103 samples; judge: gpt-4o, not the paper's; 1 unscored",
     )
-
-
-def test_the_headline_has_the_expected_score_where_there_is_one() -> None:
-    assert headline_of(run_of(Scored(6.0), expected=[Scored(4.5)])).cells[1:4] == (
-        "100.00",
-        "100.00",
-        "75.00",
-    )
-    half = run_of(Scored(6.0), Scored(6.0), expected=[Scored(4.5)])
-    assert headline_of(half).cells[2:4] == ("100.00", "n/a")
-    assert headline_of(run_of(Scored(6.0))).expected is None
 
 
 @pytest.mark.parametrize(
@@ -143,9 +120,9 @@ def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
 
 def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:
     many = headline_of(run_of(*[Scored(1.0)] * 1200, Unscored("refused")))
-    assert many.cells[4] == "1,200 of 1,201"
+    assert many.cells[3] == "1,200 of 1,201"
     run = run_of(Scored(1.0), Unscored("left_out"))
-    assert headline_of(run).cells[4] == "1 of 1, 1 left out"
+    assert headline_of(run).cells[3] == "1 of 1, 1 left out"
     details = details_of(run, [])
     assert (details["scored"], details["samples"], details["left_out"]) == (1, 1, 1)
     assert "unscored_left_out" not in details
@@ -171,15 +148,6 @@ def test_a_score_of_zero_is_a_detail() -> None:
 
 def zeros(details: Mapping[str, float]) -> set[str]:
     return {name for name, value in details.items() if value == 0}
-
-
-def test_details_of_the_expected_score_are_there_where_the_benchmark_computes_it() -> None:
-    details = details_of(run_of(*[Scored(3.0)] * 20, expected=[Scored(1.5)] * 19), [])
-    names = ("expected", "expected_samples", "expected_entropy_bits")
-    assert [details[name] for name in names] == [25.0, 19.0, 1.0]
-    assert not set(names) & details_of(run_of(Scored(3.0)), []).keys()
-    assert not set(names) & details_of(run_of(Scored(3.0), task="milebench"), []).keys()
-    assert "unscored_no_probabilities" not in details
 
 
 @pytest.mark.parametrize("task", LINES)
@@ -221,12 +189,3 @@ def with_replies(run: TaskRun, *replies: JudgeReply) -> TaskRun:
     pairs = zip_longest(run.samples, ((reply,) for reply in replies), fillvalue=())
     samples = (replace(sample, judgements=replied(*own)) for sample, own in pairs)
     return replace(run, samples=tuple(samples))
-
-
-def test_a_note_counts_replies_without_probabilities_where_others_have_some() -> None:
-    run = run_of(*[Scored(1.0)] * 1_200, Unscored("refused"), expected=[Scored(1.5)] * 1_190)
-    (note,) = (note for note in notes_of(run, []) if note.startswith("expected score"))
-    assert note == (
-        "expected score: of 1,190 of 1,200 scored samples; without: the reply has no probabilities "
-        "(10); replies cached before, or of another server, may have none"
-    )

@@ -124,14 +124,14 @@ def test_cached_replies_of_another_model_are_counted_in_the_mark(
 ) -> None:
     server.says(lambda body: completion(full_marks(body), model="gemini-3.8-flash"))
     result = evaluate(workplace, "--limit", "3", "--output_path", "first", url=server.url)
-    assert "; answered by gemini-3.8-flash\n" in result.output
-    assert result.output.count("answered by another model, `gemini-3.8-flash`") == 1
+    assert "; replies by gemini-3.8-flash\n" in result.output
+    assert result.output.count("are by `gemini-3.8-flash`") == 1
     server.says(full_marks)
     result = evaluate(workplace, url=server.url)
     assert len(server) == 8
-    assert "answered by gemini-3.8-flash (3 of 8 replies)" in result.output
+    assert "replies by gemini-3.8-flash (3 of 8)" in result.output
     table = workplace.run("mmie-tasks", "table", "out").output
-    assert "answered by gemini-3.8-flash (3 of 8 replies)" in table
+    assert "replies by gemini-3.8-flash (3 of 8)" in table
 
 
 def test_two_processes_judge_their_own_halves(workplace: Workplace, server: JudgeServer) -> None:

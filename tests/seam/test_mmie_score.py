@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from support import scripted_checkpoint
@@ -41,9 +40,6 @@ def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: W
     assert logged.text == "### Score: 4"
     assert logged.usage.input_tokens > 50
     assert logged.usage.cost_usd == 0.0
-    digits = [-math.inf if digit is None else digit for digit in logged.digits or ()]
-    assert len(digits) == 10
-    assert max(digits) == digits[4]
 
     again = judged(workplace, model=workplace.folder / "judge")
     assert {

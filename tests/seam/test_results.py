@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.logged_records import replies_of, signature_of
+from support.logged_records import signature_of
 from support.runner import CommandResult, Workplace
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -18,10 +18,7 @@ MMIE, MIA_BENCH, RESULTS = (EXAMPLES / name for name in ("mmie", "mia_bench", "r
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """A folder with runs of models A and B, and one of A with another judge, on MMIE only.
-
-    The other judge's recording has the probabilities of its scores.
-    """
+    """A folder with runs of models A and B, and one of A with another judge, on MMIE only."""
     workplace = Workplace(folder=tmp_path_factory.mktemp("results"))
     answers, replies = (MMIE / "answers", MIA_BENCH / "answers"), "replies.jsonl"
     judges = (f"replay:path={MMIE / replies};{MIA_BENCH / replies}",)
@@ -143,54 +140,6 @@ def test_agreement_begins_with_the_papers_table(workplace: Workplace) -> None:
         *(workplace, "agreement", people, "judge=A", "--task", "mmie", "--score", "robust")
     ).output
     assert against_people(robust, "judge")[3].startswith("0.111"), robust
-
-
-def last_lines(workplace: Workplace, name: str) -> list[str]:
-    """The header and the line of MMIE in the last lines of a run."""
-    lines = (workplace.folder / f"{name}.log").read_text(encoding="utf-8").splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("task "))
-    return [lines[start], next(line for line in lines[start:] if line.startswith("mmie "))]
-
-
-def test_a_judge_with_probabilities_gives_an_expected_score_beside_the_official_one(
-    workplace: Workplace,
-) -> None:
-    header, mmie = last_lines(workplace, "other")
-    assert re.split(r" {2,}", header)[3:6] == ["robust", "expected", "scored"]
-    assert "  61.12  " in mmie  # 33 points of nine samples
-    assert "  61.20  " in mmie  # 33.05 points
-    records = {record["id"]: record for record in logged(workplace, "other", "mmie")}
-    assert records["SA-1"]["official"] == {"points": 4, "reading": "4"}
-    assert records["SA-1"]["expected"]["points"] == 4.2
-    assert records["MSR-1"]["expected"]["points"] == 6.0
-    assert records["MSR-3"]["expected"]["reason"] == "left_out"
-    assert len(replies_of(records["SA-1"])[0].digits or ()) == 10
-    (path,) = (workplace.folder / "other").rglob("*_results.json")
-    details = json.loads(path.read_text("utf-8"))["mmie_tasks"]["mmie"]
-    assert (details["expected"], details["expected_samples"], details["official"]) == (
-        61.2,
-        9,
-        61.12,
-    )
-    assert "expected" not in last_lines(workplace, "A")[0]
-
-
-def test_expected_scores_are_in_the_commands(workplace: Workplace) -> None:
-    people = f"people={RESULTS / 'people.csv'}"
-    words = ("agreement", people, "judge=other", "--task", "mmie", "--score", "expected")
-    assert against_people(run_command(workplace, *words).output, "judge")[3].startswith(
-        "0.528"
-    )  # off by 4.75 in all
-    assert "  61.20 [^" in run_command(workplace, "table", "other", "--expected").output
-    result = workplace.run(
-        "mmie-tasks", "compare", "A=A", "B=A", "--task", "mmie", "--score", "expected"
-    )
-    assert result.status == 1, result.output
-    assert (
-        "`mmie` of `A` has no expected scores: no_probabilities (9), left_out (1), no_answer (1)."
-        in result.output
-    )
-    assert "hint: " in result.output
 
 
 def test_two_models_are_compared_on_their_common_samples(workplace: Workplace) -> None:

@@ -5,7 +5,7 @@ vLLM is imported when an engine is started.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +34,6 @@ CPU = torch.device("cpu")
 CACHE_BYTES = 2**26
 """For all prompts of a test at once, in vLLM's cache."""
 
-_GENERATED = sorted({token for case in golden.cases() for token in case.output_ids})
-GENERATED_DIGIT_IDS = [*(_GENERATED[digit::9][:8] for digit in range(9)), ()]
-"""Tokens that may count as digits: 8 spellings each, and none of a 9."""
-
 
 class Prompts:
     """A source of prompts, all of them ready."""
@@ -64,12 +60,8 @@ def completed(result: Result) -> Completion:
     return result
 
 
-def open_folder(folder: Path, digit_ids: Sequence[Sequence[int]] | None = None) -> Checkpoint:
-    """A checkpoint in which other tokens may count as digits: tiny models hardly generate any."""
-    checkpoint = open_checkpoint(CheckpointLocation(folder=folder, name="test"))
-    if digit_ids is not None:
-        vars(checkpoint.tokenizer)["digit_ids"] = tuple(map(tuple, digit_ids))
-    return checkpoint
+def open_folder(folder: Path) -> Checkpoint:
+    return open_checkpoint(CheckpointLocation(folder=folder, name="test"))
 
 
 def golden_prompts() -> list[JudgePrompt]:
@@ -122,12 +114,10 @@ class Reference:
     Attributes:
         ids: Up to and with the end token, or the prompt's limit of them.
         logits: Of each step, (steps, vocabulary).
-        digits: As in a `Completion`.
     """
 
     ids: list[int]
     logits: torch.Tensor
-    digits: Mapping[int, tuple[float | None, ...]]
 
 
 def references(checkpoint: Checkpoint, prompts: Iterable[JudgePrompt]) -> list[Reference]:
@@ -158,34 +148,7 @@ def _reference(model: Any, checkpoint: Checkpoint, prompt: JudgePrompt) -> Refer
         **pixels,
     )
     ids = output.sequences[0, len(prompt.ids) :].tolist()
-    logits = torch.cat(output.logits)
-    return Reference(ids=ids, logits=logits, digits=_digits(checkpoint, ids, logits))
-
-
-def _digits(
-    checkpoint: Checkpoint, ids: Sequence[int], logits: torch.Tensor
-) -> dict[int, tuple[float | None, ...]]:
-    spellings = checkpoint.tokenizer.digit_ids
-    logprobs = logits.double().log_softmax(-1)
-    return {
-        index: tuple(
-            logprobs[index, [*of_digit]].logsumexp(-1).item() if of_digit else None
-            for of_digit in spellings
-        )
-        for index, token in enumerate(ids)
-        if any(token in of_digit for of_digit in spellings)
-    }
-
-
-def assert_equal_digits(
-    digits: Mapping[int, tuple[float | None, ...]], expected: Mapping[int, tuple[float | None, ...]]
-) -> None:
-    """Digits at the same tokens, within 1e-4 beside the rounding to 4 digits."""
-    assert digits.keys() == expected.keys()
-    for index, logprobs in expected.items():
-        for value, right in zip(digits[index], logprobs, strict=True):
-            assert (value is None) == (right is None)
-            assert value is None or right is None or abs(value - right) < 1.5e-4
+    return Reference(ids=ids, logits=torch.cat(output.logits))
 
 
 @contextmanager

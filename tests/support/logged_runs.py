@@ -7,13 +7,10 @@ and `judge` the judge, so that two logs can be two models, or two judges of one 
 from __future__ import annotations
 
 import json
-import math
 import pickle
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -70,13 +67,11 @@ def mmie_lines(
     answers: str = "model-a",
     unscored: float = 0.02,
     image: str | None = None,
-    with_digits: int = 0,
     in_proportion: bool = False,
 ) -> Iterator[Line]:
     """Lines of a log of ``mmie``; a share of `unscored` has a reply without a score.
 
-    Its categories take turns, or are in MMIE's own proportions. The replies of the first
-    `with_digits` samples carry the probabilities of their digits.
+    Its categories take turns, or are in MMIE's own proportions.
     """
     quality, noise, taken = _lots(seed, answers), _lots(seed, answers, judge), Counter[str]()
     for index in range(count):
@@ -100,10 +95,6 @@ def mmie_lines(
         points = min(6, max(0, round(quality.gauss(6 * skill, 1.5) + noise.gauss(0, 0.7))))
         ending = "no verdict" if noise.random() < unscored else f"### Score\n{points}"
         reply = _reply(f"### Feedback\n{_words(index, 60)}\n{ending}")
-        if index < with_digits:
-            reply = replace(
-                reply, digits=last_digit(reply.text, {points: 0.75, min(6, points + 1): 0.25})
-            )
         grading = grade(JudgeResult(reply=reply))
         answer = f"{answers}: {_words(index + 2, 50)}"
         facts = RequestFacts(shown_images=1, shape="text")
@@ -131,7 +122,7 @@ def mmie_lines(
 def _judged(reply: JudgeReply, verdicts: Verdicts, judge: str) -> Judged:
     signature = Signature.of_judges([judge])
     judgement = Judgement(judge=signature, result=JudgeResult(reply=reply), verdicts=verdicts)
-    return Judged.by([judgement], None)
+    return Judged.by([judgement])
 
 
 @_made_once
@@ -240,15 +231,6 @@ def write_run(
 def _reply(text: str) -> JudgeReply:
     usage = Usage(input_tokens=900, output_tokens=80, cost_usd=0.003)
     return JudgeReply(text=text, model="made-up", usage=usage)
-
-
-def last_digit(text: str, probabilities: Mapping[int, float]) -> tuple[float | None, ...]:
-    """The last digit of a text as the only one with probabilities, if the text ends with it."""
-    logprobs = tuple(
-        math.log(p) if (p := probabilities.get(digit)) else None for digit in range(10)
-    )
-    others = [None] * 10 * len(re.findall("[0-9]", text[:-1]))
-    return (*others, *(logprobs if text[-1:].isdigit() else ()))
 
 
 def _line(number: int, answer: str, prompt: str, target: str) -> Line:

@@ -9,7 +9,6 @@ from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
@@ -18,10 +17,10 @@ MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")
 
 
-def signature(rule: str = "mean", models: Sequence[str] = MODELS) -> str:
+def signature(models: Sequence[str] = MODELS) -> str:
     """The signature of an MMIE sample that a panel of these models judged."""
     judges = "|".join(f"judge:openai|model:{model}|t:0" for model in models)
-    return f"panel:{rule},min_valid=2|{judges}|paper_judge:no|task:mmie@5-C|pkg:1"
+    return f"{judges}|paper_judge:no|task:mmie@5-C|pkg:1"
 
 
 def member(points: object, model: str = "m") -> Judgement:
@@ -39,23 +38,20 @@ def member(points: object, model: str = "m") -> Judgement:
     )
 
 
-def judged(*points: object, rule: Any = "mean", min_valid: int = 2) -> Judged:
+def judged(*points: object) -> Judged:
     """The judgement of a panel whose judges gave these points."""
-    judgements = tuple(member(value, model) for value, model in zip(points, MODELS, strict=False))
-    panel = Panel(rule=rule, min_valid=min_valid)
-    return Judged.by(judgements, panel)
+    return Judged.by([member(value, model) for value, model in zip(points, MODELS, strict=False)])
 
 
 def mmie_line(judgement: Judged, sample_id: str = "SA-1") -> dict[str, Any]:
     """A line of a log of MMIE with this judgement; without members, the answer was not judged."""
-    rule = judgement.panel.rule if judgement.panel else "mean"
     record = MmieRecord.of(
         judgement,
         id=sample_id,
         category="SA",
         field="Art",
         question=(Segment(text="Draw."),),
-        signature=Signature.parse(signature(rule)),
+        signature=Signature.parse(signature()),
     )
     logged = record.model_dump()
     return {"input": "Draw.", "target": "", "filtered_resps": "A kite.", "record": logged}

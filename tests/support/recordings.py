@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -22,25 +20,13 @@ _usages = st.builds(
     reasoning_tokens=_counts,
     cost_usd=st.none() | st.floats(0, 1e6, allow_nan=False),
 )
-_logprobs = st.lists(st.none() | st.floats(-50, 0), min_size=10, max_size=10)
-
-
-@st.composite
-def _with_digits(draw: st.DrawFn, replies: st.SearchStrategy[JudgeReply]) -> JudgeReply:
-    """A reply whose digits have probabilities."""
-    reply = draw(replies)
-    digits = [logprob for _ in re.findall("[0-9]", reply.text) for logprob in draw(_logprobs)]
-    return replace(reply, digits=tuple(digits))
-
-
-_plain_reply = st.builds(
+any_reply = st.builds(
     JudgeReply,
     text=any_text | st.text("4 .é"),
     model=any_text,
     usage=_usages,
     finish=st.sampled_from(["stop", "length"]),
 )
-any_reply = _plain_reply | _with_digits(_plain_reply)
 cached_replies = st.builds(
     CachedReply,
     signature=any_text,
@@ -50,25 +36,14 @@ cached_replies = st.builds(
 )
 
 
-DIGIT = (None, *[-0.25] * 9)
-"""The probabilities of one digit."""
-
-
 def cached_reply(
-    number,
-    text=None,
-    *,
-    signature=SIGNATURE,
-    model="drawn-1",
-    time_s=1_700_000_000,
-    cost_usd=0.25,
-    digits=None,
+    number, text=None, *, signature=SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25
 ) -> CachedReply:
     usage = Usage(input_tokens=7, output_tokens=3, cost_usd=cost_usd)
     return CachedReply(
         signature=signature,
         request_key=hashlib.sha256(str(number).encode()).hexdigest(),
-        reply=JudgeReply(text=text or f"text {number}", model=model, usage=usage, digits=digits),
+        reply=JudgeReply(text=text or f"text {number}", model=model, usage=usage),
         time_s=time_s,
     )
 

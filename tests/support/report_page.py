@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample, Needle
@@ -102,8 +101,7 @@ def hostile_runs(folder: Path) -> list[Run]:
     first, second = [], []
     for index, (official, robust, other) in enumerate(POINTS):
         text = HOSTILE[index] if index else LONG
-        one = _sample(index, official, robust, text)
-        first.append(replace(one, expected=Scored(4.31), entropy_bits=0.8))
+        first.append(_sample(index, official, robust, text))
         if index != 1:
             second.append(_sample(index, other, other, f"another answer {index}"))
     runs = []

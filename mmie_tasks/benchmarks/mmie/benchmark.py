@@ -12,7 +12,7 @@ from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepare
 from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.export import run_export
-from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
+from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
 from mmie_tasks.benchmarks.mmie.question import question_content
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
@@ -23,7 +23,6 @@ from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.record.expected import expected_verdict
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 
@@ -35,17 +34,12 @@ WHOLE_TASKS = ("mmie", "mmie_1k")
 
 
 def grade(result: JudgeResult) -> Verdicts:
-    """All verdicts on a reply. The official script also reads a reply that was cut off at its
+    """Both verdicts on a reply. The official script also reads a reply that was cut off at its
     limit.
     """
-    official = result.first_verdict(read_official, read_cut_off=True)
-    offset = digit_offset(result.reply.text) if result.reply else None
-    expected = expected_verdict(result.reply, offset, official, FULL_MARKS)
     return Verdicts(
-        official=official,
+        official=result.first_verdict(read_official, read_cut_off=True),
         robust=result.first_verdict(read_robust),
-        expected=expected.verdict,
-        entropy_bits=expected.entropy_bits,
     )
 
 
@@ -60,7 +54,6 @@ class Mmie(Benchmark[MmieRecord]):
     record = MmieRecord
     judge = BenchmarkJudge("mmie", "mmie_score", paper="mmie_score", title="MMIE", max_images=12)
     has_picture_answers = True
-    has_expected_score = True
     has_export = True
     strata = "category"
     stratum_sizes = CATEGORY_SIZES

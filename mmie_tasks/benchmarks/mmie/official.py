@@ -35,33 +35,14 @@ def read_official(reply: str) -> Verdict:
     >>> read_official("Score: 5").reason
     'unparsed'
     """
-    number = find_number(reply)
+    heading = reply.find(_HEADING)
+    # Without a number after the first heading there is none after a later one.
+    number = _NUMBER.search(reply, heading + len(_HEADING)) if heading >= 0 else None
     if number is None:
         return Unscored(
             "unparsed", f"there is no {'number after ' if _HEADING in reply else ''}`{_HEADING}`"
         )
     return _on_scale(number[0])
-
-
-def find_number(reply: str) -> re.Match[str] | None:
-    r"""The match of the number that `read_official` reads; None if there is none.
-
-    >>> find_number("### Score\n5").span()
-    (10, 11)
-    """
-    heading = reply.find(_HEADING)
-    # Without a number after the first heading there is none after a later one.
-    return _NUMBER.search(reply, heading + len(_HEADING)) if heading >= 0 else None
-
-
-def digit_offset(reply: str) -> int | None:
-    r"""The index of the number that `read_official` reads; None unless it is one digit, 0 to 9.
-
-    >>> [digit_offset(f"### Score\n{score}") for score in ("5", "4.5", "\u0665")]
-    [10, None, None]
-    """
-    number = find_number(reply)
-    return number.start() if number and len(number[0]) == 1 and number[0].isascii() else None
 
 
 def _on_scale(number: str) -> Verdict:

@@ -22,7 +22,7 @@ from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
-from mmie_tasks.core.verdict import READER_KINDS, Scored, Verdicts
+from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
 from mmie_tasks.record.reply import JudgeResult
@@ -46,7 +46,7 @@ def grade(result: JudgeResult) -> Verdicts:
     verdicts = {"official": official, "robust": robust}
     shares = {
         kind: of_reply[kind]
-        for kind in READER_KINDS
+        for kind in SCORE_KINDS
         if kind in of_reply and isinstance(verdicts[kind], Scored)
     }
     return Verdicts(official=official, robust=robust, shares=shares)

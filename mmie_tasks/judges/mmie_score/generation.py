@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -44,15 +43,12 @@ class Completion:
 
     Attributes:
         output: Token ids, including the end token if there is one.
-        digits: Log-probabilities of the digits 0 to 9, by index in the output of each token that is
-            a digit.
         finish: ``length`` if generation reached its limit.
         prompt_tokens: Length of the prompt, including image tokens.
     """
 
     key: int
     output: list[int]
-    digits: Mapping[int, tuple[float | None, ...]]
     finish: Literal["stop", "length"]
     prompt_tokens: int
 
@@ -71,11 +67,6 @@ class FailedPrompt:
 
 
 Result: TypeAlias = Completion | FailedPrompt
-
-
-def rounded_logprob(logprob: float) -> float | None:
-    """To 4 digits; None if it is impossible."""
-    return round(logprob, 4) + 0.0 if logprob > -math.inf else None  # + 0.0 makes 0.0 of -0.0
 
 
 class PromptSource(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -231,16 +230,8 @@ class LocalJudge:
         )
 
     def _reply(self, completion: Completion) -> JudgeReply:
-        tokenizer = self.checkpoint.tokenizer
-        text = reply_text(tokenizer.decode(completion.output))
-        offsets = tokenizer.digit_offsets(completion.output, text)
-        by_offset = {
-            offsets[index]: logprobs
-            for index, logprobs in completion.digits.items()
-            if index in offsets
-        }
         return JudgeReply(
-            text=text,
+            text=reply_text(self.checkpoint.tokenizer.decode(completion.output)),
             model=f"MMIE-Score@{self.checkpoint.digest}",
             usage=Usage(
                 input_tokens=completion.prompt_tokens,
@@ -248,11 +239,6 @@ class LocalJudge:
                 cost_usd=0.0,
             ),
             finish=completion.finish,
-            digits=tuple(
-                logprob
-                for match in re.finditer("[0-9]", text)
-                for logprob in by_offset.get(match.start(), (None,) * 10)
-            ),
         )
 
     def close(self) -> None:

@@ -25,8 +25,6 @@ from transformers import (
     DynamicCache,
     GenerationConfig,
     InternVLForConditionalGeneration,
-    LogitsProcessor,
-    LogitsProcessorList,
     Phi3Config,
 )
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -44,7 +42,6 @@ from mmie_tasks.judges.mmie_score.generation import (
     JudgePrompt,
     PromptSource,
     Result,
-    rounded_logprob,
 )
 
 _ROUND_STEPS = 64  # tokens after which rows that ended leave a batch
@@ -134,38 +131,12 @@ class _RowRope(nn.Module):
         return self._rotary(position_ids, is_long, x.dtype)
 
 
-class _DigitLogprobs(LogitsProcessor):
-    """Records log-probabilities of the digits 0 to 9 where a digit is generated, each summed over
-    the tokens that spell it; `steps` has them by step, then by row. Logits are unchanged.
-    """
-
-    def __init__(self, spellings: Sequence[Sequence[int]], device: torch.device) -> None:
-        self.steps: list[dict[int, tuple[float | None, ...]]] = []
-        self._columns = [torch.tensor(ids, dtype=torch.long, device=device) for ids in spellings]
-        self._ids = torch.cat(self._columns)
-
-    def __call__(self, _: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        """Record a step; `scores` are its logits, (rows, vocabulary)."""
-        rows = torch.isin(scores.argmax(-1), self._ids).nonzero().flatten()
-        of_tokens = scores[rows].log_softmax(-1, dtype=torch.float32)
-        of_digits = [of_tokens[:, ids].logsumexp(-1) for ids in self._columns]
-        logprobs = torch.stack(of_digits, -1).tolist()
-        self.steps.append(
-            {
-                row: tuple(map(rounded_logprob, own))
-                for row, own in zip(rows.tolist(), logprobs, strict=True)
-            }
-        )
-        return scores
-
-
 @dataclass(kw_only=True, slots=True)
 class _LiveRow:
     """A prompt, and what has been generated for it."""
 
     prompt: JudgePrompt
     output: list[int] = field(default_factory=list)
-    digits: dict[int, tuple[float | None, ...]] = field(default_factory=dict)
 
     @property
     def left(self) -> int:
@@ -338,7 +309,6 @@ class TransformersEngine(Engine):
                 yield Completion(
                     key=row.prompt.key,
                     output=row.output,
-                    digits=row.digits,
                     finish="stop" if ended else "length",
                     prompt_tokens=len(row.prompt.ids),
                 )
@@ -365,7 +335,6 @@ class TransformersEngine(Engine):
         """Generate some tokens for each row; removes and returns the rows that ended."""
         width, end = batch.ids.shape[1], self._checkpoint.end_token_id
         steps = min(self._round_steps, max(row.left for row in batch.rows))
-        digits = _DigitLogprobs(self._checkpoint.tokenizer.digit_ids, self._device)
         output = self._model.generate(
             input_ids=batch.ids,
             attention_mask=batch.mask,
@@ -376,7 +345,6 @@ class TransformersEngine(Engine):
                 pad_token_id=end,
                 return_dict_in_generate=True,
             ),
-            logits_processor=LogitsProcessorList([digits]),
             **{self._cache_name: batch.cache},
             **batch.pixels,
         )
@@ -386,9 +354,6 @@ class TransformersEngine(Engine):
         for number, tokens in enumerate(output.sequences[:, width:].tolist()):
             row = batch.rows[number]
             new = tokens[: tokens.index(end) + 1 if end in tokens else len(tokens)][: row.left]
-            for step, recorded in enumerate(digits.steps[: len(new)]):
-                if number in recorded:
-                    row.digits[len(row.output) + step] = recorded[number]
             row.output += new
             if row.left and row.output[-1] != end:
                 live.append(number)

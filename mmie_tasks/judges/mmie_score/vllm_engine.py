@@ -6,7 +6,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +27,6 @@ from mmie_tasks.judges.mmie_score.generation import (
     JudgePrompt,
     PromptSource,
     Result,
-    rounded_logprob,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from vllm import LLMEngine, SamplingParams
     from vllm.config import VllmConfig
     from vllm.inputs import EngineInput
-    from vllm.logprobs import Logprob
     from vllm.outputs import CompletionOutput
     from vllm.v1.engine.core_client import SyncMPClient
 
@@ -208,8 +206,6 @@ class VllmEngine(Engine):
         self._begun = self._done = 0
         self.batch_invariant = batch_invariant
         self.version = installed()
-        digits = checkpoint.tokenizer.digit_ids
-        self._digit_ids = frozenset(token for spellings in digits for token in spellings)
 
     @classmethod
     def start(
@@ -329,7 +325,6 @@ class VllmEngine(Engine):
             stop_token_ids=[self._checkpoint.end_token_id],
             ignore_eos=True,
             detokenize=False,
-            logprob_token_ids=sorted(self._digit_ids),
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
@@ -363,32 +358,9 @@ class VllmEngine(Engine):
         return Completion(
             key=prompt.key,
             output=output,
-            digits={
-                index: self._digit_logprobs(reply.logprobs[index])
-                for index, token in enumerate(output)
-                if token in self._digit_ids
-            },
             finish="stop" if output[-1] == self._checkpoint.end_token_id else "length",
             prompt_tokens=len(prompt.ids),
         )
-
-    def _digit_logprobs(self, of_tokens: Mapping[int, Logprob]) -> tuple[float | None, ...]:
-        return tuple(
-            _summed([of_tokens[token].logprob for token in spellings])
-            for spellings in self._checkpoint.tokenizer.digit_ids
-        )
-
-
-def _summed(logprobs: Sequence[float]) -> float | None:
-    """The log-probability of any of some tokens; None if all are impossible.
-
-    >>> _summed([math.log(0.25), math.log(0.25)]), _summed([-math.inf]), _summed([])
-    (-0.6931, None, None)
-    """
-    most = max(logprobs, default=-math.inf)
-    if most == -math.inf:
-        return None
-    return rounded_logprob(most + math.log(sum(math.exp(logprob - most) for logprob in logprobs)))
 
 
 def _engine_arguments(
@@ -409,7 +381,6 @@ def _engine_arguments(
         "dtype": dtype_name(dtype),
         "max_model_len": -1,  # the model's, or as much as fits into memory
         "max_num_seqs": max_rows,
-        "max_logprobs": sum(map(len, checkpoint.tokenizer.digit_ids)),
         "enable_prefix_caching": False,
         "limit_mm_per_prompt": {"image": 1},  # used only to plan memory
         "mm_processor_cache_gb": 0,

@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import openai
@@ -21,7 +20,7 @@ from mmie_tasks.http.attempt import Failure, Success
 from mmie_tasks.http.client import async_client, run_in_thread
 from mmie_tasks.http.errors import ServerError
 from mmie_tasks.http.extra_fields import refusal_hint, refused_field
-from mmie_tasks.http.model_list import ModelList, list_models, nearest_names, warn_of_retirement
+from mmie_tasks.http.model_list import list_models, nearest_names
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
@@ -30,7 +29,6 @@ from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import OWN_ADDRESS_HINT, Settings
 from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sight import LEAST_PER_IMAGE
 
 _IMAGE_HINT = (
     "it answers without images, and the benchmark's requests have up to {images}: choose a model "
@@ -39,7 +37,6 @@ _IMAGE_HINT = (
 )
 _TIMEOUT_S = 30.0
 _LIST_TIMEOUT_S = 5.0  # `list_models` waits at most twice as long
-_LIST_PATIENCE_S = 1.0  # for the list of models, after the reply
 _QUESTION = "Which colours do the pictures have? Say yes if there are none."
 _COLOURS = {
     "red": (220, 20, 20),
@@ -52,7 +49,14 @@ _COLOURS = {
 _SPEAKS_OF_IMAGES = re.compile(
     rf"\b(?:yes|images?|pictures?|photos?|{'|'.join(_COLOURS)})\b", re.IGNORECASE
 )
-_SIDE_PX = 256  # models that count by size count more than `LEAST_PER_IMAGE` tokens for it
+_SIDE_PX = 256  # models that count by size count more than `_LEAST_PER_IMAGE` tokens for it
+_LEAST_PER_IMAGE = 40
+"""Fewer prompt tokens per image mean that it was not read.
+
+Models count 64 to 2,833 for a photograph: OpenAI 85 at low detail, Gemini 258 (64 at low
+resolution), InternVL 256 per tile, Qwen-VL one per 28 x 28 pixels. The exception is Llama 3.2
+Vision, whose images count as one token on Ollama (ollama #7592) and Amazon Bedrock (boto3 #4509).
+"""
 
 
 def check(
@@ -60,19 +64,16 @@ def check(
     *,
     max_images: int = 0,
     pace: Pace | None = None,
-    today: date | None = None,
     adaptations: Adaptations | None = None,
 ) -> None:
     """Check the server with a short chat request with the run's parameters.
 
-    The request has an image, or two if the run's requests have several. The log warns about a
-    model that is shut down or soon will be, by the server's list of models or else by our table.
+    The request has an image, or two if the run's requests have several.
 
     Args:
         settings: The judge's settings.
         max_images: The most images in one request of the run.
         pace: Waiting times between attempts.
-        today: The date for the warning; by default, today.
         adaptations: Updated with the parameters that the server accepts.
 
     Raises:
@@ -87,26 +88,9 @@ def check(
     with tempfile.TemporaryDirectory() as folder:
         images = _images(Path(folder), colours)
         ping = JudgeRequest(parts=(_QUESTION, *images), max_tokens=16)
-
-        async def check_server() -> JudgeMisconfigured | None:
-            listing = asyncio.create_task(_listed(settings))
-            problem = await _problem(settings, ping, colours, max_images, *shared)
-            await asyncio.wait([listing], timeout=_LIST_PATIENCE_S)
-            models = listing.result() if listing.done() else {}
-            listing.cancel()
-            warn_of_retirement(settings.access, settings.model, models, today)
-            return problem
-
-        if (problem := run_in_thread(check_server())) is not None:
+        check_server = _problem(settings, ping, colours, max_images, *shared)
+        if (problem := run_in_thread(check_server)) is not None:
             raise problem
-
-
-async def _listed(settings: Settings) -> ModelList | Failure:
-    """The server's models; the check does not wait for a slow list."""
-    timeout_s = min(_LIST_TIMEOUT_S, settings.access.timeout_s)
-    access = replace(settings.access, timeout_s=timeout_s)
-    async with async_client(access) as client:
-        return await list_models(client, access)
 
 
 def _images(folder: Path, colours: Sequence[str]) -> list[Path]:
@@ -173,7 +157,7 @@ def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> Non
     named = set(re.findall(r"[a-z]+", reply.text.lower())).intersection(colours)
     if len(named) == len(colours):
         return
-    if 0 < tokens < len(colours) * LEAST_PER_IMAGE:
+    if 0 < tokens < len(colours) * _LEAST_PER_IMAGE:
         reason = f"its server counts {tokens} prompt tokens for a question with {images}"
     elif not named and reply.finish == "stop" and _SPEAKS_OF_IMAGES.search(reply.text):
         words = " ".join(reply.text.split())[:100]

@@ -23,15 +23,15 @@ from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.commands import open_run, require_kind
+from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.comparability import scored_signatures, signature_differences
-from mmie_tasks.results.labels import answer_digest, read_labels
+from mmie_tasks.results.labels import read_labels
 from mmie_tasks.runs.panels import judge_runs
 from mmie_tasks.runs.run import Run, TaskRun
 from mmie_tasks.runs.values import metrics_of
 
 _DIGITS = 9  # points are rounded, so that equal fractions compare as equal
-_COLUMNS = ["id", "points", "reason", "answer", "judged", "stratum", "groups"]
+_COLUMNS = ["id", "points", "reason", "answer", "stratum", "groups"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Rater:
         notes: Notes on lines of the log that were left out.
         party: The name of a person's CSV, or the judge's own name.
         verdicts: By sample id: ``points`` on the benchmark's scale, NaN without; the ``reason`` why
-            there are none; the digest of the ``answer``; the `JudgedAnswer` as ``judged``, None if
-            it is not logged; the ``stratum`` of the headline, and all ``groups``.
+            there are none; the judged ``answer`` (`JudgedAnswer`), None if it is not logged; the
+            ``stratum`` of the headline, and all ``groups``.
     """
 
     name: str
@@ -132,7 +132,7 @@ def rater_of(
 ) -> Rater:
     """A rater with its verdicts; a row has a sample's id and the columns of `Rater.verdicts`."""
     verdicts = pd.DataFrame(rows, columns=_COLUMNS).set_index("id")
-    verdicts = verdicts.astype({"points": float, "judged": object, "stratum": object})
+    verdicts = verdicts.astype({"points": float, "answer": object, "stratum": object})
     points = verdicts["points"].dropna()
     return Rater(
         name=name,
@@ -214,7 +214,7 @@ def aligned_panel(
     judges = [rater.name for rater in raters if rater.kind == "judge"]
     judged = verdicts[verdicts.index.isin(judges, level="rater")]
     judged = judged[judged.index.isin(shared, level="id")]
-    answers = judged["judged"].groupby("id")
+    answers = judged["answer"].groupby("id")
     other_answers = _with_other_answers([rater for rater in raters if rater.kind == "judge"])
     unseen = answers.size().index[(answers.size() > answers.count()) & (answers.size() > 1)]
     ids = sorted({*shared} - other_answers)
@@ -317,7 +317,6 @@ def _judge_runs(run: Run, task_run: TaskRun, *, is_alone: bool) -> Mapping[str, 
 def _judge(
     name: str, run: Run, task_run: TaskRun, headline: Metric, score_kind: ScoreKind
 ) -> Rater:
-    require_kind(task_run, name, score_kind)
     rows: list[Sequence[object]] = []
     for sample in task_run.samples:
         verdict = sample.verdict(score_kind)
@@ -325,8 +324,8 @@ def _judge(
             score: tuple[float, str | None] = round(verdict.points, _DIGITS), None
         else:
             score = math.nan, verdict.reason
-        answer = answer_digest(sample), JudgedAnswer.of(sample.answer) if sample.answer else None
-        rows.append((sample.id, *score, *answer, headline.stratum(sample), sample.groups))
+        answer = JudgedAnswer.of(sample.answer) if sample.answer else None
+        rows.append((sample.id, *score, answer, headline.stratum(sample), sample.groups))
     notes = (*run.notes, *task_run.notes)
     signatures = task_run.signatures
     return rater_of(name, "judge", task_run.log, rows, signatures=signatures, notes=notes)
@@ -340,7 +339,7 @@ def _people(source: NamedPath, scale: Scale) -> Iterator[Rater]:
             score: tuple[float, str | None] = math.nan, "left empty"
         else:
             score = round(label.points, _DIGITS), None
-        rows[label.rater].append((label.id, *score, "", None, None, {}))
+        rows[label.rater].append((label.id, *score, None, None, {}))
     for person in filter(None, rows):
         party = source.name or source.path.stem
         yield rater_of(person, "person", source.path, rows[person], party=party)
@@ -376,7 +375,7 @@ def _with_other_answers(judges: Sequence[Rater]) -> set[str]:
     """The ids of samples for which two logs have different answers."""
     answers: defaultdict[str, set[JudgedAnswer]] = defaultdict(set)
     for judge in judges:
-        for id_, answer in judge.verdicts["judged"].dropna().items():
+        for id_, answer in judge.verdicts["answer"].dropna().items():
             answers[id_].add(answer)
     return {
         id_

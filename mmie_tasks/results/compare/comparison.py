@@ -24,7 +24,6 @@ from mmie_tasks.record.metrics import (
 )
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.record.signature import COVERAGE_FLOOR
-from mmie_tasks.results.commands import require_kind
 from mmie_tasks.results.comparability import SignatureDifference, require_comparable
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import TaskRun
@@ -132,11 +131,9 @@ def compare(
 
     Raises:
         NotComparable: The runs were not scored alike.
-        SettingWrong: A run has no scores of this kind; see `require_comparable`.
+        SettingWrong: See `require_comparable`.
     """
     ignored = require_comparable(a, b, ignored_keys)
-    for run_, label in zip((a, b), labels, strict=True):
-        require_kind(run_, label, score_kind)
     runs = dict(zip(labels, (a.by_id, b.by_id), strict=True))
     samples = dict(sorted({**b.by_id, **a.by_id}.items()))
     floors = (sample.signature.min_coverage for sample in samples.values())

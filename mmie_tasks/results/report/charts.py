@@ -21,7 +21,7 @@ from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.record.intervals import Interval, stratified_mean
 from mmie_tasks.record.metrics import Scale, mean_of
-from mmie_tasks.record.sample import READER_KINDS, LoggedSample, Needle, ScoreKind
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Needle, ScoreKind
 from mmie_tasks.results.page_data import Json, page_data
 from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
 from mmie_tasks.results.report.tables import ComparedMetric, TaskScores
@@ -103,7 +103,7 @@ def _metrics(scores: TaskScores, kind: str, rows: Sequence[ComparedMetric]) -> I
     series = []
     for number, (index, _) in enumerate(scores.task.present):
         of_run = [row.scores[number] for row in rows]
-        for score_kind in READER_KINDS if any(of_run) else ():
+        for score_kind in SCORE_KINDS if any(of_run) else ():
             cells = [of_metric.cell(score_kind) if of_metric else None for of_metric in of_run]
             series.append(Series(run=index, kind=score_kind, values=cells))
     titles = {"headline": "Headlines", "mean": "Means of groups"}
@@ -359,7 +359,7 @@ def _histogram(scores: TaskScores) -> Chart:
     full_marks = int(scores.task.benchmark.scale.full_marks)
     labels = [*map(str, range(full_marks + 1)), NO_SCORE]
     series = []
-    for (index, run), kind in product(scores.task.present, READER_KINDS):
+    for (index, run), kind in product(scores.task.present, SCORE_KINDS):
         verdicts = [sample.verdict(kind) for sample in run.samples]
         counts = Counter(str(round(points)) for points in _points(verdicts))
         counts[NO_SCORE] = len(verdicts) - counts.total()
@@ -465,7 +465,7 @@ def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) ->
 
 def _length_chart(scores: TaskScores, retrievals: Sequence[_Retrieval]) -> Chart:
     bins, series, scale = _length_bins(retrievals), [], scores.task.benchmark.scale
-    for run, kind in product(sorted({one.run for one in retrievals}), READER_KINDS):
+    for run, kind in product(sorted({one.run for one in retrievals}), SCORE_KINDS):
         verdicts: list[list[Verdict]] = [[] for _ in bins]
         for one in retrievals:
             if one.run == run:

@@ -17,7 +17,7 @@ from mmie_tasks.core import __version__
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.intervals import LEVEL
-from mmie_tasks.record.sample import READER_KINDS
+from mmie_tasks.record.sample import SCORE_KINDS
 from mmie_tasks.results.commands import INTERVAL_NOTE
 from mmie_tasks.results.comparability import mixed_keys
 from mmie_tasks.results.embedded_image import EmbeddedImage, embed_images
@@ -95,7 +95,6 @@ def report_page(
         "runs": html(run_table(runs)),
         "several_runs": len(runs) > 1,
         "compares": len(runs) == 2,
-        "has_expected": any(scores.has_expected for scores in all_scores),
         "tasks": tasks,
         "pictures": list(map(Markup, pictures)),  # base64: not escaped
         "library": _packed_library(),
@@ -163,7 +162,7 @@ def _warnings(scores: TaskScores) -> Iterator[tuple[str, RichText | None, str]]:
         yield "warning", None, f"The samples were not all scored alike: {note}."
     for row in scores.rows.get("headline", ()):
         for run, of_run in zip(scores.runs, row.scores, strict=True):
-            for kind in READER_KINDS:
+            for kind in SCORE_KINDS:
                 value = of_run and of_run.values.get(kind)
                 if value and value.percent is None:
                     score = f"{row.metric.title}, {kind} score"

@@ -22,7 +22,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
 from mmie_tasks.record.answering_model import other_models
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sample import READER_KINDS, LoggedSample
+from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.page import macro
@@ -108,7 +108,7 @@ def dispute(row: SampleRow, full_marks: float) -> float:
 
 
 def _verdicts(row: SampleRow) -> list[Verdict]:
-    return [s.verdict(kind) for s in row if s is not None for kind in READER_KINDS]
+    return [s.verdict(kind) for s in row if s is not None for kind in SCORE_KINDS]
 
 
 def sample_columns(task: JoinedTask) -> Json:
@@ -124,7 +124,7 @@ def sample_columns(task: JoinedTask) -> Json:
         """For each score, one column per run."""
         return {
             kind: [[cell(s.verdict(kind) if s else None) for s in column] for column in by_run]
-            for kind in READER_KINDS
+            for kind in SCORE_KINDS
         }
 
     return {
@@ -228,15 +228,13 @@ def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -
     shown = {_label(name): _property(value) for name, value in _first(properties)}
     if signature := str(sample.signature):
         shown["signature"] = cut(signature, MAX_SIGNATURE)
-    kinds = (*READER_KINDS, "expected") if isinstance(sample.expected, Scored) else READER_KINDS
     return {
         "answer": segments_json(sample.answer, "the answer", find_image, MAX_IMAGES),
         "verdicts": [
-            (kind, *_verdict(sample.verdict(kind), task.benchmark.scale)) for kind in kinds
+            (kind, *_verdict(sample.verdict(kind), task.benchmark.scale)) for kind in SCORE_KINDS
         ],
         "full_marks": f"{task.benchmark.scale.full_marks:g}",
         "differs": sample.differs,
-        "entropy": sample.entropy_bits,
         "replies": _replies(sample),
         "properties": list(shown.items()),
         "shares": _share_table(sample),
@@ -244,7 +242,7 @@ def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -
 
 
 def _share_table(sample: LoggedSample) -> Markup | None:
-    shares = [dict(_first(sample.shares.get(kind, {}))) for kind in READER_KINDS]
+    shares = [dict(_first(sample.shares.get(kind, {}))) for kind in SCORE_KINDS]
     names = dict.fromkeys(name for of_kind in shares for name in of_kind)
     rows: list[list[Value]] = [
         [_label(name), *(_percent(of_kind.get(name)) for of_kind in shares)] for name in names
@@ -299,7 +297,7 @@ def _reply(reply: JudgeReply, judge: Signature) -> tuple[str, str, str]:
         details.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
     if cost is not None and math.isfinite(cost):
         details.append(f"${cost:.2f}" if cost >= 1 else f"${cost:.5f}")
-    shown_model = f"{_label(judge.name)}, answered by {model}" if is_other else model
+    shown_model = f"{_label(judge.name)}, reply by {model}" if is_other else model
     return cut(reply.text, MAX_REPLY), shown_model, " · ".join(details)
 
 

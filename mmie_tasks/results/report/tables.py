@@ -13,7 +13,7 @@ from mmie_tasks.core.verdict import differ
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.metrics import Metric, MetricValue
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sample import READER_KINDS, ScoreKind
+from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.comparability import NotComparable
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
@@ -33,7 +33,6 @@ _HALF_DIGIT = 0.005  # half of the last digit of a displayed percentage
 _SCORE_HELP: Mapping[ScoreKind, str] = {
     "official": "Official score, with its 95 % interval",
     "robust": "Robust score, with its 95 % interval",
-    "expected": "Expected score: the mean of the points under the judge's probabilities",
 }
 
 
@@ -93,11 +92,6 @@ class TaskScores:
         return [RichText(text=self.names[index], run=index) for index, _ in self.task.present]
 
     @property
-    def has_expected(self) -> bool:
-        """Whether a run has expected scores."""
-        return any("expected" in run.score_kinds for _, run in self.task.present)
-
-    @property
     def difference_title(self) -> RichText:
         """Which run is subtracted from which."""
         first, second = self.runs
@@ -127,8 +121,7 @@ def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
 
 
 def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
-    kinds = run.score_kinds
-    values = {kind: v for kind in kinds if (v := value_of(run, metric, kind)) is not None}
+    values = {kind: v for kind in SCORE_KINDS if (v := value_of(run, metric, kind)) is not None}
     if not values:
         return None
     stored = {}
@@ -139,21 +132,19 @@ def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
             stored[kind] = number
     samples = (sample for sample in run.samples if metric.stratum(sample) is not None)
     scale = run.benchmark.scale
-    verdicts = ([metric.verdict(s, kind, scale) for kind in READER_KINDS] for s in samples)
+    verdicts = ([metric.verdict(s, kind, scale) for kind in SCORE_KINDS] for s in samples)
     return RunScores(values=values, stored=stored, differ=sum(differ(*pair) for pair in verdicts))
 
 
 def metric_tables(scores: TaskScores) -> Iterator[Table]:
     """A table for each kind of metrics."""
     for kind, rows in scores.rows.items():
-        kinds: list[ScoreKind] = list(READER_KINDS)
-        kinds += ["expected"] if scores.has_expected else []
         compared = any(row.difference for row in rows)
         header = columns("" if kind == "headline" else kind.capitalize())
         for run in scores.runs:
             header += [
                 Column(title=k.capitalize(), kind="score", group=run, help=_SCORE_HELP[k])
-                for k in kinds
+                for k in SCORE_KINDS
             ]
             help_text = "Samples whose official and robust scores differ"
             header.append(Column(title="Differ", group=run, help=help_text))
@@ -168,7 +159,7 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
         for row in rows:
             values: list[Value] = [row.metric.title]
             for of_run in row.scores:
-                values += [of_run.cell(k) if of_run else None for k in kinds]
+                values += [of_run.cell(k) if of_run else None for k in SCORE_KINDS]
                 values += [of_run.differ, _scored(of_run)] if of_run else [None, None]
             if compared:
                 pairs = row.difference.pairs if row.difference else None
@@ -206,12 +197,10 @@ def _difference(row: ComparedMetric, *, with_pairs: bool = False) -> RichText | 
 
 def score_table(tasks: Sequence[TaskScores]) -> Table:
     """The first screen: every task and run, with what is unlike the paper, and the judge."""
-    kinds: list[ScoreKind] = [*READER_KINDS]
-    kinds += ["expected"] if any(scores.has_expected for scores in tasks) else []
     scored_help = "Samples with official points, of those that count for the score"
     header = [
         *columns("Task", "Run", text=2),
-        *(Column(title=f"{kind.capitalize()} score", kind="score") for kind in kinds),
+        *(Column(title=f"{kind.capitalize()} score", kind="score") for kind in SCORE_KINDS),
         Column(title="Unlike the paper", kind="text"),
         Column(title="Scored", help=scored_help),
         Column(title="Judge", kind="text"),
@@ -221,7 +210,7 @@ def score_table(tasks: Sequence[TaskScores]) -> Table:
         headline, *others = next(iter(scores.rows.values()), [None])
         shown = [headline, *(row for row in others if row and row.metric.in_table)]
         for row in filter(None, shown):
-            for number, values in enumerate(_score_rows(scores, row, kinds)):
+            for number, values in enumerate(_score_rows(scores, row)):
                 link = RichText(
                     text=scores.task.title, link=f"#{scores.task.task}", lines=(row.metric.title,)
                 )
@@ -232,9 +221,7 @@ def score_table(tasks: Sequence[TaskScores]) -> Table:
     return Table(title="Scores of every task and run", columns=header, rows=rows)
 
 
-def _score_rows(
-    scores: TaskScores, row: ComparedMetric, kinds: Sequence[ScoreKind]
-) -> Iterator[list[Value]]:
+def _score_rows(scores: TaskScores, row: ComparedMetric) -> Iterator[list[Value]]:
     """The row of each run."""
     for (_, task_run), name, of_run in zip(
         scores.task.present, scores.runs, row.scores, strict=True
@@ -242,7 +229,7 @@ def _score_rows(
         marks = tuple(cut(mark, MAX_MARK) for mark in paper_marks(task_run))
         yield [
             name,
-            *(of_run.cell(kind) if of_run else None for kind in kinds),
+            *(of_run.cell(kind) if of_run else None for kind in SCORE_KINDS),
             RichText(text="", badges=marks) if marks else None,
             _scored(of_run) if of_run else None,
             cut(task_run.judge_name, _MAX_MODEL) or "by rule",

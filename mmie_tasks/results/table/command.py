@@ -26,11 +26,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
 
     runs = open_runs(options.runs, listed_names(options.tasks))
     scores = score_table(
-        runs,
-        listed_names(options.columns),
-        robust=options.robust,
-        expected=options.expected,
-        published=options.published,
+        runs, listed_names(options.columns), robust=options.robust, published=options.published
     )
     if options.json:
         return json_text(as_json(scores))
@@ -58,8 +54,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--columns", default="headline", metavar="A,B", help=help_text)
     help_text = "add a column with the robust score beside each official"
     parser.add_argument("--robust", action="store_true", help=help_text)
-    help_text = "add a column with the expected score, where a run has it"
-    parser.add_argument("--expected", action="store_true", help=help_text)
     parser.add_argument(
         "--published", action="store_true", help="add published scores, each with its source"
     )

@@ -126,7 +126,6 @@ def score_table(
     groups: Sequence[str] = ("headline",),
     *,
     robust: bool = False,
-    expected: bool = False,
     published: bool = False,
 ) -> ScoreTable:
     """The table of runs.
@@ -136,7 +135,6 @@ def score_table(
         groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the
             papers' own columns, as in the runner's table; ``all`` for every metric.
         robust: Whether a column with the robust score follows each official one.
-        expected: Whether a column with the expected score follows, if a run of the task has one.
         published: Whether the benchmarks' published scores follow the runs.
 
     Raises:
@@ -144,7 +142,6 @@ def score_table(
     """
     kinds: list[ScoreKind] = ["official"]
     kinds += ["robust"] if robust else []
-    kinds += ["expected"] if expected else []
     columns = _columns(runs, groups, kinds)
     with_other_form = {c.task for c in columns if c.form != "plain"}
     columns = tuple(
@@ -156,10 +153,6 @@ def score_table(
     )
     rows = [_run_row(run_, columns) for run_ in runs]
     remarks = notes_of(runs)
-    if expected:
-        with_expected = {column.task for column in columns if column.kind == "expected"}
-        without = sorted({column.task for column in columns} - with_expected)
-        remarks += [f"{task}: no run has expected scores." for task in without]
     if published:
         rows += _published_rows(columns)
         titles = {c.benchmark.title: None for c in columns if not c.benchmark.published_rows}
@@ -185,14 +178,12 @@ def _columns(
     columns: list[ScoreColumn] = []
     for task, metrics in metrics_by_task.items():
         of_task, benchmark = task_runs[task], task_runs[task][0].benchmark
-        task_kinds = {kind for run_ in of_task for kind in run_.score_kinds}
         shown = [m for m in metrics if m.kind in groups or "all" in groups]
         if "paper" in groups:
             shown = [m for m in metrics if m in shown or m is metrics[0] or m.in_table]
         present = {"plain", *(run_.answer_form for run_ in of_task)}
         forms = [form for form in get_args(AnswerForm) if form in present]
-        shown_kinds = [kind for kind in kinds if kind in task_kinds]
-        for form, metric, kind in product(forms, shown, shown_kinds):
+        for form, metric, kind in product(forms, shown, kinds):
             columns.append(
                 ScoreColumn(task=task, benchmark=benchmark, metric=metric, kind=kind, form=form)
             )

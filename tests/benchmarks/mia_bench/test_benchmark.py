@@ -17,7 +17,6 @@ from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.panel import Panel
 from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
@@ -65,7 +64,7 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
     result = JudgeResult(**dict(pairs), failure=failure)
     verdicts = grade(sample, result)
     judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
-    return line_of(sample, Judged.by([judgement], None), contradictory=contradictory)
+    return line_of(sample, Judged.by([judgement]), contradictory=contradictory)
 
 
 def line_of(sample, judged, contradictory=False):
@@ -78,7 +77,7 @@ def line_of(sample, judged, contradictory=False):
         components=sample.components,
         contradictory=contradictory,
         image="",
-        signature=Signature(panel=judged.panel),
+        signature=Signature(judges=tuple({"judge": "a"} for _ in judged.judgements)),
     )
     logged = json.loads(json.dumps(record.model_dump()))
     return {"filtered_resps": "A boat.", "input": "Look.", "record": logged}
@@ -227,8 +226,7 @@ def panel_line(*texts_of_judges):
                 verdicts=grade(sample, result),
             )
         )
-    panel = Panel(rule="mean", min_valid=1)
-    return line_of(sample, Judged.by(judgements, panel))
+    return line_of(sample, Judged.by(judgements))
 
 
 OTHER = "score of component 1: 6/6, score of component 2: 2/4, total score: 8/10. Fine."

@@ -58,7 +58,7 @@ NOT_JUDGED = JudgeResult(failure=Unscored("no_answer", "the API failed"))
 def record(of, result):
     judgement = Judgement(judge=Signature(), result=result, verdicts=grade(of, result))
     return MiaRecord.of(
-        Judged.by([judgement], None),
+        Judged.by([judgement]),
         id=of.id,
         type=of.type,
         categories=of.categories,

@@ -14,13 +14,13 @@ from mmie_tasks.benchmarks.mmie.metrics import TABLE
 from mmie_tasks.benchmarks.mmie.official import percent_of
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.task import percent
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
+from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.runs.run import without_off_scale_points
 
-LINES = list(mmie_lines(60, image="kite.png", unscored=0.05, with_digits=30))
+LINES = list(mmie_lines(60, image="kite.png", unscored=0.05))
 REASONS = ["unparsed", "left_out", "unavailable"]
 
 
@@ -111,7 +111,6 @@ def test_a_line_of_an_older_version_is_shown_without_its_images():
         pytest.param({"official": 3}, "official", id="verdict-that-is-a-number"),
         pytest.param({"robust": {"reason": "sleepy"}}, "robust", id="unknown-reason"),
         pytest.param({"official": {"points": 1, "reading": 2}}, "reading", id="reading"),
-        pytest.param({"expected": 3}, "expected", id="expected-verdict-that-is-a-number"),
         pytest.param({"question": "?"}, "question", id="question"),
         pytest.param({"gold": [{"image": 7}]}, "image", id="image"),
         pytest.param({"judgements": 3}, "judgements", id="judgements"),
@@ -136,9 +135,9 @@ def test_no_line_upsets_the_reader(lots, junk):
 @pytest.mark.parametrize("points", [7, -1, math.nan, math.inf])
 def test_points_that_are_not_on_the_scale_are_none(points):
     verdict = {"points": points, "reading": ""}
-    sample = BENCHMARK.read_line(changed(official=verdict, expected=verdict))
+    sample = BENCHMARK.read_line(changed(official=verdict))
     checked = without_off_scale_points(sample, BENCHMARK.scale)
-    assert checked.official.reason == checked.expected.reason == "off_scale"
+    assert checked.official.reason == "off_scale"
     assert checked.robust == sample.robust
 
 
@@ -147,19 +146,10 @@ def test_reading_again_gives_what_was_logged():
         assert regraded(line).model_dump() == line["record"]
 
 
-def test_the_expected_score_is_read_back_from_the_record():
-    sample = BENCHMARK.read_line(LINES[0])
-    assert sample.expected == Scored(sample.official.points + 0.25)
-    assert sample.entropy_bits == 0.811
-    assert BENCHMARK.read_line(LINES[-1]).expected == NO_PROBABILITIES
-
-
-def test_the_expected_score_is_computed_again_from_the_saved_reply():
-    line = changed(expected={"points": 1.5, "reading": ""}, entropy_bits=2)
-    assert regraded(line).expected == BENCHMARK.read_record(LINES[0]).expected
-    reply = line["record"]["judgements"][0]["result"]["reply"]
-    reply["text"] += ".5"
-    assert regraded(line).expected.reason == "no_probabilities"
+def test_a_record_of_a_release_candidate_is_read_without_its_expected_score_and_digits():
+    line = changed(expected={"reason": "no_probabilities", "detail": ""}, entropy_bits=2)
+    line["record"]["judgements"][0]["result"]["reply"]["digits"] = [None, -0.5]
+    assert BENCHMARK.read_record(line) == BENCHMARK.read_record(LINES[0])
 
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():

@@ -24,7 +24,7 @@ def record(verdicts, facts=None, judge_tokens=0, category="PBL", field="Educatio
     reply = JudgeReply(text="4", model="m", usage=Usage(input_tokens=judge_tokens))
     result = JudgeResult(reply=reply)
     judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
-    judged = Judged.by([judgement], None)
+    judged = Judged.by([judgement])
     facts = facts or RequestFacts()
     return MmieRecord.of(judged, id=f"{category}-1", category=category, field=field, facts=facts)
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.golden import vectors
 
-from mmie_tasks.benchmarks.mmie.official import digit_offset, find_number, read_official
+from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.core.verdict import Scored, Unscored
 
 
@@ -43,26 +43,6 @@ def test_only_the_first_number_after_the_first_heading_counts(before, between, p
     before = before.replace("### Score", "")
     reply = f"{before}\n### Score{between}{points}"
     assert read_official(f"{reply} 3\n### Score\n2") == Scored(points, str(points))
-    assert digit_offset(f"{reply} 3\n### Score\n2") == len(reply) - 1
-
-
-@pytest.mark.parametrize("case", vectors("mmie_scores")["cases"], ids=lambda case: case["id"])
-def test_the_offset_is_that_of_the_number_that_is_read(case):
-    verdict, number, offset = (
-        read_official(case["text"]),
-        find_number(case["text"]),
-        digit_offset(case["text"]),
-    )
-    if number is None:
-        assert (verdict.reason, offset) == ("unparsed", None)
-    else:
-        assert number[0] == getattr(verdict, "reading", number[0])
-        assert offset == (number.start() if number[0] in list("0123456789") else None)
-
-
-@pytest.mark.parametrize("number", ["4.5", "10", "-1", "4.", "\u0664"])
-def test_only_a_single_ascii_digit_has_an_offset(number):
-    assert digit_offset(f"### Score {number}") == (10 if number == "4." else None)
 
 
 @given(st.text() | st.text().map("### Score\n{}".format))

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,9 +21,8 @@ from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
+from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.run_images import ImageOpener
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"
@@ -116,57 +114,6 @@ def listed():
 
 def test_an_answer_may_be_json_so_the_runner_takes_no_thinking_out_of_it():
     assert listed()["generation_kwargs"]["until"] == []
-
-
-def digits_of(text, *probabilities):
-    """The digits of a text: one mapping from 0 to 9 to its probability for each, in order."""
-    assert sum(map(str.isdigit, text)) == len(probabilities)
-    return tuple(math.log(p[n]) if n in p else None for p in probabilities for n in range(10))
-
-
-def reply_of(text, *probabilities, **fields):
-    return JudgeReply(text=text, model="m", digits=digits_of(text, *probabilities), **fields)
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        pytest.param(
-            reply_of("2 steps.\n### Score\n4\n(of 6)", {2: 1}, {4: 0.7, 5: 0.3}, {6: 1}),
-            Scored(4.3),
-            id="the-digit-of-the-score",
-        ),
-        pytest.param(
-            reply_of("### Score\n4", {4: 0.5, 2: 0.5}, finish="length"), Scored(3.0), id="cut-off"
-        ),
-        pytest.param(
-            reply_of("### Score\n4.5", {4: 1.0}, {5: 1.0}),
-            Unscored("no_probabilities", "the official score is not a single digit"),
-            id="a-decimal",
-        ),
-        pytest.param(
-            reply_of("Score: 4", {4: 1.0}),
-            Unscored("unparsed", "there is no `### Score`"),
-            id="unparsed",
-        ),
-        pytest.param(
-            JudgeReply(text="### Score\n4", model="m"), NO_PROBABILITIES, id="no-probabilities"
-        ),
-    ],
-)
-def test_the_expected_score_is_read_where_the_official_one_is(reply, expected):
-    again = reply_of("### Score\n1", {1: 1.0})
-    verdicts = benchmark.grade(JudgeResult(reply=reply, second_reply=again))
-    assert verdicts.expected == expected
-    assert (verdicts.entropy_bits is None) == isinstance(expected, Unscored)
-    plain = benchmark.grade(JudgeResult(reply=replace(reply, digits=None)))
-    assert (verdicts.official, verdicts.robust) == (plain.official, plain.robust)
-
-
-def test_a_sample_that_is_not_judged_has_no_expected_score_for_its_own_reason(docs):
-    record = task.process_results(docs[0], ["[NO_ANSWER] x"])["record"]
-    assert record["expected"] == record["official"]
-    assert record["expected"]["reason"] == "no_answer"
 
 
 ROWS = [{"id": "a", "points": 4.0, "score": 66.7}, {"id": "b", "points": 3.0, "score": 50.0}]

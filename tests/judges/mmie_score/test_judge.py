@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import threading
 from collections.abc import Sequence
@@ -16,7 +15,6 @@ from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases, read
 from support.judge_creation import create
-from support.judge_engines import assert_equal_digits, golden_prompts, open_folder, references
 from support.transformers_5 import needs_transformers_5
 from transformers.utils import import_utils
 
@@ -79,33 +77,6 @@ def check_golden(judge, numbers: Sequence[int]) -> None:
 
 def test_all_golden_cases_in_one_call_have_the_official_replies(judge) -> None:
     check_golden(judge, range(len(cases())))
-
-
-def test_digits_of_a_reply_have_the_probabilities_of_transformers(judge) -> None:
-    outcomes = dict(
-        judge.ask([request(*case.parts, max_tokens=case.max_new_tokens) for case in cases()])
-    )
-    checkpoint = open_folder(CHECKPOINT)
-    digit_ids = checkpoint.tokenizer.digit_ids
-    digit_of = {token: str(digit) for digit, ids in enumerate(digit_ids) for token in ids}
-    spelt = ""
-    for index, reference in enumerate(references(checkpoint, golden_prompts())):
-        reply = outcomes[index]
-        digits = [digit_of[reference.ids[step]] for step in reference.digits]
-        marks = re.findall("[0-9]", reply.text)
-        tens = [reply.digits[begin : begin + 10] for begin in range(0, 10 * len(marks), 10)]
-        of_tokens = [pair for pair in zip(marks, tens, strict=True) if any(pair[1])]
-        assert [mark for mark, _ in of_tokens] == digits
-        found = dict(zip(reference.digits, (ten for _, ten in of_tokens), strict=True))
-        assert_equal_digits(found, reference.digits)
-        spelt += "".join(digits)
-    assert spelt == "468"
-
-
-def test_the_digit_of_a_score_has_ten_log_probabilities(scripted) -> None:
-    [(_, reply)] = judge_with(scripted).ask([request("Why?")])
-    assert (reply.text, len(reply.digits)) == ("### Score: 4", 10)
-    assert max(reply.digits) == reply.digits[4] == pytest.approx(0, abs=1e-3)
 
 
 def test_the_recorded_replies_of_the_judge_have_the_official_scores() -> None:

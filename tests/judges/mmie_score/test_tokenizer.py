@@ -14,7 +14,6 @@ from support.golden import vectors
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
-from mmie_tasks.judges.mmie_score.inputs import reply_text
 
 MODEL = (golden.CHECKPOINT / "tokenizer.model").read_bytes()
 PIECE_TAG = 0x0A  # of a piece in the file, followed by its length in one byte
@@ -165,72 +164,6 @@ def test_more_tokens_do_not_change_the_text_before_them(
 ) -> None:
     before = any_tokenizer.decode(ids[:cut]).rstrip("\ufffd")
     assert any_tokenizer.decode(ids).startswith(before)
-
-
-def test_a_digit_is_spelt_by_pieces_bytes_and_added_tokens_that_stay_in_the_text(
-    tmp_path: Path,
-) -> None:
-    def change(config: dict[str, Any]) -> None:
-        config["added_tokens_decoder"]["1000"] = {"content": "\u25814"}
-        config["added_tokens_decoder"][str(golden.piece_id("5"))] = {"content": "5"}
-        config["additional_special_tokens"] = [*(config["additional_special_tokens"] or ()), "5"]
-
-    more = SlowLlamaTokenizer(golden.tokenizer_folder(tmp_path, change))
-    assert more.digit_ids[3] == (golden.piece_id("<0x33>"), golden.piece_id("3"))
-    assert more.digit_ids[4] == (golden.piece_id("<0x34>"), golden.piece_id("4"), 1000)
-    assert more.digit_ids[5] == (golden.piece_id("<0x35>"),)  # "5" is special: not in the text
-    assert all(more.decode([i]).strip(" \u2581") == "4" for i in more.digit_ids[4])
-
-
-@st.composite
-def outputs(draw: st.DrawFn, tokenizer: SlowLlamaTokenizer) -> list[int]:
-    """Tokens, many of them digits, white space, ends of text and added tokens with digits."""
-    digits = [i for ids in tokenizer.digit_ids for i in ids]
-    spellings = [
-        "\u2581",
-        "\n",
-        "\u7684",
-        "<|end|>",
-        "<|placeholder1|>",
-        "<s>",
-        "<unk>",
-        "<",
-        "|",
-        "end",
-        ">",
-        ".",
-    ]
-    named = sorted({i for text in spellings for i in tokenizer.encode(text)})
-    tokens = st.sampled_from(digits) | st.sampled_from(named) | st.integers(0, len(tokenizer) + 5)
-    return draw(st.lists(tokens, max_size=24))
-
-
-@given(data=st.data())
-def test_a_digit_stands_where_the_text_of_the_tokens_up_to_it_ends(
-    any_tokenizer: SlowLlamaTokenizer, data: st.DataObject
-) -> None:
-    tokenizer = any_tokenizer
-    ids = data.draw(outputs(tokenizer))
-    before_end = tokenizer.decode(ids).split("<|end|>")[0]
-    text, stripped = reply_text(tokenizer.decode(ids)), len(before_end) - len(before_end.lstrip())
-    expected = {}
-    for index, i in enumerate(ids):
-        for digit, spellings in enumerate(tokenizer.digit_ids):
-            start = tokenizer.decode(ids[: index + 1])
-            if i in spellings and len(start) <= len(before_end):
-                assert start[-1] == text[len(start) - 1 - stripped] == str(digit)
-                expected[index] = len(start) - 1 - stripped
-    offsets = tokenizer.digit_offsets(ids, text)
-    all_digits = {i for spellings in tokenizer.digit_ids for i in spellings}
-    assert {
-        index: offset for index, offset in offsets.items() if ids[index] in all_digits
-    } == expected
-
-
-def test_a_text_that_is_not_that_of_the_tokens_has_no_digits(tokenizer: SlowLlamaTokenizer) -> None:
-    ids = tokenizer.encode("4 of 6")
-    assert sorted(tokenizer.digit_offsets(ids, "4 of 6").values()) == [0, 5]
-    assert tokenizer.digit_offsets(ids, "4 of 5") == {}
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<\u2581")))

@@ -18,9 +18,7 @@ from support import internvl_golden as golden
 from support import random_checkpoint
 from support.judge_engines import (
     CPU,
-    GENERATED_DIGIT_IDS,
     Prompts,
-    assert_equal_digits,
     completed,
     golden_prompts,
     open_folder,
@@ -56,7 +54,7 @@ GPU = torch.device("cuda", 0)
 
 @pytest.fixture(scope="module")
 def checkpoint():
-    return open_folder(golden.CHECKPOINT, GENERATED_DIGIT_IDS)
+    return open_folder(golden.CHECKPOINT)
 
 
 @pytest.fixture(scope="module")
@@ -125,19 +123,13 @@ def mixed(checkpoint):
 
 
 @pytest.mark.parametrize("round_steps", [1, 2, 3, 7, 64])
-def test_all_cases_at_once_give_the_official_tokens_and_digits(
-    model, checkpoint, expected, round_steps
-):
+def test_all_cases_at_once_give_the_official_tokens(model, checkpoint, round_steps):
     replies = results(sized(model, checkpoint, round_steps=round_steps), PROMPTS)
-    count = 0
-    for key, reference in enumerate(expected):
+    for key in EXPECTED:
         completion = completed(replies[key])
         assert completion.output == EXPECTED[key]
         assert completion.prompt_tokens == len(PROMPTS[key].ids)
         assert completion.finish == ("stop" if CASES[key].ended else "length")
-        assert_equal_digits(completion.digits, reference.digits)
-        count += len(reference.digits)
-    assert count > 100
 
 
 @given(

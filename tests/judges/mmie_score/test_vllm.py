@@ -17,9 +17,7 @@ from support import internvl_golden as golden
 from support import random_checkpoint, wide_heads
 from support.judge_creation import create
 from support.judge_engines import (
-    GENERATED_DIGIT_IDS,
     Prompts,
-    assert_equal_digits,
     completed,
     golden_prompts,
     open_folder,
@@ -74,7 +72,7 @@ def in_this_process():
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory) -> Checkpoint:
     folder = tmp_path_factory.mktemp("vllm") / "wide"
-    return open_folder(wide_heads.write(golden.CHECKPOINT, folder), GENERATED_DIGIT_IDS)
+    return open_folder(wide_heads.write(golden.CHECKPOINT, folder))
 
 
 @pytest.fixture(scope="module")
@@ -150,17 +148,6 @@ def test_with_few_blocks_and_prompts_in_parts_nothing_is_preempted(narrow, seed)
     order = Random(seed).sample(PROMPTS, len(PROMPTS))  # noqa: S311
     assert outputs(narrow, order) == EXPECTED
     assert not counts
-
-
-def test_digits_are_those_of_transformers(engine, checkpoint):
-    replies = results(engine, PROMPTS)
-    count = 0
-    for prompt, reference in zip(PROMPTS, references(checkpoint, PROMPTS), strict=True):
-        completion = completed(replies[prompt.key])
-        assert_equal_digits(completion.digits, reference.digits)
-        assert completion.prompt_tokens == len(prompt.ids)
-        count += len(reference.digits)
-    assert count > 100
 
 
 def test_a_reply_that_reaches_its_limit_says_so(engine):

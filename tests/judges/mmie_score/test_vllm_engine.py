@@ -28,7 +28,6 @@ CHECKPOINT = SimpleNamespace(
     weight_bytes=8_294_000_000,
     dtype="bfloat16",
     end_token_id=END,
-    tokenizer=SimpleNamespace(digit_ids=(*(((digit,)) for digit in range(6)), (8, 9), (), (), ())),
 )
 
 
@@ -59,10 +58,7 @@ class StubLlm:
         ended = [name for name, left in self.live.items() if left == 0]
         for name in ended:
             del self.live[name]
-        logprobs = {token: SimpleNamespace(logprob=-float(token)) for token in range(10)}
-        reply = SimpleNamespace(
-            token_ids=[FOUR, END], logprobs=[logprobs, logprobs], finish_reason="stop"
-        )
+        reply = SimpleNamespace(token_ids=[FOUR, END], finish_reason="stop")
         return [SimpleNamespace(request_id=name, outputs=[reply]) for name in ended]
 
     def abort_request(self, names):
@@ -137,14 +133,6 @@ def test_a_request_that_fits_never_is_unavailable(engine_of, tokens, most):
     assert f"{tokens + 6}" in str(replies[0].error)
     assert f"{most} at once" in str(replies[0].error)
     completed(replies[1])
-
-
-def test_digits_are_summed_over_their_spellings_and_impossible_ones_are_none(engine_of):
-    (reply,) = results(engine_of(StubLlm()), [prompt(0)]).values()
-    assert completed(reply).digits == {
-        0: (0.0, -1.0, -2.0, -3.0, -4.0, -5.0, -7.6867, None, None, None)
-    }
-    assert completed(reply).output == [FOUR, END]
 
 
 def test_a_prompt_that_could_not_be_prepared_goes_through(engine_of):

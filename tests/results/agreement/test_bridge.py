@@ -29,9 +29,7 @@ def rater(name, points, headline, first=0):
         LoggedSample(id=f"{i:04}", official=Scored(p), robust=Scored(p), groups=of)
         for i, p, of in zip(ids, points, groups, strict=True)
     ]
-    rows = [
-        (s.id, s.official.points, None, "", False, headline.stratum(s), s.groups) for s in samples
-    ]
+    rows = [(s.id, s.official.points, None, None, headline.stratum(s), s.groups) for s in samples]
     return rater_of(name, "judge", Path(name), rows)
 
 

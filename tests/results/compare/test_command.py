@@ -60,14 +60,14 @@ def test_a_run_does_not_differ_from_itself(two):
 
 
 def test_another_judge_is_refused_unless_it_is_ignored(two):
-    runs = two("mmie", judge="judge:openai|model:x")
+    runs = two("mmie", judge="judge:other|model:x")
     with pytest.raises(SettingWrong) as refused:
         compare(*runs)
-    assert "| judge | made_up | openai |" in str(refused.value)
+    assert "| judge | made_up | other |" in str(refused.value)
     assert "--ignore judge,model`" in str(refused.value)
     text = compare(*runs, "--ignore", "judge, model")
     assert text.startswith("WARNING")
-    assert "| judge | made_up | openai |" in text
+    assert "| judge | made_up | other |" in text
 
 
 def test_tasks_of_only_one_run_are_not_compared(two, tmp_path):

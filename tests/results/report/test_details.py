@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from support.judgements import replied
 from support.report_runs import run, sample
 
-from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
@@ -134,9 +133,11 @@ def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
         JudgeReply(text="Good.", model="m", usage=usage, finish="length", cached=True),
         JudgeReply(text="y" * (MAX_REPLY + 7), model="made-up", usage=Usage(cost_usd=float("nan"))),
     )
-    words = words_of(html_of(sample("1", judgements=replied(*replies))))
+    words = words_of(
+        html_of(sample("1", judgements=replied(*replies, judge="judge:openai|model:made-up")))
+    )
     details = "from the cache · finish: length · 9 tokens in, 2 out · $0.50000"
-    assert f"Judge's reply 1 of 2 Good. made-up, answered by m · {details}" in words
+    assert f"Judge's reply 1 of 2 Good. made-up, reply by m · {details}" in words
     assert "(7 more characters in the log) made-up · new reply" in words
     assert "nan" not in words
 
@@ -152,11 +153,8 @@ def test_verdicts_properties_and_shares_are_shown() -> None:
     shares = {"official": {"look": 0.5, "odd": float("inf")}}
     words = words_of(html_of(sample("1", None, 3, properties=properties, shares=shares)))
     assert "official n/a unparsed no number robust 3 of 4, read from 3" in words
-    assert "expected" not in words
     assert "look 50.00 n/a odd n/a n/a" in words
     assert "tiles 3 whole yes shape json odd n/a long 1234567.5 signature judge:made_up" in words
-    certain = words_of(html_of(sample("1", 4, expected=Scored(4.31), entropy_bits=0.8)))
-    assert "expected 4.31 of 4 (entropy 0.80 bits)" in certain
 
 
 HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)

@@ -126,19 +126,6 @@ def test_the_first_screen_has_scores_their_marks_and_the_difference_of_two_runs(
     assert box["y"] + box["height"] < 900
 
 
-def test_the_expected_score_is_next_to_the_robust_one_where_a_run_has_one(
-    opened: Open, hostile: Path
-) -> None:
-    page = opened(hostile)
-    first, second = page.locator(".scores tbody tr").all()[:2]
-    expect(first.locator("[data-label='Expected score']")).to_contain_text("71.83")
-    expect(second.locator("[data-label='Expected score']")).to_have_text("–")
-    columns = page.locator(".scores thead th").all_inner_texts()
-    assert columns[columns.index("Robust score") + 1] == "Expected score"
-    overview = made.page_of(made.large_runs(3)).partition("</table>")[0].partition("<body>")[2]
-    assert "xpected" not in overview
-
-
 def test_the_difference_is_next_to_the_columns_of_two_runs(opened: Open, tmp_path: Path) -> None:
     runs = [
         run(name, [sample(str(n), (n + shift) % 5, category="ab"[n % 2]) for n in range(24)])

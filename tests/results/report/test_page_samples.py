@@ -166,13 +166,6 @@ def test_a_sample_opens_with_the_keyboard_and_shows_every_run(opened: Open, host
     expect(runs.nth(1)).to_contain_text("judge:a|model:m|note:")
 
 
-def test_the_expected_score_of_a_sample_has_its_entropy(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, f"#mmie/{quote(IDS[0], safe='')}")
-    first, second = section(page).locator(".sample[open] .of-run").all()
-    expect(first.locator(".verdict").nth(2)).to_have_text("expected4.31 of 6 (entropy 0.80 bits)")
-    assert second.locator(".verdict").count() == 2
-
-
 def test_a_missing_picture_is_shown_with_the_reason(opened: Open, hostile: Path) -> None:
     page = opened(hostile, f"#mmie/{quote(IDS[2], safe='')}")
     sample = section(page).locator(".sample[open]")

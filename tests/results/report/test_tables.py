@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from support.report_runs import SCALE, run, sample
 
-from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.compare.comparison import compare
@@ -45,16 +43,6 @@ def test_every_cell_equals_the_metric_value_of_its_run() -> None:
             assert (cell.scored, cell.total) == (value.scored, value.total)
     assert cells(headline, "Differ") == [1, 0]
     assert [text.text for text in cells(headline, "Scored")] == ["10 of 10", "10 of 10"]
-
-
-def test_only_a_run_with_expected_scores_has_a_cell_for_them() -> None:
-    judged = [replace(entry, expected=Scored(1.5)) for entry in SAMPLES]
-    headline, categories = tables_of(run("one", SAMPLES), run("two", judged))[:2]
-    first, second = cells(headline, "Expected")
-    assert first is None
-    assert (second.percent, second.interval) == (37.5, None)
-    assert "Expected" in categories.header
-    assert not any("Expected" in table.header for table in tables_of(run("one", SAMPLES)))
 
 
 def test_a_run_without_samples_of_a_metric_has_an_empty_cell() -> None:

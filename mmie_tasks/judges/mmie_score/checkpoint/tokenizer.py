@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
@@ -138,44 +137,6 @@ class SlowLlamaTokenizer:
     def __len__(self) -> int:
         """Number of all tokens including added ones: the official ``len(tokenizer)``."""
         return self._length
-
-    @cached_property
-    def digit_ids(self) -> tuple[tuple[int, ...], ...]:
-        """The ids of the tokens that spell each digit 0 to 9, with or without a leading space."""
-        texts = {i: self._text_of(i).removeprefix(_SPACE) for i in self._digits}
-        return tuple(
-            tuple(i for i, text in texts.items() if text == digit) for digit in "0123456789"
-        )
-
-    @cached_property
-    def _digits(self) -> Mapping[int, str]:
-        """The digits in a token's text, by id of the token, if it has any."""
-        ids = sorted({*range(len(self._pieces)), *self.listed})
-        return {i: digits for i in ids if (digits := re.sub("[^0-9]", "", self._text_of(i)))}
-
-    def _text_of(self, i: int) -> str:
-        """What a token adds to a text, without spaces around it."""
-        if i in self._special_ids:
-            return ""
-        if i in self.listed:
-            return self.listed[i].content
-        piece = self._pieces[i]  # a byte is <0x34>
-        return chr(int(piece[1:-1], 16)) if self._processor.is_byte(i) else piece
-
-    def digit_offsets(self, ids: Sequence[int], text: str) -> Mapping[int, int]:
-        """Offsets of the digits in a text, by index of their tokens.
-
-        A text has exactly the digits of its tokens in the same order, so they are matched one by
-        one. The text may be a part of the tokens' text if no digit comes before it; tokens after it
-        are left out.
-        """
-        digits = [
-            (index, digit) for index, i in enumerate(ids) for digit in self._digits.get(i, "")
-        ]
-        matched = list(zip(digits, re.finditer("[0-9]", text), strict=False))
-        if any(match.group() != digit for (_, digit), match in matched):
-            return {}
-        return {index: match.start() for (index, _), match in matched}
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, after ``<s>`` if the files say so; raises `UnicodeEncodeError` for
