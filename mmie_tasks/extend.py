@@ -8,8 +8,7 @@ Nothing inside this package imports this module.
 4
 """
 
-from mmie_tasks.answers.content_json import write_answer as write_answer
-from mmie_tasks.answers.failures import NOT_TEXT as NOT_TEXT
+from mmie_tasks.answers.drawn import write_answer as write_answer
 from mmie_tasks.answers.failures import failure_of as failure_of
 from mmie_tasks.benchmarks.benchmark import Benchmark as Benchmark
 from mmie_tasks.benchmarks.benchmark import Doc as Doc

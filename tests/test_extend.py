@@ -17,7 +17,7 @@ OWN_SCRIPT = "a script of this repository, not an example of use"
 """Is in the docstring of a script that makes files of an example, and may import anything."""
 
 PUBLIC = """
-NOT_TEXT AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
+AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
 Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError JudgeMisconfigured
 JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Judgement Line
 LoggedSample Metric MmieTasksError Needle OutOfBudget Outcome PendingSample

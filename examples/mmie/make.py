@@ -194,6 +194,7 @@ def write(path: Path, content: object) -> None:
 
 def replies(folder: Path) -> list[str]:
     """The lines of the recording: the reply to each answer, with its request's key."""
+    from mmie_tasks.answers.saved import read_answers
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -206,12 +207,13 @@ def replies(folder: Path) -> list[str]:
 
     add_answer_folder(folder / "answers")
     settings = MmieSettings(prompts=folder / "prompts.json")
-    answer_of = {entry["id"]: entry["answer"] for entry in answers()}
+    saved = read_answers(str(folder / "answers")).answers
+    answer_of = {answer.id: answer.answer for answer in saved}
     lines = []
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
         if doc["id"] not in REPLIES:
             continue
-        asked = build_request(Sample.from_doc(doc), [answer_of[doc["id"]]], "mmie", settings)
+        asked = build_request(Sample.from_doc(doc), [answer_of[doc["id"]]], settings)
         if asked.request is None:
             raise ValueError(f"{doc['id']} is not judged: {asked.detail}")
         recorded = CachedReply(

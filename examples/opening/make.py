@@ -189,7 +189,7 @@ def replies(folder: Path) -> list[str]:
     """The lines of the recording: the replies to each answer, with their requests' keys."""
     from dataclasses import replace
 
-    from mmie_tasks.answers.files import read_answers
+    from mmie_tasks.answers.saved import read_answers
     from mmie_tasks.benchmarks.opening.data import dataset
     from mmie_tasks.benchmarks.opening.request import build_request
     from mmie_tasks.benchmarks.opening.sample import Sample
@@ -205,7 +205,7 @@ def replies(folder: Path) -> list[str]:
     lines = []
     for saved in read_answers(str(folder / "answers")).answers:
         uid = saved.id
-        request = build_request(samples[uid], [saved.answer], "opening", settings).request
+        request = build_request(samples[uid], [saved.answer], settings).request
         for attempt, text in enumerate(REPLIES[uid] if request else ()):
             key = content_key(replace(request, attempt=attempt))
             reply = JudgeReply(text=text, model="made-up")

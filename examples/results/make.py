@@ -85,7 +85,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     with answer_folders_of_run():
         add_answer_folder(images)
         for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
-            asked = build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie", settings)
+            asked = build_request(Sample.from_doc(doc), [answers[doc["id"]]], settings)
             if asked.request is not None:
                 requests[doc["id"]] = asked.request
     return requests

@@ -1,23 +1,26 @@
-"""Writes and reads the answers of ``--model interleaved``: a writer's text and its drawn pictures.
+"""Writes answers of texts and images as JSON, and reads those of ``--model interleaved`` again.
 
-The answer is the JSON of an object. ``drawing`` says how it was put together. ``content`` holds the
-parts; or ``answer`` holds the writer's unchanged answer if nothing was to be drawn (multi-step
-reasoning, a failure of the writer's API, an answer with the writer's own pictures).
+The JSON is an object. Its ``content`` has the parts in order. In an answer of ``--model
+interleaved``, ``drawing`` says how it was put together, each image has its ``prompt``, and
+``answer`` holds the writer's unchanged answer in place of ``content`` if nothing was to be drawn
+(multi-step reasoning, a failure of the writer's API, an answer with the writer's own images).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
-from mmie_tasks.answers.content_json import content_json, json_text
+from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.record.segment import Segment, Segments
 
 WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
-"""Reasons for a missing picture that are not the models' fault: another run may draw it."""
+"""Reasons for a missing image that are not the models' fault: another run may draw it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +29,8 @@ class DrawingFacts:
 
     Attributes:
         signature: Protocol and drawer: ``step-2,images,model=flux,size=512x512``. Without ``|``.
-        drawn: Number of pictures in the answer.
-        failed: Number of pictures that could not be drawn, by reason.
+        drawn: Number of images in the answer.
+        failed: Number of images that could not be drawn, by reason.
         unused: What the writer wrote and the protocol could not use: name to count.
     """
 
@@ -38,13 +41,13 @@ class DrawingFacts:
 
     @property
     def withheld(self) -> Mapping[str, int]:
-        """The failed pictures that another run may draw: see `WITHHELD`."""
+        """The failed images that another run may draw: see `WITHHELD`."""
         return {reason: count for reason, count in self.failed.items() if reason in WITHHELD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnAnswer:
-    """Texts and pictures in order, each picture with its prompt; or the writer's own answer."""
+    """Texts and images in order, each image with its prompt; or the writer's own answer."""
 
     answer: str | Segments
     facts: DrawingFacts
@@ -53,49 +56,56 @@ class DrawnAnswer:
 class _DrawnPart(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
-
-class _DrawnText(_DrawnPart):
-    type: Literal["text"] = "text"
-    text: str
-
-
-class _DrawnImage(_DrawnPart):
-    type: Literal["image"] = "image"
-    path: Annotated[str, Field(pattern=r"\S")]
-    prompt: str
+    type: Literal["text", "image"]
+    text: str | None = None
+    path: str | None = None
+    prompt: str = ""
 
 
-class _Drawn(_DrawnPart):
-    content: tuple[_DrawnText | _DrawnImage, ...]
+class _Drawn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    content: tuple[_DrawnPart, ...] = ()
+    answer: str | None = None
     drawing: DrawingFacts
 
 
-class _Undrawn(_DrawnPart):
-    answer: str
-    drawing: DrawingFacts
+def json_text(value: object) -> str:
+    """JSON that can be written as UTF-8."""
+    return replace_surrogates(json.dumps(value, ensure_ascii=False))
 
 
-_ANSWER: TypeAdapter[_Drawn | _Undrawn] = TypeAdapter(_Drawn | _Undrawn)
+def write_answer(content: Iterable[str | Path]) -> str:
+    """Write texts and image files, in order, as the JSON text that a model should return.
+
+    A string is a text, a `Path` is an image. A relative path is searched below the working
+    directory and the folders of the run.
+
+    >>> write_answer(["Cut.", Path("1.png")])
+    '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png"}]}'
+    """
+    return answer_json(
+        Segment(image=str(part)) if isinstance(part, Path) else Segment(part) for part in content
+    )
+
+
+def answer_json(segments: Iterable[Segment]) -> str:
+    """Write segments, whose images are references of any kind, as an answer."""
+    return json_text({"content": _parts(segments)})
 
 
 def write_drawn_answer(segments: Iterable[Segment], facts: DrawingFacts) -> str:
-    r"""Write texts and pictures, each in a segment of its own, as an answer.
-
-    >>> segments = [Segment(text="Cut."), Segment(image="1.png", prompt="scissors")]
-    >>> write_drawn_answer(segments, DrawingFacts(signature="s"))
-    ... # doctest: +ELLIPSIS
-    '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png", ...
-    """
-    return content_json(segments, has_prompts=True, fields={"drawing": asdict(facts)})
+    """Write texts and drawn images, each in a segment of its own, as an answer."""
+    return json_text({"content": _parts(segments, has_prompts=True), "drawing": asdict(facts)})
 
 
 def write_undrawn_answer(answer: str, facts: DrawingFacts) -> str:
-    """Write a writer's answer without drawn pictures; `read_drawn_answer` returns it unchanged."""
+    """Write a writer's answer without drawn images; `read_drawn_answer` returns it unchanged."""
     return json_text({"answer": answer, "drawing": asdict(facts)})
 
 
 def read_drawn_answer(text: str) -> DrawnAnswer | None:
-    """Read an answer of ``--model interleaved``, and count its pictures; None for other texts.
+    """Read an answer of ``--model interleaved``, and count its images; None for other texts.
 
     >>> read_drawn_answer(write_undrawn_answer("42", DrawingFacts(signature="step-2"))).answer
     '42'
@@ -105,16 +115,27 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
     if not (text.startswith("{") and '"drawing"' in text):
         return None
     try:
-        written = _ANSWER.validate_json(text)
+        written = _Drawn.model_validate_json(text)
     except (ValidationError, UnicodeEncodeError):
         return None
-    if isinstance(written, _Undrawn):
-        return DrawnAnswer(answer=written.answer, facts=replace(written.drawing, drawn=0))
+    drawn = sum(part.type == "image" for part in written.content)
+    facts = replace(written.drawing, drawn=drawn)
+    if written.answer is not None:
+        return DrawnAnswer(answer=written.answer, facts=facts)
     segments = tuple(
-        Segment(text=part.text)
-        if isinstance(part, _DrawnText)
-        else Segment(image=part.path, prompt=part.prompt)
+        Segment(image=part.path, prompt=part.prompt) if part.type == "image" else Segment(part.text)
         for part in written.content
     )
-    n_drawn = sum(part.image is not None for part in segments)
-    return DrawnAnswer(answer=segments, facts=replace(written.drawing, drawn=n_drawn))
+    return DrawnAnswer(answer=segments, facts=facts)
+
+
+def _parts(segments: Iterable[Segment], *, has_prompts: bool = False) -> list[dict[str, str]]:
+    """The parts of segments; a segment with a text and an image is two."""
+    parts: list[dict[str, str]] = []
+    for segment in segments:
+        if segment.text is not None:
+            parts.append({"type": "text", "text": segment.text})
+        if segment.image is not None:
+            prompt = {"prompt": segment.prompt} if has_prompts else {}
+            parts.append({"type": "image", "path": segment.image, **prompt})
+    return parts

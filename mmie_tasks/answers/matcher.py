@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.answers.failures import MISSING
-from mmie_tasks.answers.saved import AnswerFormat, SavedAnswer
+from mmie_tasks.answers.saved import SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
 
@@ -30,7 +30,6 @@ class MatchReport:
 
     Attributes:
         task: Name of the task.
-        formats: The formats of the matched answers.
         matched: Number of samples with an answer, which may be null.
         missing: Number of samples without an answer.
         null: Number of samples whose answer is null.
@@ -38,7 +37,6 @@ class MatchReport:
     """
 
     task: str
-    formats: tuple[AnswerFormat, ...]
     matched: int
     missing: int
     null: int = 0
@@ -52,21 +50,19 @@ class MatchReport:
     def text(self) -> str:
         """The report as one line.
 
-        >>> print(MatchReport(
-        ...     task="mmie", formats=("id and answer",), matched=9, missing=1).text())
-        mmie: 9 of 10 answers found (format: id and answer); 1 missing
+        >>> print(MatchReport(task="mmie", matched=9, missing=1).text())
+        mmie: 9 of 10 answers found
         """
-        formats = f"format: {', '.join(self.formats)}" if self.formats else "none"
-        total = f"{self.matched} of {self.matched + self.missing} answers found ({formats})"
-        counts = ((self.missing, "missing"), (self.null, "null"))
-        texts = [f"{count} {problem}" for count, problem in counts if count]
+        texts = [f"{self.task}: {self.matched} of {self.matched + self.missing} answers found"]
+        if self.null:
+            texts.append(f"{self.null} null")
         if self.strangers:
             one = self.strangers[0]
             texts.append(
                 f"{len(self.strangers)} with an id that no sample has, such as `{one.id}` "
                 f"({one.location})"
             )
-        return "; ".join([f"{self.task}: {total}", *texts])
+        return "; ".join(texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +82,9 @@ class AnswerMatcher:
         for answer in saved:
             self._by_id[answer.id].append(answer)
 
-    def has_answers(self, ids: Iterable[str]) -> bool:
+    def has_answers(self, ids: Collection[str]) -> bool:
         """Whether any answer has one of the ids."""
-        return any(sample_id in self._by_id for sample_id in ids)
+        return not self._by_id.keys().isdisjoint(ids)
 
     def match(
         self, task: str, samples: Sequence[RequestedSample], *, all_ids: Collection[str] = ()
@@ -106,7 +102,6 @@ class AnswerMatcher:
         missing = answers.count(None)
         report = MatchReport(
             task=task,
-            formats=tuple(sorted({answer.format for answer in answers if answer})),
             matched=len(answers) - missing,
             missing=missing,
             null=sum(answer is not None and answer.answer == MISSING for answer in answers),
@@ -135,7 +130,7 @@ class AnswerMatcher:
         answers = [answer for answer in with_id if answer.task in {None, task}] or [
             answer for answer in with_id if answer.input == sample.input
         ]
-        if len(answers) > 1:
+        if len({(answer.answer, answer.images) for answer in answers}) > 1:
             raise AnswersUnusable(
                 f"Two saved answers to `{sample.ids[0]}`, a sample of `{task}`: "
                 f"{answers[0].location}, and {answers[1].location}.",

@@ -1,65 +1,82 @@
-"""Reads one record of a file of answers as a `SavedAnswer`.
+"""Reads files of saved answers, JSON and JSONL, for ``--model predictions``.
 
-The format of a record is recognised by its fields, never by the name of its file.
+A record is recognised by its fields, never by the name of its file:
+
+* a line of a run's log, or of the answers that a run saved before judging: ``doc_id`` and ``resps``
+* MileBench's ``<DATASET>/pred.json`` (``generate.py`` at 9583e1f): ``sample_id``, ``pred_response``
+* MIA-Bench's JSONL: ``url``, ``text``
+* OpenING's ``<MODEL>_output/<total_uid>.json`` (``GPT_score_A.py`` at 56b663b, 55-65):
+  ``conversations``
+* any other: ``id``, and ``answer`` or ``text``, with ``images`` or ``image``; MMIE's ``data.json``
+  is of this form; or one object ``{id: answer}``
+
+Only the newest log of a task in a folder is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from functools import partial
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from mmie_tasks.answers.content_json import json_text
-from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.failures import MISSING, not_text
-from mmie_tasks.answers.objects import answer_of_object
-from mmie_tasks.answers.references import image_reference, is_image_reference
+from mmie_tasks.answers.drawn import json_text
+from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.files import json_problem
 from mmie_tasks.core.messages import replace_surrogates
+from mmie_tasks.record.log_files import SampleLog
 
+ResultText: TypeAlias = str | tuple[str, ...]
+"""What a model returned for a sample: a text, or one per round."""
+
+SUPPORTED_FILES = """\
+answers are read from JSON or JSONL with a record for each sample, without or with images:
+
+{"id": "ID", "answer": "Fold the paper."}
+{"id": "ID", "answer": "Fold it. <image> Cut it. <image>", "images": ["1.png", "2.png"]}
+
+also from an object `{id: answer}`, lmms-eval's sample logs of tasks of ours, and the official \
+answers: MMIE `data.json`, MileBench `<DATASET>/pred.json`, MIA-Bench JSONL, OpenING \
+`<MODEL>_output/`"""
+
+# A run's log of samples, or the answers that it saved before judging.
+_RUN_FILE = re.compile(r"(?P<date>.*?\d{6})(?:-\w{8})?_(?:samples|answers)_(?P<task>.+)\.jsonl")
+_NEVER_ANSWERS = re.compile(r".*_results\.json|eval(?:_score)?\.json|pred_with_extracted\.json")
 _ANSWER_FIELDS = ("answer", "text")
-_OTHERS_ANSWER_FIELDS = ("prediction", "pred", "response", "model_answer", "model_response")
-_ID_FIELDS = ("id", "sample_id", "url", "question_id")
 _IMAGE_FIELDS = ("images", "image")
-_ANNOTATION_FIELDS = ("conversations", "task_instance", "meta_data")
-
-Answer: TypeAlias = str | tuple[str, ...]
-"""The tested model's answer; several rounds are a tuple."""
-
-AnswerFormat: TypeAlias = Literal[
-    "lmms-eval sample log",
-    "answers of an ended run",
-    "MileBench pred.json",
-    "MIA-Bench answers",
-    "OpenING output",
-    "id and answer",
-]
-_AnswerRecord: TypeAlias = Mapping[str, object]
+_GOLD_BESIDE = {"prediction", "pred", "response", "model_answer"}  # then `answer` is the gold one
+_IMAGE_NAME = re.compile(r"\S.{0,1000}\.(?:png|jpe?g|webp|gif|bmp|tiff?|avif)", re.IGNORECASE)
+_SHOWN_FIELDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedAnswer:
     """An answer, and the id of its sample.
 
-    `location` is file, position and field of the id, `folder` the file's folder. Only logs of
-    lmms-eval and answers saved before judging have the task and the `input`, the text that was sent
-    to the model. `images` are references to images beside the answer in its record, and `unclear`
-    says why they may not be the answer's; it is empty if they are.
+    Attributes:
+        id: The sample's id.
+        answer: The answer; `MISSING` for null. Without the images beside it.
+        location: File and position, for messages.
+        folder: The folder of the file.
+        images: References to images beside the answer in its record.
+        unclear: Why they may be those of the question; empty if they are the answer's.
+        task: The task of the log; None for other files.
+        input: The text that was sent to the model; None if the file does not have it.
     """
 
-    answer: Answer
-    format: AnswerFormat
-    location: str
     id: str
-    folder: Path = Path()
-    task: str | None = None
-    input: str | None = None
+    answer: ResultText
+    location: str
+    folder: Path
     images: tuple[str, ...] = ()
     unclear: str = ""
+    task: str | None = None
+    input: str | None = None
 
-    def with_images(self) -> Answer:
+    def with_images(self) -> ResultText:
         """The answer with the images beside it in its record, for a benchmark that shows them.
 
         Raises:
@@ -67,7 +84,7 @@ class SavedAnswer:
         """
         if not self.images:
             return self.answer
-        if not self.unclear and isinstance(self.answer, str):
+        if not self.unclear:
             text = "" if self.answer == MISSING else self.answer
             return json_text({"text": text, "images": self.images})
         raise AnswersUnusable(
@@ -79,253 +96,294 @@ class SavedAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A file, what its name says, and the position of a record in it.
+class SavedAnswers:
+    """Saved answers, notes on what was left out, and the tested model's name if it is known."""
 
-    Attributes:
-        path: The file.
-        position: Such as ``line 3``.
-        task: The task in the name of a sample log, or of answers saved before judging.
-        date: Date of that run, as text that sorts by time.
-        is_of_ended_run: Whether a run saved the file before judging.
-        datasets: Names of datasets; a bare id in a folder of such a name is an id of that dataset.
+    answers: tuple[SavedAnswer, ...]
+    notes: tuple[str, ...] = ()
+    model: str = ""
+
+
+def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
+    """Read every saved answer in a file or folder, or several joined by ``;``.
+
+    Args:
+        path: The files or folders. In a folder, files without answers are skipped.
+        datasets: Names of datasets whose sample ids are ``<dataset>/<id>``. A bare id in a folder
+            of such a name, as in MileBench's ``<DATASET>/pred.json``, is an id of that dataset.
+
+    Raises:
+        AnswersUnusable: The path does not exist, is damaged, or has no readable answers.
     """
+    roots = [Path(root.strip()).expanduser() for root in path.split(";") if root.strip()]
+    absent = next((f"`{root}` does not exist" for root in roots if not root.exists()), "")
+    if absent or not roots:
+        raise AnswersUnusable(f"{absent or '`path=` is missing'}.", hint=SUPPORTED_FILES)
+    answers: list[SavedAnswer] = []
+    notes: list[str] = []
+    models: set[str] = set()
+    for file in _newest(roots, notes):
+        if of_file := list(_answers_of(file, datasets, notes, is_named=file in roots)):
+            answers += of_file
+            models.add(_tested_model(file))
+    if not answers:
+        reasons = "".join(f" {note}." for note in notes)
+        raise AnswersUnusable(f"`{path}` has no saved answers.{reasons}", hint=SUPPORTED_FILES)
+    model = models.pop() if len(models) == 1 else ""
+    if not model and len(roots) == 1:
+        model = roots[0].stem if roots[0].is_file() else roots[0].resolve().name
+    unique = {(one.task, one.id, one.answer, one.images): one for one in reversed(answers)}
+    return SavedAnswers(answers=tuple(reversed(unique.values())), notes=tuple(notes), model=model)
 
-    path: Path
-    position: str = "the whole file"
-    task: str | None = None
-    date: str = ""
-    is_of_ended_run: bool = False
-    datasets: Collection[str] = ()
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the file."""
-        return self.path.absolute().parent
+# The files
 
-    @property
-    def location(self) -> str:
-        """File and position, for messages."""
-        return f"{self.path}, {self.position}"
 
-    def location_of(self, field: str) -> str:
-        """File, position and field, for messages."""
-        return f"{self.location}, `{field}`"
+def _newest(roots: Sequence[Path], notes: list[str]) -> list[Path]:
+    """The files below the roots, without those of older runs of a task in the same folder.
 
-    def only(self, fields: Collection[str], meaning: str) -> str:
-        """The only field of several candidates; raises if there are two."""
-        if len(fields) > 1:
-            names = " and ".join(f"`{name}`" for name in fields)
-            raise self.error(f"it has {names}; which of them is {meaning} is not clear")
-        return next(iter(fields))
+    Of one run, the answers that it saved before judging complete a log of samples that ends early.
+    """
+    files = [
+        path
+        for root in roots
+        for path in (sorted(root.rglob("*.json*")) if root.is_dir() else [root])
+        if path == root
+        or (path.suffix in (".json", ".jsonl") and not _NEVER_ANSWERS.fullmatch(path.name))
+    ]
+    run_of = {path: match for path in files if (match := _RUN_FILE.fullmatch(path.name))}
+    newest: dict[tuple[Path, str], str] = {}
+    for path, match in run_of.items():
+        key = path.parent, match["task"]
+        newest[key] = max(match["date"], newest.get(key, ""))
+    kept = []
+    for path in dict.fromkeys(files):
+        match = run_of.get(path)
+        if match is None or newest[path.parent, match["task"]] == match["date"]:
+            kept.append(path)
+        else:
+            notes.append(f"{path} was left out: its folder has a newer run of the task")
+    return kept
 
-    def error(self, problem: str) -> AnswersUnusable:
-        """An error that names file and position."""
-        return AnswersUnusable(
-            f"{self.location}: {problem}.",
+
+def _tested_model(path: Path) -> str:
+    """The tested model of the run that saved a file; empty if no run did."""
+    if not (run := _RUN_FILE.fullmatch(path.name)):
+        return ""
+    return SampleLog(path=path, date=run["date"], task=run["task"]).tested_model
+
+
+# The answers of a file
+
+
+def _answers_of(
+    path: Path, datasets: Collection[str], notes: list[str], *, is_named: bool
+) -> Iterator[SavedAnswer]:
+    """The answers of a file; a file without any is an error if the user named it."""
+    run = _RUN_FILE.fullmatch(path.name)
+    records = dict(_records(path, notes))
+    answers = {where: _answer_of(records[where], path, f"{path}, {where}") for where in records}
+    unread = [where for where, answer in answers.items() if answer is None]
+    if len(unread) == len(answers):
+        if is_named:
+            raise _unsupported(path, [*records.values()])
+        return
+    if unread and run is None:
+        raise AnswersUnusable(
+            f"{path}, {unread[0]}: it lacks the fields that other records of the file have.",
             hint="repair that record, or point `path` at another file",
         )
+    if unread:
+        notes.append(f"{path}: {len(unread)} answers without an id were left out")
+    parents = (parent.name.removesuffix("-adv") for parent in path.absolute().parents)
+    dataset = next((name for name in parents if name in datasets), None)
+    for answer in filter(None, answers.values()):
+        if run:
+            yield replace(answer, task=run["task"])
+        elif dataset and "/" not in answer.id:
+            yield replace(answer, id=f"{dataset}/{answer.id}")
+        else:
+            yield answer
 
-    def full_id(self, sample_id: str) -> str:
-        """The id with its dataset: ``DocVQA/131`` in a folder ``DocVQA`` or ``DocVQA-adv``."""
-        names = (parent.name.removesuffix("-adv") for parent in self.path.absolute().parents)
-        dataset = next((name for name in names if name in self.datasets), None)
-        return f"{dataset}/{sample_id}" if dataset and "/" not in sample_id else sample_id
+
+def _records(path: Path, notes: list[str]) -> Iterator[tuple[str, object]]:
+    """Each record of a file with its position."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise AnswersUnusable(f"`{path}` cannot be read: {error}.", hint=SUPPORTED_FILES) from error
+    try:
+        value = json.loads(text) if text.strip() else []
+    except (ValueError, RecursionError) as error:
+        if path.suffix != ".jsonl":
+            raise _not_json(str(path), error) from error
+        yield from _lines(path, text, notes)
+        return
+    match value:
+        case list():
+            yield from ((f"entry {number}", record) for number, record in enumerate(value, 1))
+        case dict() if _answer_of(value, path, "") is None and _are_answers(value):
+            yield from ((f"key {id_!r}", {"id": id_, "answer": a}) for id_, a in value.items())
+        case _:
+            yield "the whole file", value
 
 
-RecordReader: TypeAlias = Callable[[Source], SavedAnswer | None]
-"""Reads a record at its position in a file; returns None if it has no id."""
-
-
-def reader_of(record: object) -> RecordReader | None:
-    """The function that reads this record; None if it is not a saved answer.
-
-    >>> read = reader_of({"sample_id": 0, "pred_response": "B"})
-    >>> read(Source(path=Path("pred.json"))).answer
-    'B'
-    >>> reader_of({"id": 0, "score": 1.0}) is None
-    True
+def _lines(path: Path, text: str, notes: list[str]) -> Iterator[tuple[str, object]]:
+    """Each line of a JSONL. A last line that was cut off, as by a killed run, is left out with a
+    note.
     """
-    if not isinstance(record, Mapping) or any(name in record for name in _ANNOTATION_FIELDS):
-        return None
-    if "doc_id" in record and ("filtered_resps" in record or "resps" in record):
-        return partial(_read_sample_log, record)
-    if record.keys() >= {"sample_id", "pred_response"}:
-        return partial(_read_milebench, record)
-    is_others = not record.keys().isdisjoint(_OTHERS_ANSWER_FIELDS)  # then `answer` is the gold one
-    if record.keys() & {*_ID_FIELDS} and record.keys() & {*_ANSWER_FIELDS} and not is_others:
-        return partial(_read_plain, record)
-    return None
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                yield f"line {number}", json.loads(line)
+        except (ValueError, RecursionError) as error:  # noqa: PERF203 - concerns one line
+            if number < len(lines):
+                raise _not_json(f"{path}, line {number}", error) from error
+            notes.append(f"{path}: line {number}, the last, is cut off and was left out")
 
 
-def _read_sample_log(record: _AnswerRecord, source: Source) -> SavedAnswer | None:
-    """Read a line of ``<date>_samples_<task>.jsonl`` (lmms-eval, ``evaluation_tracker.py``).
+def _are_answers(fields: Mapping[str, object]) -> bool:
+    """Whether an object may be ``{id: answer}``; scores and configurations have other values."""
+    values = fields.values()
+    return any(values) and all(isinstance(value, str | list | None) for value in values)
 
-    ``resps`` has the answer before reasoning tags were stripped. The id is in an object of the
-    line, such as our tasks' record.
-    """
-    fields = {
-        f"{name}.id": sample_id
-        for name, value in record.items()
-        if isinstance(value, Mapping)
-        if isinstance(sample_id := value.get("id"), str) and sample_id
-    }
-    if not fields:
-        return None
-    field = source.only([*fields][:1] if len(set(fields.values())) == 1 else fields, "the id")
+
+def _answer_of(record: object, path: Path, location: str) -> SavedAnswer | None:
+    """The answer of a record; None for a record of another kind."""
+    fields: Mapping[str, object] = record if isinstance(record, Mapping) else {}
+    folder = path.absolute().parent
+    match fields:
+        case {"doc_id": _, "resps": resps} | {"doc_id": _, "filtered_resps": resps}:
+            return _logged_answer(fields, resps, location, folder)
+        case {"conversations": [_, {"output": [*steps]}]}:
+            id_: object = path.name.partition(".")[0]
+            answer: object = _opening_parts(steps, folder, location)
+        case {"sample_id": id_, "pred_response": answer} | {"url": id_, "text": answer}:
+            pass
+        case {"id": id_} if _GOLD_BESIDE.isdisjoint(fields):
+            names = [name for name in _ANSWER_FIELDS if name in fields]
+            if len(names) > 1:
+                raise AnswersUnusable(
+                    f"{location}: it has `answer` and `text`; which of them is the answer is not "
+                    "clear.",
+                    hint="leave one of them out",
+                )
+            answer = fields[names[0]] if names else None
+            if not names and fields.keys().isdisjoint(_IMAGE_FIELDS):
+                return None
+        case _:
+            return None
+    if isinstance(id_, bool) or not isinstance(id_, str | int) or id_ == "":
+        raise AnswersUnusable(
+            f"{location}: the id is {id_!r}, not a number or text.", hint="repair that record"
+        )
+    images = tuple(image for name in fields for image in _images(name, fields[name]))
     return SavedAnswer(
-        answer=_logged_answer(record),
-        format="answers of an ended run" if source.is_of_ended_run else "lmms-eval sample log",
-        folder=source.folder,
-        location=source.location_of(field),
-        id=fields[field],
-        task=source.task,
-        input=text if isinstance(text := record.get("input"), str) else None,
-    )
-
-
-def _read_milebench(record: _AnswerRecord, source: Source) -> SavedAnswer:
-    """Read an entry of MileBench's ``<model>/<DATASET>/pred.json`` (``generate.py`` at 9583e1f)."""
-    return SavedAnswer(
-        answer=as_answer(record["pred_response"]),
-        format="MileBench pred.json",
-        folder=source.folder,
-        location=source.location_of("sample_id"),
-        id=source.full_id(_id(record["sample_id"], source)),
-    )
-
-
-def _read_plain(record: _AnswerRecord, source: Source) -> SavedAnswer:
-    """Read a record of an id and an answer, as in MMIE's ``data.json`` and MIA-Bench's JSONL."""
-    answer_field = source.only([name for name in _ANSWER_FIELDS if name in record], "the answer")
-    id_fields = [name for name in _ID_FIELDS if name in record]
-    is_mia_bench = "url" in record and "text" in record
-    # In MIA-Bench's own answers, `question_id` is the number of a line.
-    id_field = "url" if is_mia_bench else source.only(id_fields, "the id")
-    sample_id = _id(record[id_field], source)
-    others = [name for name in record if name not in (*_ID_FIELDS, answer_field)]
-    images = tuple(image for name in others for image in _images(record, name))
-    return SavedAnswer(
-        answer=as_answer(record[answer_field]),
-        format="MIA-Bench answers" if is_mia_bench else "id and answer",
-        folder=source.folder,
-        location=source.location_of(id_field),
-        id=source.full_id(sample_id) if id_field in ("id", "sample_id") else sample_id,
+        id=str(id_),
+        answer=_text(answer),
+        location=location,
+        folder=folder,
         images=images,
-        unclear=_unclear(record, answer_field, others) if images else "",
+        unclear=_unclear(fields, answer) if images else "",
     )
 
 
-def _images(record: _AnswerRecord, field: str) -> list[str]:
-    """The references to images in a field: one or a list; in other fields than `_IMAGE_FIELDS`,
-    only texts that are paths or URLs of images.
+def _images(name: str, value: object) -> list[str]:
+    """The references to images in a field: one or a list. In fields of other names than
+    `_IMAGE_FIELDS`, only texts that end as the name of an image does; in these, what is no text is
+    a reference to nothing, so that it is missing.
     """
-    value = record[field]
+    if name in _ANSWER_FIELDS:
+        return []
     values = value if isinstance(value, list) else [value]
-    if field in _IMAGE_FIELDS:
-        return [reference for one in values if (reference := image_reference(one))]
-    return [one for one in values if isinstance(one, str) and is_image_reference(one)]
+    texts = [replace_surrogates(one) for one in values if isinstance(one, str) and one.strip()]
+    if name in _IMAGE_FIELDS:
+        return texts + [json_text(one) for one in values if one and not isinstance(one, str)]
+    return list(filter(_IMAGE_NAME.fullmatch, texts))
 
 
-def _unclear(record: _AnswerRecord, answer_field: str, others: Collection[str]) -> str:
+def _unclear(fields: Mapping[str, object], answer: object) -> str:
     """Why images beside an answer may not be the answer's; empty if they are."""
-    if not isinstance(record[answer_field], str | None):
-        return f"`{answer_field}` is not a text"
-    names = [f"`{name}`" for name in others if name not in _IMAGE_FIELDS]
-    return f"other fields ({', '.join(names)})" if names else ""
+    if not isinstance(answer, str | None):
+        return "`answer` is not a text"
+    others = [name for name in fields if name not in ("id", *_ANSWER_FIELDS, *_IMAGE_FIELDS)]
+    return f"other fields ({', '.join(f'`{name}`' for name in others)})" if others else ""
 
 
-def is_opening_output(record: object) -> bool:
-    """Whether a record is an answer in the form of OpenING's ``<MODEL>_output/<total_uid>.json``.
-
-    >>> is_opening_output({"conversations": [{"input": []}, {"output": []}]})
-    True
+def _logged_answer(
+    line: Mapping[str, object], resps: object, location: str, folder: Path
+) -> SavedAnswer | None:
+    """The answer in a line of a sample log (lmms-eval, ``evaluation_tracker.py``) or of answers
+    that were saved before judging; None without the id of its sample.
     """
-    match record:
-        case {"conversations": [_, {"output": [*_]}]}:
-            return True
-    return False
+    nested = (value for value in line.values() if isinstance(value, Mapping))
+    ids = [str(value["id"]) for value in nested if value.get("id")]
+    # One list per request, one per repeat, of which the first counts. A list of texts in it, or
+    # beside another under `filtered_resps`, is an answer of several rounds.
+    filtered = line.get("filtered_resps")
+    if isinstance(resps, list) and resps:
+        are_rounds = isinstance(filtered, list) and all(isinstance(one, str) for one in resps)
+        resps = resps if are_rounds else resps[0]
+    while isinstance(resps, list) and len(resps) == 1:
+        resps = resps[0]
+    sent = line.get("input")
+    if not ids:
+        return None
+    return SavedAnswer(
+        id=ids[0],
+        answer=_text(resps),
+        location=location,
+        folder=folder,
+        input=sent if isinstance(sent, str) else None,
+    )
 
 
-def read_opening(record: object, source: Source) -> SavedAnswer:
-    """Read a record for which `is_opening_output` holds (``GPT_score_A.py`` at 56b663b, 55-65).
+def _text(value: object) -> ResultText:
+    """A saved answer as the model returned it: a text, rounds, or the JSON of anything else.
 
-    The id is the file's name up to its first dot. A picture is in the file's folder, whatever
-    folder its path names. An answer with a step without text is not text.
+    >>> _text([{"text": "Cut.", "image": None}])
+    '[{"text": "Cut.", "image": null}]'
     """
-    folder = source.path.absolute().parent
-    steps = record["conversations"][1]["output"]  # type: ignore[index]  # checked
-    answer, parts = "", []
+    match value:
+        case None:
+            return MISSING
+        case str():
+            return replace_surrogates(value)
+        case [str(), *_] if all(isinstance(text, str) for text in value):
+            rounds = tuple(replace_surrogates(str(text)) for text in value)
+            return rounds[0] if len(rounds) == 1 else rounds
+    return json_text(value)
+
+
+def _opening_parts(steps: Sequence[object], folder: Path, location: str) -> list[object]:
+    """The parts of an official answer of OpenING; an image is in the file's folder, whatever folder
+    its path names.
+    """
+    parts: list[object] = []
     for number, step in enumerate(steps, 1):
         match step:
-            case {"text": str(text)} if isinstance(image := step.get("image"), str | None):
+            case {"text": str(text), **others} if isinstance(
+                image := others.get("image"), str | None
+            ):
                 path = str(folder / image.rpartition("/")[2]) if image else None
                 parts.append({"text": text, "image": path})
             case _:
-                answer = answer or not_text(f"step {number} is not a text with a picture")
-    return SavedAnswer(
-        answer=answer or as_answer(parts),
-        format="OpenING output",
-        folder=source.folder,
-        location=source.location,
-        id=source.path.name.partition(".")[0],
-    )
+                raise AnswersUnusable(
+                    f"{location}: step {number} is not a text with an image.",
+                    hint="repair that record",
+                )
+    return parts
 
 
-def as_answer(value: object) -> Answer:
-    """Any JSON value as an answer. No file is opened: image paths stay text.
-
-    MMIE's list of ``{text, image}`` parts (``data.json`` of Lillianwei-h/MMIE at eb0fd6e), which
-    may have further keys, becomes the JSON text ``{"content": [...]}``. A list of texts becomes one
-    text per round, null becomes `MISSING`, an object with parts or images becomes its JSON, and
-    everything else becomes `not_text` with its JSON.
-
-    >>> as_answer([{"text": "Cut.", "image": None}, {"text": "", "image": "images/7.png"}])
-    '{"content": [{"text": "Cut.", "image": null}, {"text": "", "image": "images/7.png"}]}'
-    >>> as_answer(["first", "second"])
-    ('first', 'second')
-    >>> as_answer(3.5)
-    '[PREDICTIONS_NOT_TEXT] 3.5'
-    """
-    if value is None:
-        return MISSING
-    if isinstance(value, str):
-        return replace_surrogates(value)
-    if isinstance(value, list) and value:
-        if all(isinstance(text, str) for text in value):
-            rounds = tuple(replace_surrogates(text) for text in value)
-            return rounds[0] if len(rounds) == 1 else rounds
-        if all(_is_part(part) for part in value):
-            value = {"content": value}
-    text = json_text(value)
-    if read_drawn_answer(text):
-        return text
-    answer = answer_of_object(value) if isinstance(value, Mapping) else None
-    return not_text(text) if answer is None or answer.kind == "part" else text
+def _unsupported(path: Path, values: Sequence[object]) -> AnswersUnusable:
+    """The error for a file of another format; names the fields of its first record."""
+    record = next((value for value in values if isinstance(value, Mapping)), {})
+    fields = ", ".join(f"`{name}`" for name in list(record)[:_SHOWN_FIELDS])
+    named = f"; its first record has {fields}" if fields else ""
+    return AnswersUnusable(f"{path} has no answers{named}.", hint=SUPPORTED_FILES)
 
 
-def _is_part(value: object) -> bool:
-    keys = value.keys() if isinstance(value, Mapping) else set()
-    return bool(keys) and (keys <= {"text", "image"} or keys >= {"text", "image"})
-
-
-def _id(value: object, source: Source) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise source.error(f"the id is {value!r}, not a number or text")
-    return str(value)
-
-
-def _logged_answer(record: _AnswerRecord) -> Answer:
-    """Unwrap the runner's lists: one per request, one per repeat.
-
-    ``resps`` is a text, a list of repeats (the first counts, as in the runner), or the rounds if
-    ``filtered_resps`` is a list, too.
-    """
-    filtered = record.get("filtered_resps")
-    answer: object = record.get("resps", filtered)
-    if isinstance(answer, list) and answer and "resps" in record:
-        are_rounds = isinstance(filtered, list) and all(isinstance(text, str) for text in answer)
-        answer = answer if are_rounds else answer[0]
-    while isinstance(answer, list) and len(answer) == 1:
-        answer = answer[0]
-    return as_answer(answer)
+def _not_json(location: str, error: ValueError | RecursionError) -> AnswersUnusable:
+    message = f"{location}: not JSON in UTF-8 ({json_problem(error)})."
+    return AnswersUnusable(message, hint=f"repair the file; {SUPPORTED_FILES}")

@@ -6,14 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from mmie_tasks.answers.failures import null_failure
-from mmie_tasks.answers.images import resolve_images
-from mmie_tasks.answers.parsed_answer import ParsedAnswer
-from mmie_tasks.answers.picture_signs import picture_signs
-from mmie_tasks.answers.placeholders import interleave_segments
-from mmie_tasks.answers.text_signs import text_facts
+from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.benchmarks.benchmark import Prepared
-from mmie_tasks.benchmarks.model_answers import read_results, resolver
+from mmie_tasks.benchmarks.model_answers import resolver
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.verdict import UnscoredReason, Verdicts
 from mmie_tasks.core.wording import listed
@@ -21,6 +16,7 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.answer_facts import FactsT, with_text
 from mmie_tasks.record.record import ImageRecord
 from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.text_facts import text_facts
 
 ImageRecordT = TypeVar("ImageRecordT", bound=ImageRecord)
 
@@ -63,10 +59,7 @@ class BuiltRequest(Generic[FactsT]):
 
 def build_request(
     results: Sequence[object],
-    task: str,
-    row: int,
     *,
-    sample_texts: Segments,
     start: FactsT,
     build: Callable[[FactsT, Segments], BuiltRequest[FactsT]],
 ) -> BuiltRequest[FactsT]:
@@ -74,39 +67,27 @@ def build_request(
 
     Args:
         results: lmms-eval's results of the tested model: one text, or one per round.
-        task: Name of the task.
-        row: lmms-eval's number of the sample.
-        sample_texts: Texts of the question and the gold answer.
         start: The benchmark's own facts before there is a request.
         build: Builds from facts and an answer whose images are files. Raises a `MmieTasksError`
             if something that every request needs is not available.
     """
-    answer = read_results(results)
-    has_images = any(segment.image for segment in answer.segments)
-    text = "\n".join(segment.text for segment in answer.segments if segment.text)
-    if not has_images and (null := null_failure(text, (s.text for s in sample_texts))):
-        answer = ParsedAnswer(kind="sentinel", failure=null)
+    answer = read_answer(results)
+    has_images = bool(answer.images)
     facts = replace(
-        with_text(start, text_facts(text, is_expected=has_images)),
+        with_text(start, text_facts(answer.text, thinking=answer.thinking, is_expected=has_images)),
         shape=answer.shape,
-        thinking=answer.thinking_removed,
         unread=answer.unread,
+        unfilled_placeholders=answer.unfilled,
+        unplaced=answer.unplaced,
+        looks_unread=answer.looks_unread,
     )
     if answer.drawing:
         drawn = answer.drawing
         facts = replace(facts, drawn=drawn.drawn, not_drawn=drawn.failed, unused=drawn.unused)
     if answer.failure:
-        reason: UnscoredReason = "not_text" if answer.kind == "not text" else "no_answer"
-        built = BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
+        built = BuiltRequest(reason="no_answer", detail=answer.failure, facts=facts)
     else:
-        files = resolver()
-        segments = resolve_images(answer, files, task, row)
-        facts = replace(
-            facts,
-            unfilled_placeholders=_n_unfilled(answer, segments),
-            unplaced=answer.unplaced_images + _n_left_on_disk(answer.segments, segments),
-            picture_signs=dict.fromkeys(picture_signs(segments, files), 1),
-        )
+        segments = resolver().resolved(answer.segments)
         try:
             built = build(facts, segments)
         except MmieTasksError as error:  # the setup was not checked before
@@ -117,17 +98,3 @@ def build_request(
     if withheld := answer.drawing.withheld:
         built = built.withdrawn("not_drawn", f"pictures not drawn: {listed(withheld)}")
     return replace(built, answer_signature=answer.drawing.signature)
-
-
-def _n_unfilled(answer: ParsedAnswer, resolved: Segments) -> int:
-    """The number of placeholders without an image: all of them in an answer without images."""
-    if any(segment.image for segment in resolved):
-        return answer.unfilled_placeholders
-    return interleave_segments(resolved, ()).unfilled_placeholders
-
-
-def _n_left_on_disk(answer: Segments, resolved: Segments) -> int:
-    """The number of images found for a text that names none."""
-    names_images = any(segment.image for segment in answer)
-    has_text = any(segment.text and segment.text.strip() for segment in answer)
-    return sum(bool(s.image) for s in resolved) if has_text and not names_images else 0

@@ -1,23 +1,19 @@
-"""Answers of tested models as texts and image files, for benchmarks with images in answers."""
+"""The folders in which images of answers are searched, and the images that saved answers name."""
 
 from __future__ import annotations
 
 import functools
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from mmie_tasks.answers.drawn import read_drawn_answer
-from mmie_tasks.answers.failures import not_text_content
+from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.images import ImageResolver
-from mmie_tasks.answers.parsed_answer import ParsedAnswer
-from mmie_tasks.answers.parser import parse_answer
-from mmie_tasks.answers.saved import Answer, SavedAnswer
+from mmie_tasks.answers.saved import ResultText, SavedAnswer
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.record.answer_facts import ABSENT
 
 # Global, because lmms-eval passes the functions of a task an answer and nothing about the run.
 _answer_folders: dict[Path, None] = {}
@@ -37,24 +33,6 @@ def answer_folders_of_run() -> Iterator[None]:
     finally:
         _answer_folders.clear()
         _answer_folders.update(before)
-
-
-def read_results(results: Sequence[object]) -> ParsedAnswer:
-    """The answer in lmms-eval's results of a tested model: one text, or one per round.
-
-    A saved answer that is not text is parsed from its JSON. An answer without segments is judged.
-    """
-    match list(results):
-        case [str(text)] if (drawn := read_drawn_answer(text)) and isinstance(drawn.answer, str):
-            return replace(read_results([drawn.answer]), drawing=drawn.facts)
-        case [str(text)] if (content := not_text_content(text)) is not None:
-            if content == "[]":
-                return ParsedAnswer(notation="json", kind="parts")
-            answer = parse_answer([content])
-            if answer.notation == "json" or answer.is_empty:
-                return answer
-            return ParsedAnswer(kind="not text", failure=content[:80])
-    return parse_answer(results, resolver().is_folder)
 
 
 def resolver(beside: Path | None = None) -> ImageResolver:
@@ -87,7 +65,7 @@ class NamedImages:
         location: File, position and field of the answer's id.
     """
 
-    answer: Answer
+    answer: ResultText
     count: int
     missing: tuple[str, ...]
     moved: Mapping[str, Path]
@@ -102,17 +80,16 @@ def named_images(saved: SavedAnswer) -> NamedImages:
     answer, files = saved.with_images(), resolver(saved.folder)
     count, missing, moved, rounds = 0, [], {}, []
     for text in [answer] if isinstance(answer, str) else answer:
-        parsed = read_results([text])
-        references = [segment.image for segment in parsed.segments if segment.image]
+        read = read_answer([text])
         located = text
-        for reference in references if parsed.notation else ():
+        for reference in read.images if read.shape in ("parts", "text+images") else ():
             count += 1
             file = files.locate(reference)
-            if file.problem in ABSENT:
+            if file.problem == "missing":
                 missing.append(reference)
             elif file.path is not None:
                 located = _with_path(located, reference, file.path)
-                if files.existing_file(reference) is None and file.path.is_file():
+                if file.is_moved:
                     moved[reference] = file.path
         rounds.append(located)
     return NamedImages(

@@ -56,7 +56,7 @@ def own_words(reply: str) -> str:
     quotes, struck text, and text between tags are somebody else's; each becomes an ``…``. A mark
     that is never closed does not begin a quotation.
     """
-    text = unicodedata.normalize("NFKC", strip_thinking(reply).text).translate(_PLAIN)
+    text = unicodedata.normalize("NFKC", strip_thinking(reply)).translate(_PLAIN)
     text = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Me", "Mn"))
     if whole := _WHOLE_FENCE.fullmatch(text):
         text = whole[2]
@@ -68,7 +68,7 @@ def json_objects(reply: str, decoder: json.JSONDecoder = _PAIRS) -> Iterator[Any
     """The outermost JSON objects after the judge's thinking; by default lists of key and value, in
     which a key may occur twice.
     """
-    text, position = strip_thinking(reply).text, 0
+    text, position = strip_thinking(reply), 0
     for _ in range(_MAX_OBJECTS):
         position = text.find("{", position)
         if position < 0:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmie_tasks.answers.failures import failure_of, not_text_content
-from mmie_tasks.answers.text_signs import text_facts
-from mmie_tasks.answers.thinking import without_thinking
+from mmie_tasks.answers.failures import failure_of
+from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.record import Line, answer_text
 from mmie_tasks.record.segment import Segments, text_segments
-from mmie_tasks.record.text_facts import TextFacts
+from mmie_tasks.record.text_facts import TextFacts, text_facts
 
 
 def answer_of_results(results: Sequence[object]) -> str | Unscored:
@@ -25,19 +24,20 @@ def answer_of_results(results: Sequence[object]) -> str | Unscored:
     answer = results[0] if len(results) == 1 else None
     if not isinstance(answer, str):
         return Unscored("not_text", f"{len(results)} answers instead of one text")
-    if (content := not_text_content(answer)) is not None:
-        return Unscored("not_text", content[:80])
     if failure := failure_of(answer):
         return Unscored("no_answer", failure)
-    return str(without_thinking(answer))
+    return strip_thinking(answer)
 
 
 def facts_of_results(results: Sequence[object], *, is_expected: bool = False) -> TextFacts:
     """What is unusual about the text of lmms-eval's results (`text_facts`); empty for several."""
     text = results[0] if len(results) == 1 else None
-    return text_facts(text, is_expected=is_expected) if isinstance(text, str) else TextFacts()
+    if not isinstance(text, str):
+        return TextFacts()
+    answer = strip_thinking(text)
+    return text_facts(answer, thinking=answer != text, is_expected=is_expected)
 
 
 def logged_answer(line: Line) -> Segments:
     """The answer as it was scored, without its thinking. Raises `BadRecord` if it is not a text."""
-    return text_segments(str(without_thinking(answer_text(line))))
+    return text_segments(strip_thinking(answer_text(line)))

@@ -12,17 +12,15 @@ from mmie_tasks.record.text_facts import TextFacts
 
 _COUNTS = {
     "unread": "texts and images not read",
-    "picture_signs": "signs of unread pictures",
     "not_drawn": "pictures not drawn",
     "unused": "not used of the writer's answer",
 }
 UNPLACED = "pictures without a place"
 """Pictures that follow the text because it does not say where they go."""
+LOOKS_UNREAD = "looks like JSON or an image reference"
+"""A text that may hold images or words in a form that is not read."""
 
 _UNFILLED = "placeholders without an image"
-
-ABSENT = frozenset(("missing", "outside"))
-"""Problems of an image that an answer names and that is not in the folders searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ class AnswerFacts(TextFacts):
         unread: Texts and pictures of the answer that were not read, by key or type.
         unfilled_placeholders: Placeholders of the answer without an image.
         unplaced: Pictures that the text has no place for: they follow it.
-        picture_signs: Signs that the texts have pictures that were not read; each counts 1.
+        looks_unread: Whether a text looks like JSON or like the reference of an image.
         drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
         not_drawn: Pictures that could not be drawn, by reason.
         unused: What the writer wrote and the protocol could not use, by name.
@@ -44,7 +42,7 @@ class AnswerFacts(TextFacts):
     unread: Mapping[str, int] = field(default_factory=dict)
     unfilled_placeholders: int = 0
     unplaced: int = 0
-    picture_signs: Mapping[str, int] = field(default_factory=dict)
+    looks_unread: bool = False
     drawn: int | None = None
     not_drawn: Mapping[str, int] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
@@ -52,12 +50,7 @@ class AnswerFacts(TextFacts):
     @property
     def of_text(self) -> TextFacts:
         """The facts about the text alone."""
-        return TextFacts(
-            thinking=self.thinking,
-            tag=self.tag,
-            special_tokens=self.special_tokens,
-            short_text=self.short_text,
-        )
+        return TextFacts(thinking=self.thinking, tag=self.tag, short_text=self.short_text)
 
     def without_request(self: FactsT) -> FactsT:
         """The facts of an answer that is not sent to the judge after all."""
@@ -80,7 +73,12 @@ def properties_of(
     `titles` and `counts` have a benchmark's own titles by name of field: `titles` of texts, numbers
     and flags, `counts` of counts by reason.
     """
-    values = {**titles, "unfilled_placeholders": _UNFILLED, "unplaced": UNPLACED}
+    values = {
+        **titles,
+        "unfilled_placeholders": _UNFILLED,
+        "unplaced": UNPLACED,
+        "looks_unread": LOOKS_UNREAD,
+    }
     shown = {title: getattr(facts, name) for name, title in values.items() if getattr(facts, name)}
     for name, title in {**counts, **_COUNTS}.items():
         reasons = {reason: count for reason, count in getattr(facts, name).items() if count > 0}
@@ -106,11 +104,12 @@ def answer_notes(facts: Sequence[AnswerFacts]) -> Iterator[str]:
     counts = {
         "of the writer not used": (sample.unused for sample in facts),
         "texts and images of answers that were not read": (sample.unread for sample in facts),
-        "answers that may have unread pictures in their text": (s.picture_signs for s in facts),
     }
     for title, of_samples in counts.items():
         if total := total_of(of_samples):
             yield f"{title}: {listed(total)}"
+    if unread := sum(sample.looks_unread for sample in facts):
+        yield f"{LOOKS_UNREAD}: {counted(unread, 'answer')}"
     if unfilled := sum(sample.unfilled_placeholders for sample in facts):
         yield f"{_UNFILLED}: {unfilled:,}"
     if unplaced := sum(bool(sample.unplaced) for sample in facts):

@@ -180,7 +180,7 @@ class ImageRecord(Record):
             super().sample(line),
             text=self.facts.of_text,
             pictures_not_drawn=sum(self.facts.not_drawn.values()),
-            picture_signs=tuple(self.facts.picture_signs),
+            looks_unread=self.facts.looks_unread,
             unfilled_placeholders=self.facts.unfilled_placeholders,
             pictures_unplaced=self.facts.unplaced,
         )

@@ -48,7 +48,7 @@ class LoggedSample:
         signature: Everything that can move the score.
         pictures_not_drawn: Number of pictures that the answer requests and that were not drawn.
         text: What is unusual about the text of the answer.
-        picture_signs: Signs that the answer's text has pictures that were not read.
+        looks_unread: Whether the answer's text looks like JSON or an image reference.
         unfilled_placeholders: Number of the answer's placeholders without an image.
         pictures_unplaced: Number of pictures that the answer's text has no place for.
         answer_cut: Whether a limit on images cut the answer for the judge.
@@ -68,7 +68,7 @@ class LoggedSample:
     signature: Signature = field(default_factory=Signature)
     pictures_not_drawn: int = 0
     text: TextFacts = field(default_factory=TextFacts)
-    picture_signs: tuple[str, ...] = ()
+    looks_unread: bool = False
     unfilled_placeholders: int = 0
     pictures_unplaced: int = 0
     answer_cut: bool = False

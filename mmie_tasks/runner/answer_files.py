@@ -1,9 +1,9 @@
 """Saves the tested model's answers before they are judged.
 
 lmms-eval writes answers at the end of a run, which may be after hours of judging. So a run with a
-judge saves all answers when the last one has been generated, as ``<date>_answers_<task>.jsonl`` in
-the folder of its results. Lines have the fields of lmms-eval's sample log that ``--model
-predictions`` reads; the files stay.
+judge saves all answers when the last one has been generated, as
+``<date>-<id>_answers_<task>.jsonl`` in the folder of its results. Lines have the fields of
+lmms-eval's sample log that ``--model predictions`` reads; the files stay.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,7 @@ class RunOutput:
     _model_args: object = None
     _tracker: Any = None
     _date: str = ""
+    _id: str = ""  # in the names of answers: runs that begin in one second have one date
     _has_warned: bool = False
     _has_saved: bool = False
     _texts: list[Path] = field(default_factory=list)  # of `interleaved`
@@ -55,6 +57,7 @@ class RunOutput:
             _model_args=options.get("model_args"),
             _tracker=options.get("evaluation_tracker"),
             _date=str(options.get("datetime_str")).replace(":", "-"),
+            _id=uuid.uuid4().hex[:8],
         )
 
     def name_folder(self, model: NamedModel) -> None:
@@ -121,20 +124,23 @@ class RunOutput:
         self._has_saved = count > 0
         if self._has_saved:
             logger.info(
-                f"mmie-tasks: {count:,} answers are in {self.folder}/{self._date}_answers_*.jsonl. "
-                f"If the run ends before they are judged, {self.resume_hint} scores them."
+                f"mmie-tasks: {count:,} answers are in {self._path('*')}. If the run ends before "
+                f"they are judged, {self.resume_hint} scores them."
             )
 
     def _write(self, task: str, lines: Sequence[str]) -> int:
         """Write the answers to a task; returns their number, 0 after a failure."""
-        assert self.folder is not None  # noqa: S101 - see `save`
         try:
-            with atomic_write(self.folder / f"{self._date}_answers_{task}.jsonl") as part:
+            with atomic_write(self._path(task)) as part:
                 part.write_text("".join(lines), encoding="ascii")
         except OSError as error:
             _warn_of_failure(task, error)
             return 0
         return len(lines)
+
+    def _path(self, task: str) -> Path:
+        assert self.folder is not None  # noqa: S101 - see `save`
+        return self.folder / f"{self._date}-{self._id}_answers_{task}.jsonl"
 
     def keep_until_scored(self, text: Path) -> None:
         """Remove a file with a text of the writer of `interleaved` when its sample is scored."""

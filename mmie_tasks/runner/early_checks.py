@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.answers.files import read_answers
+from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import (
     BenchmarkEntry,

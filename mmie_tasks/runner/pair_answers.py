@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from loguru import logger
 
+from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_undrawn_answer
 from mmie_tasks.answers.failures import failure_of
-from mmie_tasks.answers.parser import parse_answer
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.wording import listed
@@ -44,13 +44,12 @@ def draft_of(output: object, sample: AskedSample) -> Draft:
     """A writer's output as the protocol reads it, and the pictures to draw for it."""
     whole = WrittenText.of(output)
     stripped = strip_thinking(whole.text)
-    if not sample.limit or failure_of(whole.text) or not stripped.text.strip():
+    if not sample.limit or failure_of(whole.text) or not stripped.strip():
         return Draft(whole=whole)
-    written = read_steps(stripped.text, sample.limit)
-    segments = parse_answer([whole.text]).segments
-    if not written.prompts and any(segment.image for segment in segments):
+    written = read_steps(stripped, sample.limit)
+    if not written.prompts and read_answer([whole.text]).images:
         return Draft(whole=whole)  # the writer has drawn itself
-    if stripped.removed:
+    if stripped != whole.text:
         written = replace(written, unused={**written.unused, "thinking": 1})
     pictures = tuple(
         PictureRequest(prompt=prompt.text, seed=_seed(sample.id, number))

@@ -16,9 +16,8 @@ from lmms_eval.api.model import lmms
 from loguru import logger
 
 from mmie_tasks.answers.failures import MISSING
-from mmie_tasks.answers.files import read_answers
 from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
-from mmie_tasks.answers.saved import Answer
+from mmie_tasks.answers.saved import ResultText, read_answers
 from mmie_tasks.benchmarks.model_answers import NamedImages, named_images
 from mmie_tasks.benchmarks.registry import benchmark_of_task, dataset_names, entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
@@ -55,8 +54,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
 
     Args:
         path: A file or folder of saved answers, or several separated by ``;``. See
-            `mmie_tasks.answers.files.SUPPORTED_FILES`.
-        model: The tested model; by default what `mmie_tasks.answers.files.SavedAnswers` says, and
+            `mmie_tasks.answers.saved.SUPPORTED_FILES`.
+        model: The tested model; by default what `mmie_tasks.answers.saved.SavedAnswers` says, and
             ``predictions`` if that is nothing.
         images: A folder to search for the images of answers, for several paths.
         missing: ``stop`` ends the run before anything is judged if images that answers name in a
@@ -132,7 +131,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         """Refuse: the images between the steps were not saved."""
         raise _unsupported(requests, "requests the images between its steps")
 
-    def _answers(self, task: str, requests: Sequence[_ParsedRequest]) -> dict[int, Answer]:
+    def _answers(self, task: str, requests: Sequence[_ParsedRequest]) -> dict[int, ResultText]:
         """Match the samples of a task to saved answers, and log one line about it.
 
         A rank may have no answer to any of its samples. That is an error only if no rank has one.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted, listed, plural
-from mmie_tasks.record.answer_facts import ABSENT, UNPLACED
+from mmie_tasks.record.answer_facts import LOOKS_UNREAD, UNPLACED
 from mmie_tasks.record.metrics import in_proportion
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segments
@@ -83,7 +83,7 @@ def _image_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
     images = [segment for sample in samples for segment in sample.answer if segment.image]
     of_all = f"of {counted(len(images), 'image')} of answers"
     problems = Counter(segment.problem for segment in images if segment.problem)
-    if missing := sum(problems.pop(problem, 0) for problem in ABSENT):
+    if missing := problems.pop("missing", 0):
         yield f"{missing:,} {of_all} missing"
     if problems:
         yield f"{problems.total():,} {of_all} unusable: {listed(problems)}"
@@ -104,8 +104,8 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
         yield f"{counted(not_drawn, 'picture')} not drawn"
     if unplaced := sum(sample.pictures_unplaced > 0 for sample in task_run.samples):
         yield f"{UNPLACED}: {counted(unplaced, 'answer')}"
-    if signs := Counter(sign for sample in task_run.samples for sign in sample.picture_signs):
-        yield f"answers that may have unread pictures: {listed(signs)}"
+    if unread := sum(sample.looks_unread for sample in task_run.samples):
+        yield f"{LOOKS_UNREAD}: {counted(unread, 'answer')}"
 
 
 def _part_of_samples(task_run: TaskRun) -> str:
@@ -122,20 +122,15 @@ def _part_of_samples(task_run: TaskRun) -> str:
 def text_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
     """Answers with a text that the tested model may not have written, or not in this form.
 
-    The marks count answers that begin with a tag or contain special tokens, and name short texts
-    that answer several samples: ``40 answers are the same: `I cannot help.` ``. Such a text answers
+    The marks count answers with a tag that is not read, and name short texts that answer several
+    samples: ``40 answers are the same: `I cannot help.` ``. Such a text answers
     at least three samples, and one in 200, or one in 20 if it has one or two words. It is not a
     gold answer, a letter, a number, yes or no, or of the form "the answer is ...".
     """
     answered = [sample for sample in samples if not _is_missing(sample)]
     tags = Counter(sample.text.tag for sample in answered if sample.text.tag)
     if n_tags := tags.total():
-        verb = "begins" if n_tags == 1 else "begin"
-        yield f"{counted(n_tags, 'answer')} {verb} with a tag: {_named(tags)}"
-    tokens = Counter(token for sample in answered for token in sample.text.special_tokens)
-    if n_tokens := sum(bool(sample.text.special_tokens) for sample in answered):
-        verb = "contains" if n_tokens == 1 else "contain"
-        yield f"{counted(n_tokens, 'answer')} {verb} special tokens: {_named(tokens)}"
+        yield f"{counted(n_tags, 'answer')} with a tag: {_named(tags)}"
     for text, count in _same_texts(answered)[:_MAX_NAMED]:
         yield (
             f"{count:,} answers are the same: `{_quoted(text)}`"

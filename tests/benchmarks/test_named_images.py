@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from support.mmie_data import draw
 
+from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer
-from mmie_tasks.answers.files import read_answers
+from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.model_answers import NamedImages, add_answer_folder, named_images
 from mmie_tasks.core.errors import AnswersUnusable
@@ -42,7 +43,7 @@ def test_images_of_parts_are_found_beside_the_file(
     parts = [{"image": image} for image in ("ü 1.png", "../secret.png", "no.png")]
     images = named(tmp_path / "my", answer=write(parts))
     content = json.loads(str(images.answer))
-    shown = [part["image"] for part in (content["content"] if write is list else content)]
+    shown = [part["image"] for part in content]
     assert shown == [str(tmp_path / "my" / "ü 1.png"), "../secret.png", "no.png"]
     assert (images.count, images.missing) == (3, ("../secret.png", "no.png"))
 
@@ -55,13 +56,12 @@ def test_images_of_parts_are_found_beside_the_file(
         pytest.param({"answer": TEXT, "images": ["0.png"]}, id="beside the answer"),
         pytest.param({"answer": TEXT, "images": "0.png"}, id="no list"),
         pytest.param({"text": TEXT, "image": "0.png"}, id="one image"),
-        pytest.param({"text": TEXT, "image": {"path": "0.png"}}, id="an object"),
     ],
 )
 def test_a_record_without_its_id_is_the_answer(tmp_path: Path, record: dict[str, object]) -> None:
     draw(tmp_path / "0.png")
     images = named(tmp_path, **record)
-    segments = model_answers.read_results([images.answer]).segments
+    segments = read_answer([images.answer]).segments
     shown = Segment(image=str(tmp_path / "0.png"))
     assert segments == (Segment("Fold."), shown, Segment("Cut."))
     assert (images.count, images.missing) == (1, ())
@@ -70,7 +70,7 @@ def test_a_record_without_its_id_is_the_answer(tmp_path: Path, record: dict[str,
 def test_an_answer_may_be_images_alone(tmp_path: Path) -> None:
     draw(tmp_path / "0.png")
     images = named(tmp_path, answer=None, images=["0.png"])
-    (segment,) = model_answers.read_results([images.answer]).segments
+    (segment,) = read_answer([images.answer]).segments
     assert segment.image == str(tmp_path / "0.png")
 
 
@@ -141,5 +141,5 @@ def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path: Path) -
     draw(tmp_path / "ä b.png")
     facts = DrawingFacts(signature="step-1,images,model=flux")
     drawn = write_drawn_answer([Segment(image="ä b.png", prompt="x")], facts)
-    (segment,) = model_answers.read_results([named(tmp_path, answer=drawn).answer]).segments
+    (segment,) = read_answer([named(tmp_path, answer=drawn).answer]).segments
     assert segment == Segment(image=str(tmp_path / "ä b.png"), prompt="x")

@@ -25,7 +25,7 @@ import numpy as np
 from PIL import Image
 from support.golden import vectors
 
-from mmie_tasks.answers.files import read_answers
+from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks.mmie import data, request
 from mmie_tasks.benchmarks.mmie.official import percent_of, read_official, rounded_mean
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
@@ -173,7 +173,7 @@ def _our_request(
     sample: Sample, answer: str | Sequence[str], folder: Path, settings: MmieSettings
 ) -> object:
     results = [answer] if isinstance(answer, str) else answer
-    built = request.build_request(sample, results, "mmie", settings)
+    built = request.build_request(sample, results, settings)
     if built.request is None:
         return None if built.reason == "left_out" else built.reason
     parts = built.request.parts

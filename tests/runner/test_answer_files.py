@@ -12,7 +12,7 @@ import pytest
 from lmms_eval.api.instance import Instance
 from lmms_eval.loggers.evaluation_tracker import EvaluationTracker
 
-from mmie_tasks.answers.files import read_answers
+from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.runner.answer_files import RunOutput
 
 DATE = "20260102_030405"

@@ -32,7 +32,7 @@ class Runner:
         self.evaluations.append(evaluation := running_evaluation())
         assert evaluation is not None
         assert list(evaluation.models) == [lm]
-        self.images.append(resolver().existing_file("a.png") is not None)
+        self.images.append(resolver().locate("a.png").path is not None)
 
     def _simple_evaluate(
         self,

@@ -66,7 +66,7 @@ def test_saved_answers_are_returned_in_the_order_of_the_requests(
     model = Predictions(path=str(saved), batch_size=4, device="cuda:0")
     sent = requests(docs, 2, 0, 1, 0)
     assert model.generate_until_multi_round(sent) == [["two", "rounds"], "zero", MISSING, "zero"]
-    report = "t: 2 of 3 answers found (format: id and answer); 1 missing"
+    report = "t: 2 of 3 answers found"
     assert logs == [f"predictions: {report}\n"]
     assert logs[0].record["level"].name == "WARNING"
 
@@ -97,10 +97,8 @@ def test_an_image_beside_saved_answers_is_found_from_any_folder(
     sample = Sample(
         id="SA-1", index=0, row=0, category="SA", field="", question=(Segment("?"),), gold=()
     )
-    facts = request.build_request(
-        sample, ["A fox. Image saved to: out/a.png"], "mmie", settings
-    ).facts
-    assert facts.picture_signs == {"names an existing image": 1}
+    facts = request.build_request(sample, ["A fox. ![fox](out/a.png)"], settings).facts
+    assert (facts.answer_images, facts.missing_images) == (1, 0)
 
 
 def with_images(folder: Path) -> Path:
@@ -170,7 +168,7 @@ def test_no_image_column_is_decoded(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param({}, "got no `path=`", id="no path"),
+        pytest.param({}, "`path=` is missing", id="no path"),
         pytest.param({"path": "nowhere"}, "`nowhere` does not exist", id="no such path"),
         pytest.param({"path": 1, "temperature": 0}, "no argument `temperature`", id="unknown"),
         pytest.param({"path": 1, "images": "nowhere"}, "`nowhere`, which is not", id="no images"),
@@ -200,8 +198,9 @@ def test_a_rank_without_answers_does_not_end_the_run(saved: Path) -> None:
 
 def test_two_answers_to_one_sample_end_the_run(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text('{"id": "DocVQA/0", "answer": "x"}\n' * 2, encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"a\.jsonl, line 1, `id`, and .*a\.jsonl, line 2"):
+    lines = (json.dumps({"id": "DocVQA/0", "answer": answer}) for answer in "xy")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"a\.jsonl, line 1, and .*a\.jsonl, line 2"):
         Predictions(path=path).generate_until(requests(ROWS, 0))
 
 

@@ -132,13 +132,12 @@ def test_answers_of_a_writer_and_a_drawer_that_the_limit_on_images_cut_are_count
     assert "1 answer cut by the limit on images" in paper_marks(replace(run, samples=samples))
 
 
-def test_answers_that_may_have_unread_pictures_are_counted_by_sign() -> None:
+def test_answers_that_look_unread_are_counted() -> None:
     run = task_run([Scored(3), Scored(4), Scored(5)])
-    signs = [(), ("has an image tag",), ("looks like JSON", "has an image tag")]
     samples = tuple(
-        replace(sample, picture_signs=one) for sample, one in zip(run.samples, signs, strict=True)
+        replace(sample, looks_unread=number > 0) for number, sample in enumerate(run.samples)
     )
-    marks = ("answers that may have unread pictures: has an image tag (2), looks like JSON (1)",)
+    marks = ("looks like JSON or an image reference: 2 answers",)
     assert paper_marks(replace(run, samples=samples)) == marks
 
 
@@ -146,7 +145,7 @@ def test_answers_that_may_have_unread_pictures_are_counted_by_sign() -> None:
     ("answers", "marks"),
     [
         pytest.param(
-            [("a.png", "missing"), ("b.png", "outside")],
+            [("a.png", "missing"), ("b.png", "missing")],
             "2 of 2 images of answers missing",
             id="all",
         ),

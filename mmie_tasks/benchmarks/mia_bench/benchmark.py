@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from mmie_tasks.answers.failures import null_failure
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
 from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
@@ -89,7 +88,7 @@ class MiaBench(Benchmark[MiaRecord]):
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MiaRecord]:
         """Missing answers are not judged, and thinking is removed from answers."""
         sample = Sample.from_doc(doc)
-        answer = _answer(sample, results)
+        answer = _answer(results)
         why = answer if isinstance(answer, Unscored) else Unscored("unavailable")
         record = MiaRecord.of(
             Verdicts.unscored(why.reason, why.detail),
@@ -134,15 +133,14 @@ class MiaBench(Benchmark[MiaRecord]):
         return metrics.notes(records)
 
 
-def _answer(sample: Sample, results: Sequence[object]) -> str | Unscored:
+def _answer(results: Sequence[object]) -> str | Unscored:
     """The answer, or why it is not sent to the judge; the official script judges empty answers."""
     answer = answer_of_results(results)
     if isinstance(answer, Unscored):
         return answer
     if answer == _SKIPPED:
         return Unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
-    failure = null_failure(answer, (sample.instruction, *sample.components))
-    return Unscored("no_answer", failure) if failure else answer
+    return answer
 
 
 BENCHMARK = MiaBench()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmie_tasks.answers.failures import failure_of, not_text_content, null_failure
-from mmie_tasks.answers.thinking import without_thinking
+from mmie_tasks.answers.failures import failure_of
+from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.benchmarks.milebench.official import (
     score_choice,
     score_needle,
@@ -46,13 +46,11 @@ def score(sample: Sample, answer: object) -> Verdicts:
 
 def score_answer(sample: Sample, results: Sequence[object]) -> Verdicts:
     """Both verdicts on an answer without its thinking; several rounds are not text."""
-    answer = without_thinking(results[0] if len(results) == 1 else list(results))
-    if isinstance(answer, str) and (content := not_text_content(answer)) is not None:
-        return Verdicts.unscored("not_text", content[:80])
-    sample_texts = (sample.gold, *sample.choices)
-    if failure := failure_of(answer) or null_failure(answer, sample_texts):
+    if len(results) != 1 or not isinstance(results[0], str):
+        return score(sample, list(results))
+    if failure := failure_of(results[0]):
         return Verdicts.unscored("no_answer", failure)
-    return score(sample, answer)
+    return score(sample, strip_thinking(results[0]))
 
 
 def facts_of_answer(sample: Sample, results: Sequence[object], verdicts: Verdicts) -> TextFacts:

@@ -108,7 +108,7 @@ class Mmie(Benchmark[MmieRecord]):
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MmieRecord]:
         sample = Sample.from_doc(doc)
-        built = requests.build_request(sample, results, doc["task"], self.settings)
+        built = requests.build_request(sample, results, self.settings)
         return built.prepared(
             MmieRecord,
             id=sample.id,

@@ -48,13 +48,6 @@ CATEGORY_TABLE = RunnerTable(metrics=(_HEADLINE,), scale=SCALE)
 PARSE_RATE_FLOOR = 95.0
 """Percent. The published scores imply that nearly every reply could be read."""
 
-SIGN_COUNTS = {
-    "text_like_json": "looks like JSON",
-    "text_names_image": "names an existing image",
-    "text_image_tag": "has an image tag",
-}
-"""Name of a count to the sign that it counts in answers; see `mmie_tasks.answers.picture_signs`."""
-
 _UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without readable points
 
 
@@ -62,7 +55,7 @@ def counts(records: Sequence[MmieRecord]) -> dict[str, float]:
     """MMIE's own counts, for the results file.
 
     * Samples: ``dropped`` (by the official script), ``truncated``, ``typed_controls``,
-      ``over_4096``, ``text_like_json``, ``text_names_image``, ``text_image_tag``, and
+      ``over_4096``, ``looks_unread`` (a text looks like JSON or an image reference), and
       ``pictures_unplaced`` (the text has no place for the answer's pictures).
     * Images: ``missing_images`` and ``bad_images``; with ``--model interleaved``,
       ``pictures_drawn``, ``pictures_failed`` and ``pictures_unused`` (the protocol could not use
@@ -76,8 +69,7 @@ def counts(records: Sequence[MmieRecord]) -> dict[str, float]:
     }
     totals["typed_controls"] = sum(any(sample.typed.values()) for sample in facts)
     totals["over_4096"] = sum((record.judge_tokens or 0) > JUDGE_WINDOW for record in records)
-    for name, sign in SIGN_COUNTS.items():
-        totals[name] = sum(sign in sample.picture_signs for sample in facts)
+    totals["looks_unread"] = sum(sample.looks_unread for sample in facts)
     totals["pictures_unplaced"] = sum(bool(sample.unplaced) for sample in facts)
     totals["pictures_drawn"] = sum(sample.drawn or 0 for sample in facts)
     totals["pictures_failed"] = total_of(sample.not_drawn for sample in facts).total()

@@ -38,16 +38,11 @@ def provenance(settings: MmieSettings) -> dict[str, str]:
 
 
 def build_request(
-    sample: Sample, results: Sequence[object], task: str, settings: MmieSettings
+    sample: Sample, results: Sequence[object], settings: MmieSettings
 ) -> BuiltRequest[RequestFacts]:
     """The request for an answer; see `answer_request.build_request`."""
     return answer_request.build_request(
-        results,
-        task,
-        sample.row,
-        sample_texts=(*sample.question, *sample.gold),
-        start=RequestFacts(),
-        build=partial(_built, sample, settings),
+        results, start=RequestFacts(), build=partial(_built, sample, settings)
     )
 
 

@@ -133,7 +133,7 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[OpeningRecord]:
         sample = Sample.from_doc(doc)
-        built = requests.build_request(sample, results, self.name, self.settings)
+        built = requests.build_request(sample, results, self.settings)
         return built.prepared(
             OpeningRecord,
             id=sample.id,

@@ -46,14 +46,11 @@ def provenance(settings: OpeningSettings) -> dict[str, str]:
 
 
 def build_request(
-    sample: Sample, results: Sequence[object], task: str, settings: OpeningSettings
+    sample: Sample, results: Sequence[object], settings: OpeningSettings
 ) -> BuiltRequest[StepFacts]:
     """The request for an answer; see `answer_request.build_request`."""
     built = answer_request.build_request(
         results,
-        task,
-        sample.row,
-        sample_texts=(*sample.question, *sample.gold),
         start=StepFacts(gold_steps=len(sample.gold)),
         build=partial(_built, sample, settings),
     )

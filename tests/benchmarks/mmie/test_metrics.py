@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE, SIGN_COUNTS, counts, notes
+from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE, counts, notes
 from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
@@ -100,11 +100,10 @@ PICTURE_COUNTS = ("unplaced", "drawn", "failed", "unused")
             id="unread",
         ),
         pytest.param(
-            {"picture_signs": {"looks like JSON": 1, "has an image tag": 1}},
-            {"text_like_json": 1, "text_image_tag": 1},
-            "answers that may have unread pictures in their text: has an image tag (1), looks like "
-            "JSON (1)",
-            id="signs of pictures",
+            {"looks_unread": True},
+            {"looks_unread": 1},
+            "looks like JSON or an image reference: 1 answer",
+            id="looks unread",
         ),
         pytest.param(
             {"unplaced": 3},
@@ -127,7 +126,7 @@ def test_what_occurs_in_requests_is_counted_and_has_a_line_and_zeros_have_none(f
     assert lines == ([line] if line else [])
     names = ("dropped", "missing_images", "bad_images", "truncated", "typed_controls", "over_4096")
     zeros = dict.fromkeys(
-        (*names, *SIGN_COUNTS, *(f"pictures_{what}" for what in PICTURE_COUNTS)), 0
+        (*names, "looks_unread", *(f"pictures_{what}" for what in PICTURE_COUNTS)), 0
     )
     assert counts([*usual, *records(**facts)]) == {**zeros, **count, "parse_rate": 100}
 

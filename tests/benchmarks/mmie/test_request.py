@@ -14,7 +14,7 @@ from support.mmie_data import draw
 from support.mmie_judge import surround
 from support.settings import change
 
-from mmie_tasks.answers.failures import not_an_answer
+from mmie_tasks.answers.failures import no_answer
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
@@ -42,7 +42,7 @@ def sample(category="SA", *, images=1, gold="7"):
 
 
 def build(*results, of=None):
-    return requests.build_request(of or sample(), results, "mmie", BENCHMARK.settings)
+    return requests.build_request(of or sample(), results, BENCHMARK.settings)
 
 
 def answer_part(result):
@@ -72,21 +72,14 @@ STEP = "Step.\nImage-1: <image>\n"
         pytest.param(parts("nowhere.png"), "Step.\n", id="missing"),
         pytest.param(parts("https://example.org/a.png"), "Step.\n", id="remote"),
         pytest.param(parts("", None), "Step.\nStep.\n", id="no-image"),
-        pytest.param("[PREDICTIONS_NOT_TEXT] []", "", id="saved-without-segments"),
+        pytest.param("[]", "", id="without-segments"),
         pytest.param(
-            '[{"text": "Step.", "image": "a.png", "caption": "So."}]', STEP, id="official-keys",
+            '[{"text": "Step.", "image": "a.png", "caption": "So."}]', STEP, id="further-keys"
         ),
-        pytest.param(
-            '[{"type": "image", "path": "a.png", "caption": "So."}]', STEP[6:] + "So.\n",
-            id="other-keys",
-        ),
-        pytest.param(
-            '[PREDICTIONS_NOT_TEXT] {"text": "21.60", "images": []}', "21.60\n", id="saved-object"
-        ),
-        pytest.param('{"content": [{"text": 5, "image": "a.png"}]}',
-                     "5\nImage-1: <image>\n", id="number"),
+        pytest.param('{"text": "21.60", "images": []}', "21.60\n", id="without-images"),
+        pytest.param("3.5", "3.5\n", id="number"),
         pytest.param("", "\n", id="empty"),
-        pytest.param("<think>on and on", "", id="only-thinking"),
+        pytest.param("<think>on and on", "\n", id="only-thinking"),
         pytest.param("a\ud800b", "a\ufffdb\n", id="half-a-character"),
         pytest.param("Say <image> <|end|>", "Say <image> <|end|>\n", id="control-strings"),
     ],
@@ -109,10 +102,6 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
         pytest.param(["Error code: 429 - {'error': {}}"], "no_answer", id="of-another-runner"),
         pytest.param(["None"], "no_answer", id="none"),
         pytest.param(['{"text": "nan", "images": []}'], "no_answer", id="nan-in-json"),
-        pytest.param(["[PREDICTIONS_NOT_TEXT] 3.5"], "not_text", id="a-number"),
-        pytest.param(
-            ['[PREDICTIONS_NOT_TEXT] {"a": "See ![](a.png)"}'], "not_text", id="another-object"
-        ),
     ],
 )
 def test_what_is_no_answer_is_not_put_before_the_judge(results, reason):
@@ -120,10 +109,9 @@ def test_what_is_no_answer_is_not_put_before_the_judge(results, reason):
     assert (result.request, result.reason) == (None, reason)
 
 
-def test_the_detail_of_a_reply_that_is_not_an_answer_says_why():
-    result = build(not_an_answer("a video in the place of an answer"))
-    assert result.reason == "no_answer"
-    assert "a video in the place of an answer" in result.detail
+def test_the_detail_of_a_missing_answer_says_why():
+    result = build(no_answer("a video"))
+    assert (result.reason, result.detail) == ("no_answer", "a video")
 
 
 def broken(name, content=b"no image"):

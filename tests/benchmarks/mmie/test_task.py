@@ -127,7 +127,7 @@ def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monke
     change(monkeypatch, benchmark.BENCHMARK, min_coverage=0.5)
     assert "|min_coverage:0.5|pkg:" in str(benchmark.BENCHMARK.signature(docs[0]))
     assert "min_coverage" not in benchmark.BENCHMARK.provenance(docs[0])
-    rows = task.process_results(docs[0], ["[PREDICTIONS_MISSING]"])
+    rows = task.process_results(docs[0], ["[NO_ANSWER] x"])
     assert rows["official"]["min_coverage"] == 0.5
 
 

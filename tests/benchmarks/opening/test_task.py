@@ -17,7 +17,7 @@ from support.hostile import JUNK, outcome, spoil
 from support.opening_data import EXAMPLE, reply, row, write_data
 
 from mmie_tasks.answers.failures import MISSING
-from mmie_tasks.answers.files import read_answers
+from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks.opening import metrics, task
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.opening.data import dataset
@@ -208,7 +208,7 @@ def behaviour() -> str:
     saved = {answer.id: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
     for sample_id, doc in sorted(docs().items()):
         request = build_request(
-            Sample.from_doc(doc), [saved[sample_id]], "opening", BENCHMARK.settings
+            Sample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings
         ).request
         if request is not None:
             parts = [part if isinstance(part, str) else "picture" for part in request.parts]

@@ -1,0 +1,233 @@
+"""What a model may return, and what becomes of it: the forms of ``answers/README.md``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.answers.answer import read_answer
+from mmie_tasks.answers.drawn import (
+    DrawingFacts,
+    read_drawn_answer,
+    write_answer,
+    write_drawn_answer,
+    write_undrawn_answer,
+)
+from mmie_tasks.answers.failures import failure_of, no_answer
+from mmie_tasks.answers.thinking import strip_thinking
+from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.text_facts import text_facts
+
+A, B = "/o/a.png", "/o/b.png"
+URI = f"data:image/png;base64,{'A' * 80}"
+FACTS = DrawingFacts(signature="step-1,images,model=flux", failed={"refused": 1})
+VOKENS = "".join(f"[IMG{i}]" for i in range(8))
+
+
+def pieces(*results: object) -> list[str]:
+    """Texts, and images after an ``@``."""
+    segments = read_answer(results).segments
+    return [p for s in segments for p in (s.text, s.image and f"@{s.image}") if p]
+
+
+def with_images(text: str | None, *images: str) -> str:
+    return json.dumps({"text": text, "images": images})
+
+
+def parts(*records: object) -> str:
+    return json.dumps(records)
+
+
+OPENAI = parts({"type": "text", "text": "A"}, {"type": "image_url", "image_url": {"url": URI}})
+FORMS = {
+    "text": ("A fox.", ["A fox."]),
+    "MMIE's own": (
+        parts({"text": "A", "image": A}, {"text": "B", "image": None}),
+        ["A", f"@{A}", "B"],
+    ),
+    "one part": (json.dumps({"text": "A", "image": A}), ["A", f"@{A}"]),
+    "images among texts": (parts({"text": "A"}, {"image": A}), ["A", f"@{A}"]),
+    "no parts": ("[]", []),
+    "ours": (write_answer(["A", Path(A)]), ["A", f"@{A}"]),
+    "OpenAI's": (OPENAI, ["A", f"@{URI}"]),
+    "drawn": (
+        write_drawn_answer([Segment("A"), Segment(image=A, prompt="fox")], FACTS),
+        ["A", f"@{A}"],
+    ),
+    "the writer's own": (write_undrawn_answer("42", FACTS), ["42"]),
+    "next image": (with_images("1 <image> 2 <image>", A, B), ["1", f"@{A}", "2", f"@{B}"]),
+    "numbers from 1": (with_images("1 <image_2> 2 <image_1>", A, B), ["1", f"@{B}", "2", f"@{A}"]),
+    "numbers from 0": (with_images("1 [IMG1] 2 [IMG0]", A, B), ["1", f"@{B}", "2", f"@{A}"]),
+    "side by side": (with_images("1 <image_1> <image_2>", A, B), ["1", f"@{A}", f"@{B}"]),
+    "MiniGPT-5, GILL": (with_images(f"1 {VOKENS} 2 {VOKENS}", A, B), ["1", f"@{A}", "2", f"@{B}"]),
+    "MiniGPT-5 prints": (with_images("1 [IMG0] 2 [IMG0]", A, B), ["1", f"@{A}", "2", f"@{B}"]),
+    "SEED-LLaMA": (with_images("1 <img><img_00012><img_07000></img> 2", A), ["1", f"@{A}", "2"]),
+    "images alone": (with_images(None, A), [f"@{A}"]),
+    "markdown": (f"see ![fig]({A}), {URI} end", ["see", f"@{A}", ",", f"@{URI}", "end"]),
+    "markdown in code": (f"`![fig]({A})`", [f"`![fig]({A})`"]),
+    "thinking in a part": (with_images("Hm.</think>1 <image>", A), ["1", f"@{A}"]),
+    "thinking before JSON": (f"<think>{{</think>{with_images('1', A)}", ["1", f"@{A}"]),
+    "other JSON": ('{"choice": 1}', ['{"choice": 1}']),
+    "an unknown part": (parts({"text": "A", "image": 1}), ['[{"text": "A", "image": 1}]']),
+    "Python's repr": (f"{{'images': ['{A}']}}", [f"{{'images': ['{A}']}}"]),
+}
+
+
+@pytest.mark.parametrize(("answer", "expected"), FORMS.values(), ids=FORMS)
+def test_an_answer_is_read_in_its_form(answer: str, expected: list[str]) -> None:
+    assert pieces(answer) == expected
+
+
+def test_rounds_are_read_one_by_one_and_failed_ones_are_counted() -> None:
+    assert pieces(["A", f"![]({A})"]) == ["A", f"@{A}"]
+    answer = read_answer(["A", "[ERROR] x"])
+    assert (answer.shape, answer.text) == ("rounds", "A")
+    assert sum(answer.unread.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "counts"),
+    [
+        (with_images("1 <image> 2 <image>", A), {"unfilled": 1}),
+        ("1 <image> 2 [IMG0][IMG1] 3", {"unfilled": 2}),
+        (with_images("1", A), {"unplaced": 1}),
+        (parts({"text": "A", "image": A, "caption": "fox", "step": 1}), {"unread": {"caption": 1}}),
+        (parts({"type": "text", "text": "A"}, {"type": "audio"}), {"unread": {"audio": 1}}),
+        ('{"choice": "A"}', {"looks_unread": True}),
+        (A, {"looks_unread": True}),
+        ('See <img src="a.png">', {"looks_unread": True}),
+        ("A fox.", {"looks_unread": False, "thinking": False, "unfilled": 0}),
+        ("[1, 2, 3]", {"looks_unread": False}),
+        (with_images("<think>x</think>1", A), {"thinking": True, "unplaced": 1}),
+        (parts({"type": "reasoning"}, {"type": "text", "text": "A"}), {"thinking": True}),
+    ],
+)
+def test_what_is_not_read_is_counted(answer: str, counts: dict[str, object]) -> None:
+    read = read_answer([answer])
+    assert {name: getattr(read, name) for name in counts} == counts
+
+
+THINKING = {
+    "pair": "<think>H</think>\nB",
+    "closed only": "H</think>B",
+    "capitals": "<THINK>H</THINK>B",
+    "thinking": "<thinking>H</thinking>B",
+    "Magistral": "[THINK]H[/THINK]B",
+    "thought": "<thought>H</thought>B",
+    "Seed": "<seed:think>H</seed:think>B",
+    "Kimi": "◁think▷H◁/think▷B",
+    "Gemma 4": "<|channel>thought\nH<channel|>B",
+    "gpt-oss": "<|channel|>analysis<|message|>H<|end|><|channel|>final<|message|>B<|return|>",
+    "Cohere": "<|START_THINKING|>H<|END_THINKING|>B",
+    "begin of thought": "<|begin_of_thought|>H<|end_of_thought|>B",
+    "nested": "<think>H<think>H</think>H</think>B",
+    "cut off": "B<think>H",
+}
+
+
+@pytest.mark.parametrize("text", THINKING.values(), ids=THINKING)
+def test_thinking_is_removed(text: str) -> None:
+    assert strip_thinking(text) == "B"
+
+
+@pytest.mark.parametrize("text", [" B. ", "I think so.", "[Reasoning] Red. [Answer] A", "<b>B</b>"])
+def test_other_words_stay_as_they_are(text: str) -> None:
+    assert strip_thinking(text) == text
+
+
+FAILURES = (
+    *("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "[ERROR] x", "[SAFETY_BLOCKED:x]"),
+    *("Failed to obtain answer via API.", "litellm.RateLimitError: RateLimitError: x"),
+    *("Error code: 429 - {'error': {}}", "CUDA out of memory. Tried to allocate 2.00 GiB"),
+    *("Error: Error code: 400 - {}", "Output data may contain inappropriate content."),
+    *("429 RESOURCE_EXHAUSTED. {'error'", "openai.BadRequestError: x", "Request timed out."),
+    *("nan", " None\n"),
+)
+
+
+@pytest.mark.parametrize("text", FAILURES)
+def test_a_failure_is_not_an_answer(text: str) -> None:
+    assert failure_of(text)
+    assert read_answer([write_undrawn_answer(text, FACTS)]).failure
+    assert read_answer([with_images(text)]).failure
+    assert not read_answer([f"The log says: {text}"]).failure
+
+
+def test_a_reason_of_ours_comes_back() -> None:
+    assert read_answer([no_answer("no saved answer")]).failure == "no saved answer"
+    assert read_answer([None]).failure
+    assert read_answer([]).failure
+
+
+JSON = st.recursive(
+    st.none() | st.text() | st.integers(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(
+            st.sampled_from(["text", "images", "image", "type", "content", "path"]), inner
+        )
+    ),
+)
+
+
+@given(JSON)
+def test_no_answer_raises_and_every_text_can_be_written(value: object) -> None:
+    for answer in (value, json.dumps(value), str(value)):
+        read = read_answer([answer])
+        for segment in read.segments:
+            f"{segment.text}{segment.image}".encode()
+        text_facts(read.text, thinking=read.thinking)
+
+
+HOSTILE = {
+    "tags": "<think>" * 60_000,
+    "closing tags": "</think>" * 60_000,
+    "angles": "<" * 300_000,
+    "names": "<a:" * 100_000,
+    "placeholders": "[IMG0]" * 60_000,
+    "images": "![" * 150_000,
+    "brackets": "{[" * 100_000,
+    "fences": "```" * 100_000,
+    "data": f"data:image/png;base64,{'A' * 2_000_000}",
+    "bars": "<|" * 150_000,
+    "blanks": " " * 300_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_text_makes_reading_slow(text: str) -> None:
+    """A quadratic search would take hours; a linear one takes tenths of a second."""
+    start = process_time()
+    read = read_answer([text])
+    assert read.looks_unread in (True, False)
+    failure_of(text)
+    text_facts(text, thinking=False)
+    assert process_time() - start < 20
+
+
+def test_a_drawn_answer_is_read_as_it_was_written() -> None:
+    segments = (Segment("A"), Segment(image=A, prompt="fox"))
+    read = read_drawn_answer(write_drawn_answer(segments, FACTS))
+    assert read is not None
+    assert read.answer == segments
+    assert (read.facts.drawn, read.facts.failed) == (1, {"refused": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("<plan> It is red.", "<plan>"),
+        ("[PLAN] It is red.", "[PLAN]"),
+        ("It is red.<|im_end|>", "<|im_end|>"),
+        ("<image> It is red. [IMG0] <|image_1|>", ""),
+        ("A < b > c", ""),
+        ("[Reasoning] It is red.", ""),
+    ],
+)
+def test_a_tag_that_is_not_read_is_named(text: str, tag: str) -> None:
+    assert text_facts(text, thinking=False).tag == tag
