@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from loguru import logger
@@ -76,7 +77,8 @@ def judge_assets(
     chosen = [choose_judges(j.benchmark, j.default, environment, requested) for j in judged]
     choices: list[Choice] = []
     for one in chosen or requested.values():
-        choices += [choice for choice in one.judges if choice not in choices]
+        for choice in (replace(judge, source="") for judge in one.judges):
+            choices += [] if choice in choices else [choice]
     return [asset for choice in choices for asset in registry.create(choice, environment).assets()]
 
 

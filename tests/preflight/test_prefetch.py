@@ -103,7 +103,7 @@ def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path
     assert "MileBench_part1.tar.gz" in done.output
     assert f"lmms-lab-encoder/MIA-Bench@{COMMIT[:12]}" in done.output
     assert f"MMIE/MMIE-Score@{COMMIT[:12]}" in done.output
-    assert "To fetch: 0.7 MiB" in done.output
+    assert "/hub: to fetch: 0.7 MiB\nTo fetch: 2.0 MiB." in done.output
     assert hub.downloads("GET") == []
     assert not (tmp_path / "cache").exists()
     assert not (tmp_path / "hf/assets").exists()

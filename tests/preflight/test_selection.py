@@ -102,6 +102,14 @@ def test_the_environment_may_choose_the_judge() -> None:
     assert judge_assets({}, [entry("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"}) == []
 
 
+def test_a_judge_that_two_benchmarks_use_is_fetched_once() -> None:
+    judge = f"mmie_score:{TINY}"
+    requested = parse_flags([f"mia_bench={judge}"], ())
+    benchmarks = [entry("mmie"), entry("mia_bench")]
+    assets = judge_assets(requested, benchmarks, {"MMIE_TASKS_JUDGE": judge})
+    assert len(checkpoints(assets)) == 1
+
+
 @pytest.mark.parametrize("benchmark", ["mmie", "milebench"])
 def test_every_judge_of_a_panel_is_fetched(benchmark: str) -> None:
     explicit = parse_flags(
