@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from mmie_tasks.answers.drawn import DrawingFacts, read_drawn_answer
+from mmie_tasks.answers.drawn import DrawingFacts, json_text, read_drawn_answer
 from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.answers.placeholders import ImageSpan, interleave, split_at_images
 from mmie_tasks.answers.thinking import strip_thinking, without_thinking
@@ -24,6 +24,8 @@ from mmie_tasks.record.segment import Segment, Segments
 AnswerShape: TypeAlias = Literal["text", "markdown", "parts", "text+images", "rounds", "no answer"]
 
 _NAME_CHARACTERS = 40  # of a key or type in counts
+_REFERENCE_CHARACTERS = 200  # of an image in another form
+_IMAGE_KEYS = ("images", "image")
 _THINKING_PARTS = ("thinking", "redacted_thinking", "reasoning")
 _SUFFIX = r"\.(?:png|jpe?g|webp|gif|bmp|tiff?|avif)"
 _DATA_URI = r"data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{20,}={0,2}"
@@ -37,10 +39,10 @@ _MARKDOWN = re.compile(
     | (?P<uri>{_DATA_URI})""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-# A text that begins as JSON or as what Python prints of an object, that is nothing but the path of
-# an image, or that has an image of HTML or markdown or the data of one.
+# A text that begins as JSON or as what Python prints of an object, that ends with the path of an
+# image, or that has an image of HTML or markdown or the data of one.
 _LOOKS_UNREAD = re.compile(
-    rf"\s*(?:```\w{{0,20}}\s+)?[\[{{(]\s*[\[{{]?\s*[\"'] | \s*\S{{1,1024}}{_SUFFIX}\s*\Z"
+    rf"\s*(?:```\w{{0,20}}\s+)?[\[{{(]\s*[\[{{]?\s*[\"'] | (?:.*\s)?\S{{1,1024}}{_SUFFIX}\s*\Z"
     r" | .*?(?:<img\s | !\[[^\]\n]{0,300}\]\( | data:image/)",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
@@ -152,12 +154,16 @@ def _read_json(text: str) -> Answer | None:
     match value:
         case {"text": str() | None as content, "images": [*images], **others} if _are_texts(images):
             answer = _read_text_and_images(content or "", images, others)
-        case {"content": [*parts]} | [*parts]:
-            answer = _read_parts(parts)
+        case {"text": str(content), "images": None, **others}:
+            answer = _read_text_and_images(content, [], others)
+        case {"content": [*parts], **others}:
+            answer = _read_parts(parts, others)
+        case [*parts]:
+            answer = _read_parts(parts, {})
         case {"images": [*images], **others} if not others and _are_texts(images):
             answer = _read_text_and_images("", images, {})
-        case {"text": str(content), "image": str(image), **others}:
-            answer = replace(_read_text_and_images(content, [image], others), unplaced=0)
+        case {"text": str(content), "image": str() | None as image, **others}:
+            answer = replace(_read_text_and_images(content, [image or ""], others), unplaced=0)
         case _:
             return None
     if answer and answer.segments and (failure := failure_of(answer.segments[0].text or "")):
@@ -173,7 +179,7 @@ def _read_text_and_images(
     stripped = strip_thinking(text)
     read = interleave(stripped, [replace_surrogates(image) for image in images if image])
     return Answer(
-        segments=read.segments,
+        segments=(*read.segments, *_images_elsewhere(others)),
         shape="text+images",
         thinking=stripped != text,
         unfilled=read.unfilled,
@@ -182,38 +188,28 @@ def _read_text_and_images(
     )
 
 
-def _read_parts(parts: Sequence[object]) -> Answer | None:
+def _read_parts(parts: Sequence[object], beside: Mapping[object, object]) -> Answer | None:
     """The answer in a list of parts; None unless all are parts of MMIE's, OpenAI's or our form.
 
     The official ``dataset.py`` (Lillianwei-h/MMIE at eb0fd6e) reads ``text`` and ``image`` of a
-    part and ignores further keys: they are counted.
+    part and ignores further keys: they are counted. An image of another form is a reference to
+    nothing, so that it is missing.
     """
     segments: list[Segment] = []
     unread: Counter[str] = Counter()
     for part in parts:
-        match part:
-            case {"type": "text" | "output_text", "text": str(text)}:
-                segments.append(Segment(replace_surrogates(text)))
-            case {"type": "image", "path": str(image)}:
-                segments.append(Segment(image=replace_surrogates(image)))
-            case {"type": "image_url", "image_url": {"url": str(image)}}:
-                segments.append(Segment(image=replace_surrogates(image)))
-            case {"type": str(kind)}:
-                unread[_name(kind)] += 1
-            case {"text": str() | None as text, "image": str() | None as image, **others}:
-                segments.append(
-                    Segment(
-                        None if text is None else replace_surrogates(text),
-                        replace_surrogates(image) if image else None,
-                    )
-                )
-                unread.update(_unread(others))
-            case {"text": str(text), **others} if not others:
-                segments.append(Segment(replace_surrogates(text)))
-            case {"image": str(image), **others} if not others:
-                segments.append(Segment(image=replace_surrogates(image)))
-            case _:
-                return None
+        segment = _segment(part)
+        if segment is None or not isinstance(part, Mapping):
+            return None
+        kind = part["type"] if isinstance(part.get("type"), str) else ""
+        if kind and segment == Segment():
+            unread[_name(kind)] += 1
+            continue
+        keys = ("type", "text", "path", "image_url") if kind else ("text", "image")
+        further = {key: value for key, value in part.items() if key not in keys}
+        segments += [segment, *([] if kind and segment.image else _images_elsewhere(further))]
+        unread += _unread(further)
+    segments += _images_elsewhere(beside)
     if parts and not segments:
         return None
     shown = without_thinking(segments)
@@ -221,10 +217,43 @@ def _read_parts(parts: Sequence[object]) -> Answer | None:
     return Answer(segments=shown, shape="parts", thinking=thinking, unread=dict(unread))
 
 
+def _segment(part: object) -> Segment | None:
+    """The text and image of a part; both None if its type is not read, None for another form."""
+    match part:
+        case {"type": "text" | "output_text", "text": str(text)}:
+            return Segment(replace_surrogates(text))
+        case {"type": "image", "path": str(image)}:
+            return Segment(image=replace_surrogates(image))
+        case {"type": "image_url", "image_url": {"url": str(image)}}:
+            return Segment(image=replace_surrogates(image))
+        case {"type": str(kind), **further}:
+            return _to_nothing({"type": kind, **further}) if "image" in kind else Segment()
+        case {"text": str() | None as text, "image": str() | None as image}:
+            return Segment(
+                None if text is None else replace_surrogates(text),
+                replace_surrogates(image) if image else None,
+            )
+        case {"text": str(text), **others} if not others:
+            return Segment(replace_surrogates(text))
+        case {"image": str(image), **others} if not others:
+            return Segment(image=replace_surrogates(image))
+    return None
+
+
 def _unread(fields: Mapping[object, object]) -> Counter[str]:
     """The texts under further keys, which may be words of the answer."""
     texts = (key for key, value in fields.items() if isinstance(value, str) and value.strip())
-    return Counter(_name(str(key)) for key in texts)
+    return Counter(_name(str(key)) for key in texts if key not in _IMAGE_KEYS)
+
+
+def _images_elsewhere(fields: Mapping[object, object]) -> list[Segment]:
+    """References to nothing for images under further keys."""
+    return [_to_nothing({key: fields[key]}) for key in _IMAGE_KEYS if fields.get(key)]
+
+
+def _to_nothing(fields: Mapping[object, object]) -> Segment:
+    shown = {str(key): v if isinstance(v, str) else "..." for key, v in fields.items()}
+    return Segment(image=json_text(shown)[:_REFERENCE_CHARACTERS])
 
 
 def _are_texts(values: Sequence[object]) -> bool:

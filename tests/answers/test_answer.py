@@ -19,6 +19,7 @@ from mmie_tasks.answers.drawn import (
     write_undrawn_answer,
 )
 from mmie_tasks.answers.failures import failure_of, no_answer
+from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.text_facts import text_facts
@@ -68,6 +69,8 @@ FORMS = {
     "MiniGPT-5 prints": (with_images("1 [IMG0] 2 [IMG0]", A, B), ["1", f"@{A}", "2", f"@{B}"]),
     "SEED-LLaMA": (with_images("1 <img><img_00012><img_07000></img> 2", A), ["1", f"@{A}", "2"]),
     "images alone": (with_images(None, A), [f"@{A}"]),
+    "no image": ('{"text": "A", "image": null}', ["A"]),
+    "no images": ('{"text": "A", "images": null}', ["A"]),
     "markdown": (f"see ![fig]({A}), {URI} end", ["see", f"@{A}", ",", f"@{URI}", "end"]),
     "markdown in code": (f"`![fig]({A})`", [f"`![fig]({A})`"]),
     "thinking in a part": (with_images("Hm.</think>1 <image>", A), ["1", f"@{A}"]),
@@ -100,6 +103,8 @@ def test_rounds_are_read_one_by_one_and_failed_ones_are_counted() -> None:
         (parts({"type": "text", "text": "A"}, {"type": "audio"}), {"unread": {"audio": 1}}),
         ('{"choice": "A"}', {"looks_unread": True}),
         (A, {"looks_unread": True}),
+        (f"I drew it: {A}", {"looks_unread": True}),
+        (parts({"type": "image", "path": A, "caption": "fox"}), {"unread": {"caption": 1}}),
         ('See <img src="a.png">', {"looks_unread": True}),
         ("A fox.", {"looks_unread": False, "thinking": False, "unfilled": 0}),
         ("[1, 2, 3]", {"looks_unread": False}),
@@ -110,6 +115,26 @@ def test_rounds_are_read_one_by_one_and_failed_ones_are_counted() -> None:
 def test_what_is_not_read_is_counted(answer: str, counts: dict[str, object]) -> None:
     read = read_answer([answer])
     assert {name: getattr(read, name) for name in counts} == counts
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(parts({"text": "A"}, {"type": "image", "image": A}), id="Qwen"),
+        pytest.param(parts({"type": "image", "source": {"data": "iVBORw0KGgo"}}), id="Anthropic"),
+        pytest.param(parts({"type": "image_url", "image_url": A}), id="a URL alone"),
+        pytest.param(parts({"type": "text", "text": "A", "image": A}), id="in a part of a text"),
+        pytest.param(parts({"text": "A", "image": None, "images": [A]}), id="further key"),
+        pytest.param(json.dumps({"content": [{"text": "A"}], "images": [A]}), id="beside parts"),
+        pytest.param(json.dumps({"text": "A", "images": [], "image": A}), id="beside the images"),
+    ],
+)
+def test_an_image_in_another_form_is_one_that_does_not_exist(answer: str) -> None:
+    read = read_answer([answer])
+    assert (len(read.images), ImageResolver([], Path()).locate(read.images[0]).problem) == (
+        1,
+        "missing",
+    )
 
 
 THINKING = {
