@@ -177,7 +177,7 @@ def _read_text_and_images(
     """The answer ``{"text", "images"}``: the images are put at the placeholders of the text."""
     text = replace_surrogates(text)
     stripped = strip_thinking(text)
-    read = interleave(stripped, [replace_surrogates(image) for image in images if image])
+    read = interleave(stripped, [replace_surrogates(image) for image in images])
     return Answer(
         segments=(*read.segments, *_images_elsewhere(others)),
         shape="text+images",

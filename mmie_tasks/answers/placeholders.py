@@ -9,7 +9,8 @@ that count up from 0 with nothing but white space between (``[IMG0][IMG1]...[IMG
 If every placeholder has a number of its own, it takes the image of that number, counted from 0 if
 there is a 0, else from 1. Otherwise the placeholders take the images in order. Every image is shown
 once: a placeholder without an image stays in the text, an image without a placeholder follows at
-the end, and both are counted.
+the end, and both are counted. An empty reference is an image that a model could not draw: its
+placeholder is unfilled and leaves the text.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class InterleavedText:
 
     Attributes:
         segments: In order; texts without white space at their ends.
-        unfilled: Number of placeholders without an image, which stay in the text.
+        unfilled: Number of placeholders without an image.
         unplaced: Number of images at the end, for which the text has no place.
     """
 
@@ -80,10 +81,11 @@ def interleave(text: str, images: Sequence[str]) -> InterleavedText:
         if 0 <= position < len(images)
     ]
     shown = set(positions)
-    surplus = [image for position, image in enumerate(images) if position not in shown]
+    surplus = [image for position, image in enumerate(images) if position not in shown and image]
+    n_filled = sum(bool(span.reference) for span in spans)
     return InterleavedText(
         segments=(*split_at_images(text, spans), *(Segment(image=image) for image in surplus)),
-        unfilled=len(placeholders) - len(spans),
+        unfilled=len(placeholders) - n_filled,
         unplaced=len(surplus) if text.strip() else 0,
     )
 

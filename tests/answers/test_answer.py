@@ -68,6 +68,7 @@ FORMS = {
     "MiniGPT-5, GILL": (with_images(f"1 {VOKENS} 2 {VOKENS}", A, B), ["1", f"@{A}", "2", f"@{B}"]),
     "MiniGPT-5 prints": (with_images("1 [IMG0] 2 [IMG0]", A, B), ["1", f"@{A}", "2", f"@{B}"]),
     "SEED-LLaMA": (with_images("1 <img><img_00012><img_07000></img> 2", A), ["1", f"@{A}", "2"]),
+    "the first not drawn": (with_images("1 <image> 2 <image>", "", B), ["1", "2", f"@{B}"]),
     "images alone": (with_images(None, A), [f"@{A}"]),
     "no image": ('{"text": "A", "image": null}', ["A"]),
     "no images": ('{"text": "A", "images": null}', ["A"]),
@@ -97,6 +98,7 @@ def test_rounds_are_read_one_by_one_and_failed_ones_are_counted() -> None:
     ("answer", "counts"),
     [
         (with_images("1 <image> 2 <image>", A), {"unfilled": 1}),
+        (with_images("1 <image> 2 <image>", "", B), {"unfilled": 1, "unplaced": 0}),
         ("1 <image> 2 [IMG0][IMG1] 3", {"unfilled": 2}),
         (with_images("1", A), {"unplaced": 1}),
         (parts({"text": "A", "image": A, "caption": "fox", "step": 1}), {"unread": {"caption": 1}}),
