@@ -27,9 +27,8 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="k=v,...",
-        help="options of a single `--judge`, or of several judges together (rule); settings of "
-        "the benchmarks; default: none. Options of one of several judges follow it: `--judge "
-        "openai:MODEL,k=v`",
+        help="options of a single `--judge`; settings of the benchmarks; default: none. Options of "
+        "one of several judges follow it: `--judge openai:MODEL,k=v`",
     )
     hidden = argparse.SUPPRESS
     group.add_argument(

@@ -187,8 +187,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             folders = ", ".join(f"`{folder}`" for folder in lacking.folders)
             raise AnswersUnusable(
                 f"{lacking.location}: the answer's image `{lacking.missing[0]:.200}` does not "
-                f"exist; of {counted(count, 'image')} of answers to `{task}`, {n_missing:,} are "
-                f"missing. Searched in {folders}.",
+                f"exist. Missing: {n_missing:,} of {counted(count, 'image')} of answers to "
+                f"`{task}`. Searched in {folders}.",
                 hint="name the images' folder with `--model_args ...,images=FOLDER`, or score the "
                 "answers without them, and count them, with `--model_args ...,missing=count`",
             )
