@@ -30,8 +30,6 @@ from mmie_tasks.record.judgement import Judged, Judgement, combine
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
 
-FULL_MARKS = 6
-
 
 @pytest.fixture(autouse=True)
 def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
