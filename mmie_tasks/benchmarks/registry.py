@@ -12,7 +12,7 @@ Its task files are in the folder ``task_yamls`` of the package that contains the
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -108,14 +108,14 @@ class BenchmarkEntry:
             )
         return Path(next(iter(spec.submodule_search_locations))) / "task_yamls"
 
-    def tasks_by_name(self) -> Mapping[str, tuple[str, ...]]:
-        """Each name of the benchmark, its tasks and its tags, to the tasks that it selects.
+    def task_names(self) -> frozenset[str]:
+        """The names of the benchmark and of its task files.
 
         Raises:
             SettingWrong: The benchmark's package cannot be found.
             DataBroken: A task file is not YAML.
         """
-        names: dict[str, tuple[str, ...]] = {self.name: (self.name,)}
+        names = {self.name}
         for path in sorted(self.task_dir().glob("*.yaml")):
             try:
                 content = yaml.load(path.read_text(encoding="utf-8"), _TaskLoader)  # noqa: S506 - safe
@@ -123,14 +123,10 @@ class BenchmarkEntry:
                 reason = first_line(error)
                 hint = "reinstall the package that contains it"
                 raise DataBroken(f"`{path}` is not a task file: {reason}.", hint=hint) from error
-            fields = content if isinstance(content, dict) else {}
-            task, tags = fields.get("task"), fields.get("tag")
+            task = content.get("task") if isinstance(content, dict) else None
             if isinstance(task, str):
-                names[task] = (task,)
-                for tag in tags if isinstance(tags, list) else [tags]:
-                    if isinstance(tag, str):
-                        names[tag] = (*names.get(tag, ()), task)
-        return names
+                names.add(task)
+        return frozenset(names)
 
 
 def _missing(benchmark: Benchmark) -> list[str]:
@@ -197,10 +193,10 @@ def entry_names(shown: tuple[BenchmarkEntry, ...]) -> str:
 
 
 def similar_tasks(name: str) -> list[str]:
-    """Benchmarks, tasks and tags like a misspelt name: ``milebench_DocVQA`` for ``DocVQA``."""
+    """Benchmarks and tasks like a misspelt name: ``milebench_DocVQA`` for ``DocVQA``."""
     entry = entry_of_task(name)
     searched = entries() if entry is None else (entry,)
-    names = sorted({valid for one in searched for valid in one.tasks_by_name()})
+    names = sorted(frozenset().union(*(one.task_names() for one in searched)))
     endings = [valid for valid in names if valid.lower().endswith(f"_{name.lower()}")]
     return list(dict.fromkeys((*endings, *nearest(name, names))))
 

@@ -287,7 +287,7 @@ def _unknown_to(model: str) -> frozenset[str]:
 # Replies
 
 
-def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> _DrawnPicture:
+def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str]) -> _DrawnPicture:
     """The picture in the body of a reply, or why there is none, without secrets."""
     try:
         body = json_object(parse_json(content))

@@ -23,7 +23,7 @@ def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...
     """Benchmark to its selected tasks, in the order of the names.
 
     Args:
-        names: Benchmarks, tasks, tags of tasks, and patterns with ``*``.
+        names: Benchmarks, tasks, and patterns with ``*``.
 
     Raises:
         SettingWrong: No benchmark has a task of that name; the hint has similar names.
@@ -34,14 +34,13 @@ def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...
     selection: dict[BenchmarkEntry, tuple[str, ...]] = {}
     for name in names:
         entry = entry_of_task(name)
-        tasks = () if entry is None else entry.tasks_by_name().get(name, ())
-        if entry is not None and ("*" in name or not (tasks or entry.is_ours)):
-            tasks = (entry.name,)  # a pattern, or a file in a folder of its own: all tasks
-        if entry is None or not tasks:
+        is_task = entry is not None and name in entry.task_names()
+        if entry is None or (entry.is_ours and "*" not in name and not is_task):
             similar = ", ".join(f"`{similar}`" for similar in similar_tasks(name))
             raise SettingWrong(
                 f"There is no benchmark or task `{name}`.",
                 hint=f"there is {similar or entry_names(entries())}",
             )
-        selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), *tasks)))
+        task = name if is_task else entry.name  # a pattern, or a file elsewhere: all tasks
+        selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), task)))
     return selection

@@ -94,7 +94,7 @@ def main() -> None:
         builder = InputBuilder(checkpoint)
         made_up = requests(size, chosen.samples, 1, Path(name), compress_level=0)
         prompts = [builder.prompt(key, request) for key, request in enumerate(made_up)]
-        prompts.sort(key=lambda prompt: -prompt.max_stored_tokens)  # as the judge does
+        prompts.sort(key=lambda prompt: -len(prompt.ids))  # as the judge does
         print(
             f"MMIE-Score with random weights, {checkpoint.weight_bytes / 2e9:.2f} B of them, fp32, "
             f"one thread, torch {torch.__version__}: {len(prompts)} requests, prompts of "

@@ -15,7 +15,7 @@ def test_a_task_file_agrees_with_the_tables_of_the_code(path: str, text: str) ->
 
 
 def test_there_are_39_tasks_and_no_file_of_another() -> None:
-    tasks = {name for entry in entries() if entry.is_ours for name in entry.tasks_by_name()}
+    tasks = {name for entry in entries() if entry.is_ours for name in entry.task_names()}
     assert {path.stem for path in task_dir().rglob("*.yaml")} == tasks
     assert len(tasks) == 39
 

@@ -60,7 +60,7 @@ def test_a_name_below_the_folder_is_a_path_in_it(tmp_path, relative, where):
     ],
 )
 def test_a_name_that_leaves_the_folder_is_refused(tmp_path, relative):
-    with pytest.raises(DataBroken, match="not a file inside"):
+    with pytest.raises(DataBroken):
         inside(tmp_path, relative)
 
 
@@ -72,7 +72,7 @@ def test_links_must_end_inside_the_folder(tmp_path):
     (folder / "round").symlink_to("round")
     assert inside(folder, "good") == folder / "good"
     for bad in ("out", "out/x.png"):
-        with pytest.raises(DataBroken, match="not a file inside"):
+        with pytest.raises(DataBroken):
             inside(folder, bad)
 
 

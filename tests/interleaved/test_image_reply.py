@@ -15,7 +15,7 @@ from mmie_tasks.interleaved.server import read_reply
 
 
 def test_an_error_does_not_keep_the_reply_in_memory() -> None:
-    outcome = read_reply(json.dumps(images(header_only(5_001, 5_000))).encode(), 512)
+    outcome = read_reply(json.dumps(images(header_only(5_001, 5_000))).encode(), 512, [])
     assert isinstance(outcome, PictureUnusable)
     assert not traceback.extract_tb(outcome.__traceback__)
     assert (outcome.__cause__, outcome.__context__) == (None, None)

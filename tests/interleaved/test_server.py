@@ -122,7 +122,6 @@ def test_an_error_of_another_cause_leaves_no_parameter_out(server: JudgeServer) 
     assert "seed" in server.asked[-1]
 
 
-PNG = picture("x")
 MANY = None  # until the server is given up
 TOO_LARGE = gzip.compress(b" " * (96 * 2**20 + 1), 1)
 FAULTS = {

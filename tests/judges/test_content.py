@@ -98,10 +98,10 @@ def test_an_empty_or_huge_image_is_not_sent(tmp_path: Path, size: int) -> None:
     path = tmp_path / "a.png"
     path.touch()
     os.truncate(path, size)
-    with pytest.raises(RequestBroken, match="empty or larger than 64 MiB"):
+    with pytest.raises(RequestBroken, match="64 MiB"):
         image_bytes(path)
 
 
 def test_a_missing_image_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RequestBroken, match=r"none\.png` cannot be read"):
+    with pytest.raises(RequestBroken, match=r"none\.png"):
         content_key(request_of(tmp_path / "none.png"))

@@ -179,7 +179,7 @@ def test_only_the_selected_models_replies_are_replayed(tmp_path):
 
 def test_two_replies_to_one_request_stop(tmp_path):
     path = jsonl(tmp_path / "r.jsonl", cached_reply("1", "one"), cached_reply("1", "another"))
-    with pytest.raises(DataBroken, match="two different replies"):
+    with pytest.raises(DataBroken, match=str(path)):
         ReplayJudge(path).check()
 
 
@@ -217,7 +217,7 @@ def test_a_file_that_is_no_recording_is_an_error_without_advice_to_delete_it(
 def test_a_recording_that_may_not_be_read_stops(tmp_path):
     path = jsonl(tmp_path / "r.jsonl", cached_reply("1"))
     path.chmod(0)
-    with pytest.raises(SettingWrong, match="Permission denied"):
+    with pytest.raises(SettingWrong, match=str(path)):
         ReplayJudge(path).check()
 
 

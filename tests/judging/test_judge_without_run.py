@@ -18,7 +18,6 @@ import mmie_tasks
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.openai.settings import MODEL_VARIABLES
 
 PIXEL = b"\x89PNG\r\n\x1a\n, or what stands for an image here"
 
@@ -83,24 +82,6 @@ def test_a_request_that_fails_is_a_value_beside_the_replies(
     assert isinstance(refused.failure, Unscored)
     assert (refused.failure.reason, missing.failure.reason) == ("refused", "bad_image")
     assert fine.reply.text == "re: good"
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        pytest.param("nobody", {}, id="no-such-judge"),
-        pytest.param("openai:m", {"temprature": 1}, id="no-such-option"),
-        pytest.param("openai:m", {"timeout": "soon"}, id="value-of-another-type"),
-        pytest.param("openai", {}, id="no-model"),
-    ],
-)
-def test_a_wrong_set_up_is_an_error_with_a_hint(
-    name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for variable in MODEL_VARIABLES:
-        monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(MmieTasksError, match="hint: "):
-        mmie_tasks.judge(name, "hello", **options)
 
 
 def test_a_server_that_denies_access_is_an_error_before_any_request() -> None:

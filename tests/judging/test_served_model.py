@@ -118,8 +118,8 @@ def test_a_server_that_takes_any_name_is_no_judge_if_its_list_lacks_the_model(lo
         with pytest.raises(JudgeMisconfigured) as raised:
             check_at(server)
         address = f"http://127.0.0.1:{server.port}/v1"
-        assert f"`gpt-4o` is not at {address}, which has `qwen`, `llama`." in str(raised.value)
-        assert "`JUDGE_BASE_URL=...` or `--judge_args base_url=...`" in str(raised.value)
+        for name in ("`gpt-4o`", address, "`qwen`", "`llama`", "JUDGE_BASE_URL", "--judge_args"):
+            assert name in str(raised.value)
         assert f"judge gpt-4o at {address}, from `OPENAI_BASE_URL`, which" in logs[0]
 
 

@@ -1,4 +1,4 @@
-"""Names of benchmarks, tasks, tags and judges; the Hub is never contacted."""
+"""Names of benchmarks, tasks and judges; the Hub is never contacted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def entry(name: str) -> BenchmarkEntry:
     return benchmark
 
 
-def test_a_benchmark_names_itself_and_a_tag_its_tasks() -> None:
+def test_the_tasks_of_a_benchmark_are_selected_once_each() -> None:
     selection = select_tasks(["milebench_TextNeedleInAHaystack", "mmie", "mmie_sa", "mmie"])
     assert {benchmark.name: tasks for benchmark, tasks in selection.items()} == {
         "milebench": ("milebench_TextNeedleInAHaystack",),

@@ -20,7 +20,6 @@ REPLY = JudgeReply(text="Score: 4", model="m")
 AGAIN = JudgeReply(text="Score: 3", model="m")
 JUDGE = Signature.parse("judge:openai|model:m")
 SIGNATURE = Signature.parse("judge:openai|model:m|paper_judge:no|task:sketch@1-A|pkg:0.1.0")
-FAILED = Unscored("no_answer", "the request failed")
 
 
 class SketchRecord(Record):

@@ -128,13 +128,6 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
         pytest.param(run_with_log(lambda _: ""), "no readable task", id="an-empty-log"),
         pytest.param(run_with_log(lambda _: BYPASS), "`--predict_only`", id="predict-only"),
         pytest.param(run_with_log(third_line("{'id'")), "line 3, is not a logged", id="no-json"),
-        pytest.param(run_with_log(third_line("[" * 99_999)), "line 3, is not a logged", id="deep"),
-        pytest.param(run_with_log(third_line('{"id": 1}')), "line 3", id="a-stranger's-line"),
-        pytest.param(
-            run_with_log(edit_line(3, lambda line: line["record"].update(id="SA-0"))),
-            "two different results of the sample SA-0",
-            id="one-id-two-results",
-        ),
         pytest.param(
             run_with_log(name="mmmu_val"),
             "is not a task of a registered benchmark, ignored",
@@ -172,13 +165,7 @@ def test_one_of_several_runs_must_be_named_or_all_are_read(tmp_path: Path, word:
     ("change", "note"),
     [
         pytest.param(lambda text: text[:-40], "cut off", id="last-line-cut-off"),
-        pytest.param(
-            lambda text: text + text.splitlines(keepends=True)[0],
-            "logged twice with equal results",
-            id="one-id-twice",
-        ),
         pytest.param(edit_line(2, set_points(math.nan)), "outside the scale", id="nan"),
-        pytest.param(edit_line(2, set_points(60)), "outside the scale", id="more-than-full-marks"),
         pytest.param(lambda text: f"{text}{BYPASS}\n", "`--predict_only`", id="some-never-scored"),
     ],
 )

@@ -24,7 +24,6 @@ DATA = {
     "OPENAI_API_KEY": KEY,
 }
 ANSWERS = ";".join(str(EXAMPLES / name / "answers") for name in ("mmie", "opening", "mia_bench"))
-TASKS = ("mmie", "opening", "mia_bench")
 
 
 def called(points: int) -> Body:

@@ -63,15 +63,11 @@ class HubServer(LoopbackServer):
     # The script.
 
     def refuses(
-        self,
-        status: int,
-        code: str = "",
-        times: float = math.inf,
-        methods: tuple[str, ...] = ("HEAD", "GET"),
+        self, status: int, code: str = "", methods: tuple[str, ...] = ("HEAD", "GET")
     ) -> None:
         """Refuse files and information."""
         routes = [f"{method} {kind}" for method in methods for kind in ("file", "api")]
-        self.then(refusal(status, code), times, *routes)
+        self.then(refusal(status, code), math.inf, *routes)
 
     def hangs_after(self, count: int) -> None:
         """Send nothing more, once, `count` bytes into a download, until it `hangs_up`."""

@@ -31,16 +31,6 @@ def added_id(tokenizer: SlowLlamaTokenizer, content: str) -> int:
     return next(i for i, token in tokenizer.listed.items() if token.content == content)
 
 
-def piece_id(piece: str) -> int:
-    """The id of a piece of the golden sentencepiece model, as sentencepiece has it."""
-    import sentencepiece
-
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(CHECKPOINT / "tokenizer.model"))
-    number = processor.piece_to_id(piece)
-    assert processor.id_to_piece(number) == piece
-    return number
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One question, and what the official code answered.
@@ -138,17 +128,17 @@ def _case(row: dict[str, Any], limit: int, folder: Path) -> Case:
 
 
 @cache
-def error_cases(folder: Path = FOLDER) -> tuple[ErrorCase, ...]:
+def error_cases() -> tuple[ErrorCase, ...]:
     """Every question on which the official code raises."""
     return tuple(
         ErrorCase(
             name=row["name"],
             prompt=row["prompt"],
-            images=tuple(folder / image for image in row["images"]),
+            images=tuple(FOLDER / image for image in row["images"]),
             error=row["error"],
             message=row["message"],
         )
-        for row in read("cases", folder)["errors"]
+        for row in read("cases", FOLDER)["errors"]
     )
 
 

@@ -68,10 +68,8 @@ def scripted_request(*parts: str | Path, max_tokens: int = 64, attempt: int = 0)
     return JudgeRequest(parts=parts, max_tokens=max_tokens, attempt=attempt)
 
 
-def scripted_reply(
-    text: str, *, cached: bool = False, model: str = "drawn-1", cost_usd: float | None = 0.25
-) -> JudgeReply:
-    usage = Usage(input_tokens=7, output_tokens=3, reasoning_tokens=1, cost_usd=cost_usd)
+def scripted_reply(text: str, *, cached: bool = False, model: str = "drawn-1") -> JudgeReply:
+    usage = Usage(input_tokens=7, output_tokens=3, reasoning_tokens=1, cost_usd=0.25)
     return JudgeReply(text=text, model=model, usage=usage, cached=cached)
 
 

@@ -1,6 +1,6 @@
 """Small MMIE folders in both forms of ``data.json``: made-up text, generated pictures.
 
-`conversations_folder` is as on the Hub, `judge_input_folder` as the official judge reads it. The
+`conversation` is a row as on the Hub, `judge_input` one as the official judge reads it. The
 samples go round SA, PBL and MSR: ids ``SA-0``, ``PBL-1``, ``MSR-2``, ``SA-3``, ... SA and PBL have
 a picture in the question and one in each of two gold steps, MSR one in the question and a gold
 text. Pictures are ``images/<n>.png``, 32 pixels square, each of a colour of its own.
@@ -56,20 +56,6 @@ def conversations_folder(path: Path, n: int = 6) -> Path:
         category = sample_id.partition("-")[0]
         labels = {"catagory": category, "field": FIELDS[category], "subfield": "Made up"}
         rows.append(conversation(sample_id, question, gold, **labels))
-    return folder(path, rows)
-
-
-def judge_input_folder(path: Path, n: int = 6, answers: Mapping[str, object] | None = None) -> Path:
-    """Write `n` samples in the form of the official judge, with their pictures; the folder.
-
-    Args:
-        path: The folder to make.
-        n: How many samples.
-        answers: ``answer`` by id; of the others, one text.
-    """
-    rows = [judge_input(*content) for content in contents(n)]
-    for row in rows:
-        row["answer"] = (answers or {}).get(row["id"], row["answer"])
     return folder(path, rows)
 
 

@@ -1,4 +1,4 @@
-"""Looking at a report or a labelling page in a real browser."""
+"""Looking at a report in a real browser."""
 
 from __future__ import annotations
 

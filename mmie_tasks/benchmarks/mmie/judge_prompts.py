@@ -131,9 +131,9 @@ def prompts_file(
     return content
 
 
-def cached_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes | None:
+def cached_file(environment: Mapping[str, str]) -> bytes | None:
     """The bytes of the cached file; None if it is missing or another file."""
-    return cached_bytes(pin, _cache_path(environment))
+    return cached_bytes(OFFICIAL, _cache_path(environment))
 
 
 def _cache_path(environment: Mapping[str, str]) -> Path:

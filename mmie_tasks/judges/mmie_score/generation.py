@@ -31,11 +31,6 @@ class JudgePrompt:
     tile_counts: tuple[int, ...] = ()
     max_new_tokens: int = 1024
 
-    @property
-    def max_stored_tokens(self) -> int:
-        """The most keys that the request stores: the last generated token needs none."""
-        return len(self.ids) + self.max_new_tokens - 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:

@@ -17,14 +17,6 @@ from mmie_tasks.record.signature import Signature
 
 TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
 
-REPLY = {
-    "text": "",
-    "model": "grader-1",
-    "finish": "stop",
-    "cached": False,
-    "usage": {"input_tokens": 10, "output_tokens": 2, "reasoning_tokens": 0, "cost_usd": 0.5},
-}
-
 
 def score_dict(sample_scores):
     """The mean of each key over the samples that have it, as ``get_score_dict`` (notebook, cell

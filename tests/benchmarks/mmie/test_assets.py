@@ -30,10 +30,6 @@ from loguru import logger
 lines = []
 logger.add(lambda line: lines.append(str(line)), format="{level} {message}")
 """
-INTO_THE_HUBS_CACHE = f"""
-from huggingface_hub import hf_hub_download
-answer = [hf_hub_download("{REPO}", n, repo_type="dataset") for n in ("data.json", "{ARCHIVE}")]
-"""
 
 
 @pytest.fixture

@@ -57,7 +57,6 @@ def test_a_data_file_that_is_none_is_broken_data(content, expected, tmp_path):
     with pytest.raises(DataBroken) as caught:
         load(tmp_path)
     assert str(caught.value).startswith(f"`{tmp_path}/data.json`: {expected}")
-    assert "hint: repair it, or replace it" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_a_folder_without_the_data_file_says_what_is_there(files, expected, tmp_
     with pytest.raises(DataMissing) as caught:
         load(tmp_path)
     assert expected in str(caught.value)
-    assert "point `MMIE_DATA` at their folder" in str(caught.value)
+    assert "MMIE_DATA" in str(caught.value)
 
 
 def test_the_example_of_the_repository_is_never_read(tmp_path):
@@ -83,12 +82,12 @@ def test_the_example_of_the_repository_is_never_read(tmp_path):
     (path / "overview.json").write_text("[", encoding="utf-8")
     assert len(load(path)) == 6
     (path / "data.json").rename(path / "overview.json")
-    with pytest.raises(DataMissing, match="contains no"):
+    with pytest.raises(DataMissing, match=r"overview\.json"):
         load(path / "overview.json")
 
 
 def test_no_folder_at_all_is_said(tmp_path):
-    with pytest.raises(DataMissing, match="there is no such folder or file"):
+    with pytest.raises(DataMissing, match=f"{tmp_path}/no"):
         load(tmp_path / "no")
 
 

@@ -75,7 +75,7 @@ def test_other_words_that_cannot_be_used_are_a_wrong_setting(tmp_path, content, 
 
 
 def test_other_words_that_are_not_there_are_a_wrong_setting(tmp_path):
-    with pytest.raises(SettingWrong, match="cannot be read"):
+    with pytest.raises(SettingWrong, match=r"none\.json"):
         judge_templates(tmp_path / "none.json")
 
 

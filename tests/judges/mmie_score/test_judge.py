@@ -21,13 +21,7 @@ from transformers.utils import import_utils
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.judges.base import (
-    Judge,
-    JudgeMisconfigured,
-    JudgeRequest,
-    RequestBroken,
-    RequestUnfit,
-)
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, RequestBroken, RequestUnfit
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score import local, transformers_engine, vllm_engine
@@ -370,31 +364,3 @@ def test_the_engine_is_named_once_with_the_reason_and_the_cost_of_the_other(logs
         list(judge.ask([request("Why?")]))
     (line,) = [message for message in logs if "MMIE-Score's engine" in message]
     assert f"{TRANSFORMERS} (`cpu` is not a GPU); vLLM would take about 0.4 times" in line
-
-
-def test_replies_that_the_former_engine_computed_are_replayed_under_their_own_signature(
-    tmp_path,
-) -> None:
-    """By `replay` from the same cache file; the judge itself computes its own."""
-    judge = judge_with()
-    former = judge.signature.replace(f"engine:{TRANSFORMERS}", "attention:sdpa")
-    file = CacheFile(tmp_path / "replies.sqlite3")
-    list(CachedJudge(judge=Signed(judge, former), file=file).ask([request("Why?")]))
-    ((_, computed),) = CachedJudge(judge=judge, file=file).ask([request("Why?")])
-    assert not computed.cached
-    replayed = create("replay", {"path": str(file.path), "signature": "attention:sdpa"}, {})
-    ((_, reply),) = replayed.ask([request("Why?")])
-    assert reply.text == computed.text
-    assert replayed.signature.startswith(former)
-
-
-class Signed(Judge):
-    """A judge under another signature."""
-
-    signature = ""
-
-    def __init__(self, judge, signature: str) -> None:
-        self._judge, self.signature = judge, signature
-
-    def ask(self, requests):
-        return self._judge.ask(requests)

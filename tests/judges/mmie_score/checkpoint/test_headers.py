@@ -49,7 +49,7 @@ def test_a_tensor_in_two_files_is_refused(tmp_path):
     paths = [tmp_path / "1.safetensors", tmp_path / "2.safetensors"]
     for path in paths:
         path.write_bytes(safetensors_file({"a": entry()}, bytes(4)))
-    with pytest.raises(JudgeMisconfigured, match="`a` is both in"):
+    with pytest.raises(JudgeMisconfigured, match="`a`"):
         read_headers(paths)
 
 
@@ -57,5 +57,5 @@ def test_a_tensor_in_two_files_is_refused(tmp_path):
 def test_a_truncated_shard_is_named_when_the_checkpoint_is_opened(tmp_path, shard):
     tiny = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
     tiny.truncate(shard)
-    with pytest.raises(JudgeMisconfigured, match=f"{shard}` cannot be read, is cut off"):
+    with pytest.raises(JudgeMisconfigured, match=shard):
         open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
