@@ -15,11 +15,13 @@ from mmie_tasks.judges.base import Judge
 
 _SDK_VARIABLES = ("OPENAI_BASE_URL",)  # read by the OpenAI SDK if its caller passes no address
 _CLIENTS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("openai", "async_openai", "litellm"), ("OPENAI_API_BASE", *_SDK_VARIABLES)),
+    **dict.fromkeys(
+        ("openai", "async_openai", "litellm", "chat_images"), ("OPENAI_API_BASE", *_SDK_VARIABLES)
+    ),
     **dict.fromkeys(("gpt4v", "gpt4o_audio", "batch_gpt4"), _SDK_VARIABLES),
 }
-"""Prefix of client names of lmms-eval 0.7.3 to the variables with the address, in order
-(``models/simple/openai.py:148``, ``models/chat/async_openai.py:93``). The last three read
+"""Prefix of client names of lmms-eval 0.7.3, and our own, to the variables with the address, in
+order (``models/simple/openai.py:148``, ``models/chat/async_openai.py:93``). The last three read
 ``OPENAI_API_URL`` but do not use it (``models/simple/gpt4v.py:57``).
 """
 

@@ -18,7 +18,7 @@ from lmms_eval.api.model import lmms
 
 from mmie_tasks.answers.drawn import WITHHELD
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong, first_line
-from mmie_tasks.interleaved.drawer import Drawer, DrawerMisconfigured, DrawingError
+from mmie_tasks.interleaved.drawer import DrawerMisconfigured, DrawingError
 from mmie_tasks.interleaved.pictures import PictureStore, draw_all
 from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.interleaved.registry import open_drawer
@@ -72,17 +72,13 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         super().__init__()
         options = {"batch_size": batch_size, "max_batch_size": max_batch_size, "device": device}
         runner_options = {key: value for key, value in options.items() if value is not None}
-        self._drawer: Drawer | None = None
-        answers_by = ""
         try:
             self._arguments = parse_pair_arguments(split_arguments(arguments))
-            if self._arguments.drawer is not None:
-                self._drawer = open_drawer(self._arguments.drawer, os.environ)
-                self._drawer.check()
-                answers_by = drawing_text(STEP.signature, self._drawer.signature)
-                pictures, stored_under = self._arguments.pictures, self._drawer.storage_signature
-                self._store = PictureStore(pictures, stored_under)
-                self._store.prepare()
+            self._drawer = open_drawer(self._arguments.drawer, os.environ)
+            self._drawer.check()
+            answers_by = drawing_text(STEP.signature, self._drawer.signature)
+            self._store = PictureStore(self._arguments.pictures, self._drawer.storage_signature)
+            self._store.prepare()
             self._writer = PairWriter(
                 self._arguments, runner_options, force_simple=self.force_simple
             )
@@ -113,12 +109,10 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         Ends the process if no picture could be drawn, for a reason that the user can remove.
         """
         samples = [asked_sample(request, self.task_dict) for request in requests]
-        is_drawn = self._drawer is not None and any(samples)
+        is_drawn = any(samples)
         texts = RunTexts(self._arguments, requests, samples) if is_drawn else None
         outputs = self._outputs(requests, samples, texts)
-        drafts: dict[int, Draft] = {}
-        if is_drawn:
-            drafts = {i: draft_of(outputs[i], sample) for i, sample in enumerate(samples) if sample}
+        drafts = {i: draft_of(outputs[i], sample) for i, sample in enumerate(samples) if sample}
         outcomes = self._draw(drafts.values())
         facts = {i: facts_of(draft, outcomes, self._signature) for i, draft in drafts.items()}
         for i, draft in drafts.items():
@@ -142,8 +136,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     def clean(self) -> None:
         """Free the writer and the drawer; the runner calls it after generation."""
         self._writer.model.clean()
-        if self._drawer is not None:
-            self._drawer.close()
+        self._drawer.close()
 
     def _live_writer(self) -> lmms:
         """The writer's model, with this process's rank, which the runner may have changed."""
@@ -170,7 +163,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
     def _draw(self, drafts: Iterable[Draft]) -> Outcomes:
         """Free the writer and draw all pictures; returns their outcomes."""
         requests = [picture for draft in drafts for picture in draft.pictures]
-        if self._drawer is None or not requests:
+        if not requests:
             return {}
         self._writer.free()
         outcomes = draw_all(self._drawer, self._store, requests, shows_bar=self.rank == 0)

@@ -48,7 +48,7 @@ def draft_of(output: object, sample: AskedSample) -> Draft:
         return Draft(whole=whole)
     written = read_steps(stripped, sample.limit)
     if not written.prompts and read_answer([whole.text]).images:
-        return Draft(whole=whole)  # the writer has drawn itself
+        return Draft(whole=whole)  # it has images of its own
     if stripped != whole.text:
         written = replace(written, unused={**written.unused, "thinking": 1})
     pictures = tuple(

@@ -16,38 +16,25 @@ from pathlib import Path
 from lmms_eval.models import MODEL_REGISTRY_V2
 from lmms_eval.utils import simple_parse_args_string
 
-from mmie_tasks.core.choice import (
-    Choice,
-    ChoiceOptions,
-    option_text,
-    parse_choice,
-    read_options,
-    split_options,
-)
+from mmie_tasks.core.choice import Choice, option_text, parse_choice, split_options
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
-from mmie_tasks.interleaved.protocols import STEP, PictureProtocol
+from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.interleaved.registry import BUILT_IN
 from mmie_tasks.record.model_name import model_name, run_name
 
-HINT = (
-    "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or "
-    "t2i=self)"
-)
-_SELF = "self"  # the drawer of a writer that draws itself
+HINT = "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID)"
 _CHAT_CLIENTS = ("openai", "async_openai")
 _OF_TASK = "the task's `generation_kwargs`, or `--gen_kwargs`"
 _COMPUTED: Mapping[str, str] = {
     "model": "`model=`",
     "reasoning_effort": "`reasoning_effort=`",
-    "modalities": "`t2i=self:modalities=image+text`",
     **dict.fromkeys(("temperature", "max_tokens", "max_completion_tokens"), _OF_TASK),
     **dict.fromkeys(("messages", "n", "stream", "response_format"), "leave it out"),
 }
 """Fields of a request that lmms-eval's chat clients set or rely on, to what sets them."""
-_TEXT_CLIENTS = ("gemini", "litellm")  # they drop pictures in replies (``chat/gemini.py:183``)
 _WRITER, _DRAWER = "lvlm", "t2i"
 _NAMES = {
     "lvlm": _WRITER,
@@ -80,18 +67,14 @@ class PairArguments:
         writer_arguments: The writer's ``model_args``.
         added: ``reasoning_effort`` and ``extra_body`` of a chat client, which lmms-eval does not
             know; ``extra_body`` as `read_extra_body` returns it.
-        drawer: For `interleaved.registry.open_drawer`; None if the writer draws itself.
-        modalities: ``("image", "text")`` in requests to a writer that draws itself; may be empty.
-        words: The protocol whose words follow the question, if any.
+        drawer: For `interleaved.registry.open_drawer`.
         pictures: Folder of the pictures.
     """
 
     writer: str
     writer_arguments: Mapping[str, object]
     added: Mapping[str, str]
-    drawer: Choice | None
-    modalities: tuple[str, ...]
-    words: PictureProtocol | None
+    drawer: Choice
     pictures: Path
 
     @property
@@ -99,15 +82,16 @@ class PairArguments:
         """The name for folders and tables, with the options that tell runs apart:
         ``gpt-4o + sdxl (steps=4)``.
         """
-        names = [run_name(model_name(self.writer, self.writer_arguments))]
-        details = self.added_names
-        if self.drawer is not None:
-            options = dict(self.drawer.options)
-            names.append(run_name(model_name(self.drawer.name, options)))
-            if negative := options.get("negative_prompt"):
-                options["negative_prompt"] = hashlib.sha256(negative.encode()).hexdigest()[:8]
-            details += [f"{key}={options[key]}" for key in _IN_PAIR if key in options]
-        name = " + ".join(names) + (f" ({' '.join(details)})" if details else "")
+        options = dict(self.drawer.options)
+        writer = run_name(model_name(self.writer, self.writer_arguments))
+        drawer = run_name(model_name(self.drawer.name, options))
+        if negative := options.get("negative_prompt"):
+            options["negative_prompt"] = hashlib.sha256(negative.encode()).hexdigest()[:8]
+        details = [
+            *self.added_names,
+            *(f"{key}={options[key]}" for key in _IN_PAIR if key in options),
+        ]
+        name = f"{writer} + {drawer}" + (f" ({' '.join(details)})" if details else "")
         return name.translate(_NOT_IN_NAMES)
 
     @property
@@ -121,11 +105,9 @@ class PairArguments:
     @property
     def request_fields(self) -> dict[str, object]:
         """The fields that are added to the body of every request to the writer."""
-        modalities = {"modalities": list(self.modalities)} if self.modalities else {}
-        added = extra_fields(
+        return extra_fields(
             self.added.get("reasoning_effort", ""), self.added.get("extra_body", "")
         )
-        return {**modalities, **added}
 
 
 def split_arguments(model_args: str | Mapping[str, object] | None) -> dict[str, object]:
@@ -137,8 +119,8 @@ def split_arguments(model_args: str | Mapping[str, object] | None) -> dict[str, 
     Raises:
         SettingWrong: An argument is given twice.
 
-    >>> split_arguments("lvlm=openai:model=a,timeout=9;drawer=self")
-    {'lvlm': 'openai:model=a,timeout=9', 't2i': 'self'}
+    >>> split_arguments("lvlm=openai:model=a,timeout=9;drawer=images:b")
+    {'lvlm': 'openai:model=a,timeout=9', 't2i': 'images:b'}
     """
     if isinstance(model_args, Mapping):
         pairs = [(str(name), value) for name, value in model_args.items()]
@@ -185,20 +167,14 @@ def parse_pair_arguments(arguments: Mapping[str, object]) -> PairArguments:
             f"There is no protocol `{protocol}`.", hint=f"leave it out: `{STEP.name}`"
         )
     choice = _drawer_choice(drawer)
-    draws_itself = choice.name == _SELF
-    own = _OwnDrawing()
-    if draws_itself:
-        own = read_options(choice.options, _OwnDrawing, "drawer", _SELF)
-    _check_writer(writer.name, draws_itself=draws_itself)
+    _check_writer(writer.name)
     added = _added(writer)
     pictures = str(arguments.get("pictures") or cache_dir(os.environ) / "pictures")
     return PairArguments(
         writer=writer.name,
         writer_arguments={k: v for k, v in writer.options.items() if k not in added},
         added=added,
-        drawer=None if draws_itself else choice,
-        modalities=tuple(re.findall(r"[^+\s]+", own.modalities)),
-        words=None if draws_itself else STEP,
+        drawer=choice,
         pictures=Path(pictures).expanduser().absolute(),
     )
 
@@ -252,22 +228,11 @@ def _added(writer: _Component) -> dict[str, str]:
     return added
 
 
-class _OwnDrawing(ChoiceOptions):
-    """The options of ``t2i=self``: modalities such as ``image+text``."""
-
-    modalities: str = ""
-
-
-def _check_writer(name: str, *, draws_itself: bool) -> None:
+def _check_writer(name: str) -> None:
     names = [known for known in MODEL_REGISTRY_V2.list_model_names() if known != "interleaved"]
     if name not in names:
         raise SettingWrong(
             f"The writer `{name}` is not a model of lmms-eval.", hint=_writer_hint(name, names)
-        )
-    if draws_itself and name.startswith(_TEXT_CLIENTS):
-        raise SettingWrong(
-            f"The writer `{name}` cannot draw itself: its client in lmms-eval returns no pictures.",
-            hint="`lvlm=openai:model=M;base_url=URL` with a server of OpenAI's chat API",
         )
 
 
@@ -297,12 +262,12 @@ def check_writer_arguments(model: type, arguments: Iterable[str]) -> None:
 
 def _drawer_choice(drawer: _Component) -> Choice:
     """The drawer with its options as texts; blanks separate the values of a list."""
-    name = drawer.name.lower() if drawer.name.lower() == _SELF else drawer.name
-    if name not in (*BUILT_IN, _SELF):
+    name = drawer.name
+    if name not in BUILT_IN:
         kind = "diffusers" if "/" in name else "images"
         raise SettingWrong(
             f"There is no drawer `{name}`.",
-            hint=f"one of {', '.join([*BUILT_IN, _SELF])}; of a model `t2i={kind}:{name}`",
+            hint=f"one of {', '.join(BUILT_IN)}; of a model `t2i={kind}:{name}`",
         )
     options = {
         key: " ".join(map(str, value)) if isinstance(value, list) else str(value)

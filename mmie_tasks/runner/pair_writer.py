@@ -6,11 +6,13 @@ It is freed for drawing, and created again when it is needed.
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from types import MethodType
 from typing import Any
 
@@ -19,12 +21,7 @@ from lmms_eval.api.model import lmms
 from lmms_eval.models import get_model
 from loguru import logger
 
-from mmie_tasks.interleaved.chat_pictures import (
-    add_to_requests,
-    chat_completions,
-    keep_chat_pictures,
-)
-from mmie_tasks.interleaved.protocols import PictureProtocol
+from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.runner.loaded_tasks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model
 from mmie_tasks.runner.pair_arguments import PairArguments, check_writer_arguments
@@ -90,12 +87,7 @@ class PairWriter:
         model_class = get_model(arguments.writer, self._force_simple)
         check_writer_arguments(model_class, arguments.writer_arguments)
         model = model_class(**{**self._runner_options, **arguments.writer_arguments})
-        if arguments.drawer is None and not keep_chat_pictures(model, arguments.pictures):
-            logger.info(
-                f"interleaved: `{arguments.writer}` is not a chat client; its answers stay "
-                "unchanged."
-            )
-        add_to_requests(model, arguments.request_fields)
+        _add_to_requests(model, arguments.request_fields)
         return model
 
     def live_model(self) -> lmms:
@@ -118,7 +110,7 @@ class PairWriter:
     @property
     def portion_size(self) -> int:
         """How many requests the writer gets at once if their texts are saved."""
-        return _PORTION if chat_completions(self.model) is None else _SERVER_PORTION
+        return _PORTION if _chat_completions(self.model) is None else _SERVER_PORTION
 
     def outputs(
         self,
@@ -129,20 +121,41 @@ class PairWriter:
     ) -> Iterator[Mapping[int, object]]:
         """The outputs for some of the requests, by index, in portions.
 
-        Requests with a sample get the words of `PairArguments.words`. A portion has one task, for
-        the reason in `one_task_per_call`.
+        Requests with a sample get the words of the protocol. A portion has one task, for the reason
+        in `one_task_per_call`.
         """
-        words = self._arguments.words
         for _, of_task in itertools.groupby(indices, lambda i: requests[i].task_name):
             while portion := list(itertools.islice(of_task, portion_size)):
-                asked = [requests[i] for i in portion]
-                if words is not None:
-                    asked = _instructed(asked, [samples[i] for i in portion], words)
+                asked = _instructed([requests[i] for i in portion], [samples[i] for i in portion])
                 yield dict(zip(portion, self.live_model().generate_until(asked), strict=True))
 
 
+def _chat_completions(model: object) -> Any | None:  # noqa: ANN401 - of the OpenAI SDK or alike
+    """The completions of a model's client of the OpenAI SDK; None without such a client."""
+    try:
+        completions = attrgetter("client.chat.completions")(model)
+        return completions if callable(completions.create) else None
+    except AttributeError:
+        return None
+
+
+def _add_to_requests(model: object, fields: Mapping[str, object]) -> None:
+    """Let a model's chat client, if any, add fields to every request; its own fields win."""
+    if (completions := _chat_completions(model)) is None or not fields:
+        return
+    create = completions.create
+
+    @functools.wraps(create)
+    def create_with_fields(
+        *args: object, extra_body: Mapping[str, object] | None = None, **options: object
+    ) -> object:
+        return create(*args, extra_body={**fields, **(extra_body or {})}, **options)
+
+    completions.create = create_with_fields
+
+
 def _instructed(
-    requests: Sequence[Instance], samples: Sequence[AskedSample | None], protocol: PictureProtocol
+    requests: Sequence[Instance], samples: Sequence[AskedSample | None]
 ) -> list[Instance]:
     """The requests of one task, with the words after the question if they have a sample."""
     messages: MethodType | None = None  # batching models compare and share it
@@ -152,16 +165,16 @@ def _instructed(
             text, second, *others = request.args
             request = copy.copy(request)
             if isinstance(second, MethodType):  # a chat model's: text, messages, settings, ...
-                messages = messages or _with_words(second, protocol)
+                messages = messages or _with_words(second)
                 request.arguments = (text, messages, *others)
             elif sample.limit:
-                words = protocol.instruction(sample.limit)
+                words = STEP.instruction(sample.limit)
                 request.arguments = (f"{text}\n\n{words}", second, *others)
         instructed.append(request)
     return instructed
 
 
-def _with_words(doc_to_messages: MethodType, protocol: PictureProtocol) -> MethodType:
+def _with_words(doc_to_messages: MethodType) -> MethodType:
     """The task's ``doc_to_messages`` with the words after the question."""
     task = doc_to_messages.__self__
     benchmark = loaded_benchmark(task)
@@ -169,7 +182,7 @@ def _with_words(doc_to_messages: MethodType, protocol: PictureProtocol) -> Metho
     def instructed_messages(_task: object, doc: Any, *args: Any) -> list[dict[str, Any]]:  # noqa: ANN401
         messages: list[dict[str, Any]] = doc_to_messages(doc, *args)
         if benchmark and (limit := benchmark.picture_limit(doc)):
-            words = {"type": "text", "text": f"\n\n{protocol.instruction(limit)}"}
+            words = {"type": "text", "text": f"\n\n{STEP.instruction(limit)}"}
             *before, question = messages
             messages = [*before, {**question, "content": [*question["content"], words]}]
         return messages

@@ -47,9 +47,11 @@ def _manifests() -> list[ModelManifest]:
     from lmms_eval.models.registry_v2 import ModelManifest
 
     predictions = "mmie_tasks.runner.predictions.Predictions"
+    chat_images = "mmie_tasks.runner.chat_images.ChatImages"
     pair = "mmie_tasks.runner.interleaved.Interleaved"
     return [
         ModelManifest("predictions", chat_class_path=predictions),
+        ModelManifest("chat_images", chat_class_path=chat_images),
         ModelManifest("interleaved", chat_class_path=pair, simple_class_path=f"{pair}Simple"),
     ]
 

@@ -32,6 +32,7 @@ def judge_with(variables, model="gpt-4o", **options):
         pytest.param("openai", {"base_url": "http%3A//127.0.0.1%3A8000/v1"}, {}, URL, id="quoted"),
         pytest.param("mine", {"base_url": URL}, {}, URL, id="another-package"),
         pytest.param("async_openai", {}, {"OPENAI_API_BASE": URL}, URL, id="async"),
+        pytest.param("chat_images", {}, {"OPENAI_API_BASE": URL}, URL, id="with-images"),
         pytest.param("litellm_chat", {}, {"OPENAI_API_BASE": URL}, URL, id="litellm"),
         pytest.param("gpt4v", {}, {"OPENAI_BASE_URL": URL}, URL, id="gpt4v"),
         pytest.param("gpt4v", {}, {"OPENAI_API_URL": URL}, OPENAI, id="not-used-by-gpt4v"),
@@ -52,7 +53,10 @@ def test_where_the_tested_model_is(client, arguments, variables, url):
     [
         {"model": "openai", "model_args": f"model=qwen,base_url={URL},timeout=9"},
         {"model": "openai", "model_args": {"model": "qwen", "base_url": URL}},
-        {"model": "interleaved", "model_args": f"lvlm=openai:model=qwen;base_url={URL},t2i=self"},
+        {
+            "model": "interleaved",
+            "model_args": f"lvlm=openai:model=qwen;base_url={URL},t2i=images:m",
+        },
     ],
 )
 def test_the_tested_model_is_that_of_the_command_or_the_writer_of_a_pair(options):

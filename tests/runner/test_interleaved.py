@@ -193,15 +193,6 @@ def test_a_null_reply_is_no_answer_and_carries_the_mark_of_the_run(drawer, mmie_
     assert len({answer.facts.signature for answer in answers}) == 1
 
 
-def test_a_writer_that_draws_itself_gets_the_bare_question(mmie_requests, recorded):
-    model = Interleaved(lvlm=WRITER, t2i="self")
-    requests = mmie_requests(model)
-    calls = recorded(model)
-    outputs = [str(getattr(output, "text", output)) for output in model.generate_until(requests)]
-    assert not any("steps" in request.args[0] for call in calls for request in call)
-    assert set(outputs) == {model._response}
-
-
 def test_null_replies_of_any_model_are_named_before_they_are_scored(tasks):
     (task, _) = tasks.values()
     replies = ["A.", None]

@@ -9,7 +9,6 @@ import json
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.interleaved.registry import open_drawer
 from mmie_tasks.runner.pair_arguments import (
     check_writer_arguments,
@@ -50,7 +49,7 @@ FAIL = [
     ("lvlm=gpt-4o,t2i=images:m", "`lvlm=openai:model=gpt-4o`"),
     ("lvlm=openai:model=m,t2i=qwen-image", "`t2i=images:qwen-image`"),
     ("lvlm=openai:model=m,t2i=stabilityai/sdxl", "`t2i=diffusers:stabilityai/sdxl`"),
-    ("lvlm=openai:model=m,t2i=openai:dall-e-3", "one of images, diffusers, self"),
+    ("lvlm=openai:model=m,t2i=openai:dall-e-3", "one of images, diffusers;"),
     ("lvml=openai:model=m,t2i=images:m", "did you mean `lvlm=`?"),
     ("lvlm=openai:model=m,t21=images:m", "did you mean `t2i=`?"),
     ("lvlm=openai:model=m,t2i=images:m,protocl=step", "did you mean `protocol=`?"),
@@ -58,11 +57,9 @@ FAIL = [
     ("lvlm=openai:model=m", NEEDS_BOTH),
     ("", NEEDS_BOTH),
     ("lvlm=openai:model=m,t2i=images:m,lvlm=dummy", "`lvlm` is given twice"),
-    ("lvlm=openai:model=m,t2i=self:size=512x512", "`modalities`"),
     ("lvlm=interleaved,t2i=images:m", "is not a model of lmms-eval"),
-    ("lvlm=gemini:model=m,t2i=self", "returns no pictures"),
     ("lvlm=openai:model=m,t2i=images:m,protocol=x", "no protocol `x`"),
-    ({"writer": {"model": "gpt-4o"}, "drawer": "self"}, "`name: openai`"),
+    ({"writer": {"model": "gpt-4o"}, "drawer": "images:m"}, "`name: openai`"),
 ]
 
 
@@ -75,7 +72,6 @@ def test_a_spelling_that_is_read(model_args):
     arguments = parsed(model_args)
     assert (arguments.writer, arguments.writer_arguments) == OPENAI
     assert (arguments.drawer.name, arguments.drawer.options) == ("images", QWEN_IMAGE)
-    assert arguments.words is STEP
 
 
 @pytest.mark.parametrize(("model_args", "meant"), FAIL, ids=lambda value: str(value)[:60])
@@ -83,23 +79,6 @@ def test_the_error_of_another_spelling_says_what_is_meant(model_args, meant):
     with pytest.raises(SettingWrong) as error:
         parsed(model_args)
     assert meant in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "drawer",
-    [
-        "self:modalities=image+text",
-        "self;modalities=image+text",
-        "self,modalities=image+text",
-        {"name": "self", "modalities": ["image", "text"]},
-    ],
-    ids=str,
-)
-def test_the_spellings_of_a_writer_that_draws_itself(drawer):
-    is_text = isinstance(drawer, str)
-    arguments = parsed(f"lvlm=dummy,t2i={drawer}" if is_text else {"lvlm": "dummy", "t2i": drawer})
-    assert arguments.drawer is None
-    assert (arguments.modalities, arguments.words) == (("image", "text"), None)
 
 
 def test_a_map_holds_what_no_text_can():
@@ -135,7 +114,6 @@ def test_a_pair_is_named_by_both_models_and_what_else_makes_another_picture():
 
     assert name("images:flux;timeout=9") == "gpt-4o + flux"
     assert name("images:flux;steps=4", protocol="step") == "gpt-4o + flux (steps=4)"
-    assert name("self") == "gpt-4o"
     assert len({name(f"images:flux;negative_prompt={words}") for words in ("a", "b")}) == 2
     two_options = name("diffusers:org/flux;steps=4;revision=refs/pr/3")
     assert two_options == "gpt-4o + flux (steps=4 revision=refs_pr_3)"  # `model=` can take it
@@ -179,7 +157,6 @@ def test_the_fields_that_a_writers_requests_get_are_no_arguments_of_its_class(mo
     [
         ('{"api_key": "hush"}', "`api_key`"),
         ('{"model": "m"}', "`model=`"),
-        ('{"modalities": ["image"]}', "t2i=self:modalities="),
         ('{"max_tokens": 1}', "gen_kwargs"),
         ("[1]", "no JSON object"),
     ],

@@ -262,36 +262,6 @@ def test_a_model_of_lmms_eval_writes_with_its_own_weights(
     assert all(bool(count) != name.startswith("MSR") for name, count in drawn.items())
 
 
-def test_pictures_of_a_chat_server_that_draws_itself_are_kept(
-    workplace: Workplace, judge: JudgeServer
-) -> None:
-    def draws(body: Body) -> Body | str:
-        if "sum" in last_text(body):
-            return "6"
-        url = "data:image/png;base64," + drawn({"prompt": last_text(body)})["data"][0]["b64_json"]
-        message = {
-            "role": "assistant",
-            "content": "See: <image> Done.",
-            "images": [{"image_url": {"url": url}}],
-        }
-        return {
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "id": "1",
-            "model": "m",
-        }
-
-    with JudgeServer(draws, check=None) as server:
-        result = evaluate(
-            workplace, *arguments(chat(server), "self:modalities=image+text"), url=judge.url
-        )
-        assert {tuple(body["modalities"]) for body in server.asked} == {("image", "text")}
-    assert result.status == 0, result.output
-    stored = set(pictures(workplace.folder / "cache").values())
-    assert stored
-    assert stored <= shown(judge)
-    assert "reconstruction" not in result.output
-
-
 def test_one_writer_with_other_drawers_is_a_row_each_in_one_folder(
     workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
 ) -> None:
