@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
@@ -59,8 +59,9 @@ class AgreementPart:
     title: str
     rows: Sequence[Mapping[str, PartValue]] = ()
     notes: Sequence[str] = ()
+    decimals: int = field(default=3, repr=False)
 
-    def table(self, decimals: int) -> Table:
+    def table(self) -> Table:
         """The part as a table, with the reasons for missing values below it."""
         header = list(self.rows[0]) if self.rows else []
         texts = sum(isinstance(value, str) for value in self.rows[0].values()) if header else 0
@@ -73,7 +74,7 @@ class AgreementPart:
         return Table(
             title=self.title,
             columns=columns(*header, text=texts),
-            rows=[[_cell(value, decimals) for value in row.values()] for row in self.rows],
+            rows=[[_cell(value, self.decimals) for value in row.values()] for row in self.rows],
             notes=[
                 *(f"{why}: {', '.join(titles)}" for why, titles in missing.items()),
                 *self.notes,
@@ -118,8 +119,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         return json_text({"task": task, "score": kind, "parts": parts})
     title = f"Agreement on {benchmark.title} (`{task}`)"
     text = f"The {kind} score, {benchmark.scale.unit}; intervals in brackets."
-    tables = [part.table(2 if "percent" in part.title else 3) for part in parts]
-    return markdown_page(title, text, tables)
+    return markdown_page(title, text, [part.table() for part in parts])
 
 
 def _parts(
@@ -165,25 +165,36 @@ def _parts(
         rows=rows(pairs, _PAPER_MEASURES),
     )
     points, notes = _points_table(reference, same)
-    yield _rater_part(raters, kind, alpha(points.to_numpy(), scale), notes)
+    yield _rater_part(raters, kind, notes)
     if others:
         yield AgreementPart(title="The other pairs", rows=rows(others, _PAPER_MEASURES))
     yield AgreementPart(
         title="Ranks, chance and bias", rows=rows([*pairs, *others], _MORE_MEASURES)
     )
+    yield AgreementPart(
+        title="Krippendorff's alpha",
+        rows=[
+            {
+                "of": f"{len(same)} raters",
+                "n": int((points.count(axis=1) > 1).sum()),
+                "interval data": alpha(points.to_numpy(), scale),
+            }
+        ],
+    )
     yield from _score_part(judges, reference, bridges, kind)
     yield from _group_parts(pairs, raters, scale)
     yield from _disputed(points, top)
-    yield AgreementPart(title="How it was computed", notes=_METHODS)
-    yield AgreementPart(title="Signatures", notes=_signatures(raters))
+    yield from _method(raters)
 
 
-def _signatures(raters: Iterable[Rater]) -> list[str]:
-    return [
+def _method(raters: Iterable[Rater]) -> Iterator[AgreementPart]:
+    signatures = [
         f"{rater.name}: `{str(signature) or 'no signature in the log'}`"
         for rater in raters
         for signature in (rater.run.signatures if rater.run else ())
     ]
+    yield AgreementPart(title="How it was computed", notes=_METHODS)
+    yield AgreementPart(title="Signatures", notes=signatures)
 
 
 def _matched(a: Rater, b: Rater) -> pd.DataFrame:
@@ -260,11 +271,8 @@ def _points_table(reference: Rater, raters: Sequence[Rater]) -> tuple[pd.DataFra
     return table.reindex(columns=[rater.name for rater in raters]).sort_index(), notes
 
 
-def _rater_part(
-    raters: Sequence[Rater], kind: ScoreKind, alpha_of_all: Measurement, notes: Sequence[str]
-) -> AgreementPart:
-    lines = [f"Krippendorff's alpha, interval data: {alpha_of_all.cell(3)}"]
-    lines += [alpha_of_all.why_not] if alpha_of_all.why_not else []
+def _rater_part(raters: Sequence[Rater], kind: ScoreKind, notes: Sequence[str]) -> AgreementPart:
+    lines = list(notes)
     rows: list[Mapping[str, PartValue]] = []
     for rater in raters:
         points = rater.verdicts["points"].dropna()
@@ -281,7 +289,7 @@ def _rater_part(
                 "mean": Measurement(value=float(points.mean()) if len(points) else None),
             }
         )
-    return AgreementPart(title="Raters", rows=rows, notes=[*lines[:1], *notes, *lines[1:]])
+    return AgreementPart(title="Raters", rows=rows, notes=lines)
 
 
 def _group_parts(
@@ -336,7 +344,7 @@ def _score_part(
             for name, bridge in bridges.items()
         ]
         title = f"Scores in percent, on the scale of {short_name(reference.name)}"
-        yield AgreementPart(title=title, rows=rows, notes=errs_alike)
+        yield AgreementPart(title=title, rows=rows, notes=errs_alike, decimals=2)
 
 
 def _score_row(

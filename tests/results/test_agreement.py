@@ -78,6 +78,7 @@ def test_two_judges_have_every_measure_with_its_interval_on_samples_that_both_sc
     both = [pair for pair in zip(*points, strict=True) if None not in pair]
     assert first["n"] == len(both)
     assert second["bias"]["value"] == pytest.approx(np.mean([b - a for a, b in both]))
+    assert output["Krippendorff's alpha"]["rows"][0]["n"] == len(both)
     with_points = [row["with points"] for row in output["Raters"]["rows"]]
     assert with_points == [120 - of_judge.count(None) for of_judge in points]
 
