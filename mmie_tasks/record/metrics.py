@@ -299,18 +299,30 @@ def estimated(
     """
     from mmie_tasks.record.intervals import stratified_mean  # numpy and scipy
 
-    groups: defaultdict[str, defaultdict[tuple[str, ...], list[float]]]
+    drawn = weighted_strata([s for s in samples if s.id in points], metric, strata)
+    members = [[points[sample.id] for sample in of_stratum] for _, of_stratum in drawn]
+    return stratified_mean(members, [weight for weight, _ in drawn], scale.full_marks)
+
+
+def weighted_strata(
+    samples: Iterable[LoggedSample], metric: Metric, strata: str
+) -> list[tuple[float, list[LoggedSample]]]:
+    """The samples of each stratum that a metric averages, in their order, and its weight.
+
+    A mean over all samples is stratified by the groups of the kind `strata`, in the proportions of
+    these samples. For `strata` see `metric_value`.
+    """
+    groups: defaultdict[str, defaultdict[tuple[str, ...], list[LoggedSample]]]
     groups = defaultdict(lambda: defaultdict(list))
     for sample in samples:
-        if sample.id in points and (group := metric.stratum(sample)) is not None:
-            stratum = sample.names(strata) if group == ALL else ()
-            groups[group][stratum].append(points[sample.id])
+        if (group := metric.stratum(sample)) is not None:
+            groups[group][sample.names(strata) if group == ALL else ()].append(sample)
     sizes = {group: sum(map(len, members.values())) for group, members in groups.items()}
-    members = [
-        (group, drawn) for group, by_stratum in groups.items() for drawn in by_stratum.values()
+    return [
+        (metric.weights[group] * len(drawn) / sizes[group], drawn)
+        for group, by_stratum in groups.items()
+        for drawn in by_stratum.values()
     ]
-    weights = [metric.weights[group] * len(drawn) / sizes[group] for group, drawn in members]
-    return stratified_mean([drawn for _, drawn in members], weights, scale.full_marks)
 
 
 def in_proportion(

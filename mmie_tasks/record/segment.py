@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TypeAlias
 
 _REFERENCE_CHARACTERS = 200  # logged of an unusable image: a data URI may be megabytes
@@ -45,3 +47,20 @@ Segments: TypeAlias = tuple[Segment, ...]
 def text_segments(content: str) -> Segments:
     """A text as one segment; no segment if it is empty."""
     return (Segment(text=content),) if content else ()
+
+
+def digest_of(answer: Segments) -> str:
+    """A short digest of an answer as its judge got it; empty if it has no text and no images.
+
+    It is that of its words, and of the SHA-256 of each image, or the name of the file if that is
+    unknown.
+    """
+    words = " ".join(" ".join(segment.text or "" for segment in answer).split())
+    images = [
+        segment.sha256 or PurePath(segment.image.replace("\\", "/")).name
+        for segment in answer
+        if segment.image
+    ]
+    content = "\n".join([words, *images])
+    encoded = content.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(encoded).hexdigest()[:16] if answer else ""

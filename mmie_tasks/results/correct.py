@@ -43,7 +43,7 @@ from mmie_tasks.record.intervals import (
     skew_shift,
     third_central_moment,
 )
-from mmie_tasks.results.agreement.measures import Measurement
+from mmie_tasks.results.measures import Measurement
 
 _MIN_IN_STRATUM = 2  # with fewer scored answers in a stratum there is no interval
 _TAIL = (1 - LEVEL) / 2

@@ -17,7 +17,7 @@ from mmie_tasks.core.wording import counted
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.record import IMAGE_PLACEHOLDER
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.segment import Segments, digest_of
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.run import Run
 from mmie_tasks.runs.values import metrics_of, value_of
@@ -186,6 +186,7 @@ def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
         "gold": text_of(sample.gold),
         "answer": text_of(sample.answer),
         "answer_images": [segment.image for segment in sample.answer if segment.image],
+        "answer_digest": digest_of(sample.answer),
         **_reply_columns(sample),
         "signature": str(sample.signature),
     }

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mmie_tasks.record.intervals import MIN_SAMPLES, Floats, allocation, stratified_mean
-from mmie_tasks.results.agreement.measures import Measurement
 from mmie_tasks.results.correct import CorrectedMean, Stratum, corrected_mean
+from mmie_tasks.results.measures import Measurement
 
 FULL_MARKS = 6
 

@@ -28,7 +28,8 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
 SAMPLE_COLUMNS = [
     *("id", "official", "robust", "official_percent", "robust_percent"),
     *("unscored", "robust_unscored", "unscored_detail", "differ"),
-    *("question", "gold", "answer", "answer_images", "judge", "reply", "second_reply"),
+    *("question", "gold", "answer", "answer_images", "answer_digest"),
+    *("judge", "reply", "second_reply"),
     *("input_tokens", "output_tokens", "cost_usd", "cached", "signature"),
 ]
 

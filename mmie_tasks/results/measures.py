@@ -10,9 +10,8 @@ near the end of their scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,9 +29,6 @@ _CONSTANT = "one of the two gives every sample the same points"
 
 Form: TypeAlias = Literal["correlation", "distance", "difference"]
 """The range of a measure: from -1 to 1, from 0 on, or with either sign."""
-
-Level: TypeAlias = Literal["interval", "ordinal"]
-LEVELS: tuple[Level, ...] = ("interval", "ordinal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,92 +53,65 @@ class Measure(NamedTuple):
     undefined: str = ""
 
 
-def cosine(x: Floats, y: Floats) -> float:
-    """Cosine of the two vectors of points: sum of xy / (|x| |y|), -1 to 1; 1 is the best.
-
-    The paper of MMIE reports a cosine similarity without a definition; this is the usual one. It is
-    high for any points above 0, however unrelated.
-    """
+def _cosine(x: Floats, y: Floats) -> float:
     norms = math.sqrt(float(x @ x) * float(y @ y))
     return float(x @ y) / norms if norms else math.nan
 
 
-def mse(x: Floats, y: Floats) -> float:
-    """Mean squared difference, in squared points; 0 is the best."""
+def _mse(x: Floats, y: Floats) -> float:
     return float(np.mean((x - y) ** 2))
 
 
-def pearson(x: Floats, y: Floats) -> float:
-    """Pearson's correlation, -1 to 1; NaN where a rater gives all samples the same points."""
+def _pearson(x: Floats, y: Floats) -> float:
     return float(np.corrcoef(x, y)[0, 1]) if np.ptp(x) and np.ptp(y) else math.nan
 
 
-def spearman(x: Floats, y: Floats) -> float:
-    """Spearman's rank correlation, -1 to 1; equal points share the middle of their ranks."""
-    return pearson(rankdata(x), rankdata(y))
+def _kappa(x: Floats, y: Floats) -> float:
+    """Cohen's kappa with quadratic weights, in moments, so that no mean of people is rounded.
 
-
-def kappa(x: Floats, y: Floats) -> float:
-    """Cohen's kappa with quadratic weights; 1 is the best, 0 is chance.
-
-    In moments: 1 - mean of (x - y)² / mean of (x - y)² over all pairs of any x with any y. This
-    needs no classes, so the mean of several people is not rounded.
+    It is 1 - mean of (x - y)² / mean of (x - y)² over all pairs of any x with any y.
     """
     if np.ptp(np.concatenate((x, y))) == 0:  # the variances may be rounding errors
         return math.nan
     chance = float(np.var(x) + np.var(y) + (np.mean(x) - np.mean(y)) ** 2)
-    return 1 - mse(x, y) / chance
+    return 1 - _mse(x, y) / chance
 
 
 MEASURES = {
-    "cosine": Measure("cosine", cosine, "correlation", "one of the two gives only 0 points"),
-    "mse": Measure("MSE", mse, "distance"),
+    "cosine": Measure("cosine", _cosine, "correlation", "one of the two gives only 0 points"),
+    "mse": Measure("MSE", _mse, "distance"),
     "mae": Measure("MAE", lambda x, y: float(np.mean(np.abs(x - y))), "distance"),
-    "pearson": Measure("Pearson", pearson, "correlation", _CONSTANT),
-    "spearman": Measure("Spearman", spearman, "correlation", _CONSTANT),
+    "pearson": Measure("Pearson", _pearson, "correlation", _CONSTANT),
+    "spearman": Measure(
+        "Spearman", lambda x, y: _pearson(rankdata(x), rankdata(y)), "correlation", _CONSTANT
+    ),
     "kappa": Measure(
-        "quadratic kappa", kappa, "correlation", "both give every sample the same one value"
+        "quadratic kappa", _kappa, "correlation", "both give every sample the same one value"
     ),
     "bias": Measure("bias", lambda x, y: float(np.mean(x - y)), "difference"),
 }
-"""Every measure of two raters, by name. MAE and bias are in points; bias is judge minus reference,
-above 0 for a lenient judge."""
-
-PAPER_MEASURES = ("cosine", "mse", "mae", "pearson")
-"""The measures of the table in which the paper of MMIE compares judges with people."""
-
-MORE_MEASURES = ("spearman", "kappa", "bias")
-GROUP_MEASURES = ("pearson", "mae", "bias")
+"""Every measure of a judge and its reference, by name; the first four are those of the table in
+which the paper of MMIE compares judges with people. The paper does not define its cosine; this is
+that of the two vectors of points, not centred, and high for any points above 0. MAE and bias are in
+points; bias is judge minus reference, above 0 for a lenient judge."""
 
 
-def measure(
-    judge: Floats, reference: Floats, names: Sequence[str], scale: Scale
-) -> dict[str, Measurement]:
-    """The measures in `names` (keys of `MEASURES`) of two raters, by name.
-
-    Points have an entry per sample, NaN where there are none.
-    """
-    points = np.column_stack((judge, reference))
-    points = points[np.isfinite(points).all(axis=1)]
+def measure(points: Floats, name: str, scale: Scale) -> Measurement:
+    """A measure in `MEASURES`; `points` have the shape ``(samples, 2)``, the judge's first."""
     if not len(points):
-        return dict.fromkeys(names, Measurement(why_not="no sample has points of both"))
-    measurements = {}
-    for name in names:
-        of_two = MEASURES[name]
-        statistic = partial(_of_columns, of_two.function)
-        form, undefined = of_two.form, of_two.undefined
-        measurements[name] = with_interval(statistic, points, scale.full_marks, form, undefined)
-    if "kappa" in names and not scale.whole:
-        measurements["kappa"] = Measurement(why_not="points on this scale are not whole numbers")
-    return measurements
+        return Measurement(why_not="no sample has points of both")
+    if name == "kappa" and not scale.whole:
+        return Measurement(why_not="points on this scale are not whole numbers")
+    of_two = MEASURES[name]
+
+    def statistic(rows: Floats) -> float:
+        return of_two.function(*rows.T)
+
+    return _with_interval(statistic, points, scale.full_marks, of_two.form, of_two.undefined)
 
 
-def _of_columns(function: Callable[[Floats, Floats], float], points: Floats) -> float:
-    return function(*points.T)
-
-
-def alpha(points: Floats, level: Level, scale: Scale) -> Measurement:
-    """Krippendorff's alpha; 1 is the best, 0 is chance.
+def alpha(points: Floats, scale: Scale) -> Measurement:
+    """Krippendorff's alpha for interval data; 1 is the best, 0 is chance.
 
     `points` have the shape ``(samples, raters)``, with NaN where a rater has none.
     """
@@ -155,16 +124,16 @@ def alpha(points: Floats, level: Level, scale: Scale) -> Measurement:
     if len(rated) * len(distinct) ** 2 > _ALPHA_CELLS:
         return Measurement(why_not="there are too many different points")
 
-    def of_rows(rows: Floats) -> float:
+    def statistic(rows: Floats) -> float:
         if np.nanmin(rows) == np.nanmax(rows):
             return math.nan
-        return float(krippendorff.alpha(reliability_data=rows.T, level_of_measurement=level))
+        return float(krippendorff.alpha(reliability_data=rows.T, level_of_measurement="interval"))
 
     undefined = "all points are the same"
-    return with_interval(of_rows, rated, scale.full_marks, "correlation", undefined)
+    return _with_interval(statistic, rated, scale.full_marks, "correlation", undefined)
 
 
-def with_interval(
+def _with_interval(
     statistic: Callable[[Floats], float],
     points: Floats,
     full_marks: float,

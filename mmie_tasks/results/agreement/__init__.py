@@ -1,1 +1,0 @@
-"""``mmie-tasks agreement``: how well judges and people agree."""

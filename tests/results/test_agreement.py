@@ -1,0 +1,390 @@
+"""``mmie-tasks agreement`` on logs as the runner writes them, and on people's CSV files."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.logged_runs import mia_lines, mmie_lines, write_run
+from support.panels import judged, mmie_line
+
+from mmie_tasks import load_run
+from mmie_tasks.benchmarks.mmie.metrics import SCALE
+from mmie_tasks.cli import load_command
+from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.results.agreement import run
+from mmie_tasks.results.correct import Stratum, corrected_mean
+from mmie_tasks.results.measures import MEASURES
+from mmie_tasks.results.raters import read_people
+
+GPT = "judge:openai|model:gpt-4o-2024-11-20"
+OURS = "judge:mmie_score|model:mmie-eval"
+
+
+def agreement(*words, **options):
+    named = [f"--{name}={value}" for name, value in options.items()]
+    return run([*map(str, words), *named], {})
+
+
+def parts(*words, **options):
+    """Title to part of the results; "Against" and "Scores" without the reference's name."""
+    sections = json.loads(agreement(*words, "--json", **options))["parts"]
+    short = (re.sub("^(Against|Scores) .*", r"\1", part["title"]) for part in sections)
+    return dict(zip(short, sections, strict=True))
+
+
+def scores(*words, **options):
+    """The run to its row of scores."""
+    return {row["run"]: row for row in parts(*words, **options)["Scores"]["rows"]}
+
+
+def points_of(line):
+    return line["record"]["official"].get("points")
+
+
+def lines(count=120, judge=GPT, unscored=0.0, **options):
+    return list(mmie_lines(count, judge=judge, unscored=unscored, in_proportion=True, **options))
+
+
+def people(path, rows, header="id,score"):
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]))
+    return path
+
+
+@pytest.fixture
+def judges(tmp_path):
+    """Two judges of the same answers."""
+    for name, judge in (("a", GPT), ("b", OURS)):
+        write_run(tmp_path / name / "model", "mmie", lines(judge=judge, unscored=0.1))
+    return [tmp_path / "a", tmp_path / "b"]
+
+
+def test_two_judges_have_every_measure_with_its_interval_on_samples_that_both_scored(judges):
+    output = parts(*judges)
+    [first], [second] = output["Against"]["rows"], output["Ranks, chance and bias"]["rows"]
+    assert (first["judge"], first["reference"]) == (
+        "model by mmie-eval",
+        "model by gpt-4o-2024-11-20",
+    )
+    measures = [(first | second)[measure.title] for measure in MEASURES.values()]
+    assert all(m["interval"][0] <= m["value"] <= m["interval"][1] for m in measures)
+    points = [list(map(points_of, lines(judge=judge, unscored=0.1))) for judge in (GPT, OURS)]
+    both = [pair for pair in zip(*points, strict=True) if None not in pair]
+    assert first["n"] == len(both)
+    assert second["bias"]["value"] == pytest.approx(np.mean([b - a for a, b in both]))
+    assert output["Krippendorff's alpha"]["rows"][0]["n"] == len(both)
+    with_points = [row["with points"] for row in output["Raters"]["rows"]]
+    assert with_points == [120 - of_judge.count(None) for of_judge in points]
+
+
+def test_the_papers_table_comes_first_and_the_signatures_last(judges):
+    headings = re.findall("^## (.*)", text := agreement(*judges), re.MULTILINE)
+    assert "the paper's table" in headings[0]
+    assert headings[-1] == "Signatures"
+    assert f"`{OURS}|paper_judge:no|prompt" in text.splitlines()[-1]
+
+
+def test_the_mean_of_several_people_is_the_reference_unless_one_is_named(judges, tmp_path):
+    rows = [("SA-0", 2, "ann"), ("SA-0", 5, "bob"), ("PBL-1", 1, "ann"), ("absent", 3, "ann")]
+    ids = [line["record"]["id"] for line in lines()][:2]
+    rows += [(id_, 4, "bob") for id_ in ids if id_ not in ("SA-0", "PBL-1")]
+    csv = people(tmp_path / "crowd.csv", rows, "id,score,rater")
+    [row] = parts(f"a={judges[0]}", csv)["Against"]["rows"]
+    assert (row["judge"], row["reference"]) == ("a", "mean of ann, bob")
+    named = parts(f"a={judges[0]}", csv, reference="bob")["Against"]["rows"]
+    assert {row["reference"] for row in named} == {"bob"}
+
+
+def test_a_judge_agrees_perfectly_with_itself(judges):
+    output = parts(judges[0], judges[0])
+    assert [row["rater"] for row in output["Raters"]["rows"]] == ["model (1)", "model (2)"]
+    assert output["Ranks, chance and bias"]["rows"][0]["quadratic kappa"]["value"] == 1
+    assert "Samples they disagree on most" not in output
+
+
+@pytest.mark.parametrize("task", ["mmie", "mia_bench"])
+def test_the_score_is_the_one_that_table_prints_and_so_is_a_references_of_all_answers(
+    tmp_path, task
+):
+    for name, judge in (("a", GPT), ("b", OURS)):
+        made = lines(judge=judge) if task == "mmie" else mia_lines(60, judge=judge)
+        write_run(tmp_path / name, task, made)
+    table = load_command("table")([f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}"], {})
+    printed = re.findall(r"^\| [ab] +\| +([0-9.]+ \[[0-9., ]+\])", table, re.MULTILINE)
+    [text] = [
+        line
+        for line in agreement(f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}").splitlines()
+        if line.startswith("| b ") and line.count("[") == 3 and " a " not in line
+    ]
+    assert printed[1] in text
+    assert f" {printed[0].split()[0]} [" in text
+
+
+def test_the_first_answers_by_people_correct_a_judge(tmp_path):
+    write_run(tmp_path / "b", "mmie", lines(judge=OURS))
+    rated = [(line["record"]["id"], points_of(line)) for line in lines()[:50]]
+    csv = people(tmp_path / "ann.csv", [*rated, (lines()[50]["record"]["id"], "")])
+    row = scores(f"b={tmp_path / 'b'}", csv)["b"]
+    strata = []
+    for category in ("SA", "PBL", "MSR"):
+        of_judge = [line for line in lines(judge=OURS) if line["record"]["category"] == category]
+        n = sum(id_.startswith(category) for id_, _ in rated)
+        f = np.array(list(map(points_of, of_judge)), dtype=float)
+        y = np.array([points for id_, points in rated if id_.startswith(category)], dtype=float)
+        weight = len(of_judge) / 120
+        strata.append(Stratum(weight=weight, reference=y, judge=f[:n], others=f[n:]))
+    mean = corrected_mean(strata, 6)
+    assert (row["n"], row["rated"], row["worth"]) == (120, 50, round(mean.worth))
+    assert row["corrected"]["value"] == SCALE.percent(mean.corrected.value)
+    ends = [end / 0.06 for end in mean.corrected.interval]
+    assert row["corrected"]["interval"] == pytest.approx(ends)
+    assert row["reference alone"]["value"] == SCALE.percent(mean.alone.value)
+
+
+@pytest.mark.parametrize("rated", [slice(20, 80), slice(0, 80, 2)], ids=["later", "every other"])
+def test_answers_that_are_no_random_draw_correct_nothing(tmp_path, rated):
+    write_run(tmp_path / "b", "mmie", lines(judge=OURS))
+    rows = [(line["record"]["id"], points_of(line)) for line in lines()[rated]]
+    row = scores(tmp_path / "b", people(tmp_path / "ann.csv", rows))["b"]
+    assert row["corrected"]["value"] is row["reference alone"]["value"] is None
+    assert "not the first" in row["corrected"]["why_not"]
+
+
+def test_a_run_out_of_proportion_has_no_interval(tmp_path):
+    for name, judge in (("a", GPT), ("b", OURS)):
+        write_run(tmp_path / name, "mmie", mmie_lines(60, judge=judge, unscored=0))
+    row = scores(f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}")["b"]
+    assert row["by its judge"]["interval"] is row["corrected"]["interval"] is None
+    assert "proportions" in row["corrected"]["why_not"]
+
+
+def test_an_older_judge_of_another_models_answers_moves_the_judges_points(tmp_path):
+    old, new, theirs = lines()[:60], lines(judge=OURS), lines(judge=OURS, answers="b", skill=0.8)
+    for name, made in (("old", old), ("new", new), ("theirs", theirs)):
+        write_run(tmp_path / name, "mmie", made)
+    words = [f"{name}={tmp_path / name}" for name in ("old", "new", "theirs")]
+    for order in (words, [words[2], *words[:2]]):
+        by_run = scores(*order, reference="old")
+        assert list(by_run["theirs"])[-1] == "worth"
+        assert by_run["theirs"]["rated"] == by_run["new"]["rated"] == 60
+    f = {line["record"]["id"]: points_of(line) for line in theirs}
+    moved = {
+        a["record"]["id"]: f[a["record"]["id"]] + points_of(a) - points_of(b)
+        for a, b in zip(old, new[:60], strict=True)
+    }
+    alone = sum(
+        sum(id_.startswith(c) for id_ in f)
+        / 120
+        * np.mean([y for id_, y in moved.items() if id_.startswith(c)])
+        for c in ("SA", "PBL", "MSR")
+    )
+    assert by_run["theirs"]["reference alone"]["value"] == SCALE.percent(alone)
+    low, high = by_run["theirs"]["corrected"]["interval"]
+    assert low < by_run["theirs"]["by its judge"]["value"] < high
+    assert low > by_run["new"]["corrected"]["value"]  # not pulled towards the other model's mean
+    assert "theirs: old rated the answers of new" in agreement(*words)
+
+
+@pytest.mark.slow
+def test_the_corrected_interval_holds_the_references_mean_of_another_models_answers():
+    rng, held = np.random.default_rng(7), 0
+    for _ in range(200):
+        hard, lenient = rng.normal(0, 0.8, (2, 400))
+        truth, other = 3.4 + hard + rng.normal(0, 0.8, 400), 2.8 + hard + rng.normal(0, 0.8, 400)
+        f, g = (q + 0.4 + lenient + rng.normal(0, 0.5, 400) for q in (truth, other))
+        y = (f + other - g)[:100]
+        one = Stratum(weight=1, reference=y, judge=f[:100], others=f[100:])
+        low, high = corrected_mean([one], 6).corrected.interval
+        held += low <= 3.4 <= high
+    assert held >= 180
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        pytest.param(("x.png", "1"), ("x.png", "2"), False, id="overwritten"),
+        pytest.param(("x.png", "1"), ("y.png", "1"), True, id="renamed"),
+        pytest.param(("/one/x.png", ""), ("/two/x.png", ""), True, id="moved"),
+        pytest.param(("x.png", ""), ("y.png", ""), False, id="unknown"),
+    ],
+)
+def test_samples_with_other_answers_or_images_are_left_out_and_counted(
+    tmp_path, one, other, is_same
+):
+    for name, (image, sha256) in (("a", one), ("b", other)):
+        made = lines(12)
+        for line in made[:4]:
+            line["record"]["answer"] = [{"text": "This."}, {"image": image, "sha256": sha256}]
+        write_run(tmp_path / name, "mmie", made)
+    output = parts(f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}")
+    assert output["Ranks, chance and bias"]["rows"][0]["n"] == (12 if is_same else 8)
+    counted = [n for n in output["Raters"]["notes"] if n.startswith("4 samples with different")]
+    assert bool(counted) == (not is_same)
+
+
+def test_a_file_must_say_whose_answers_were_scored_if_runs_have_several(judges, tmp_path):
+    write_run(tmp_path / "c", "mmie", lines(judge=OURS, answers="model-b", unscored=0.1))
+    sources = [f"b={judges[1]}", f"c={tmp_path / 'c'}"]
+    rows = [(line["record"]["id"], 3) for line in lines()]
+    with pytest.raises(SettingWrong, match=r"(?s)crowd.csv.*answer_digest"):
+        agreement(*sources, people(tmp_path / "crowd.csv", rows))
+    samples = [load_run(folder).samples() for folder in (judges[1], tmp_path / "c")]
+    digests = [frame.set_index("id")["answer_digest"] for frame in samples]
+    rows = [(id_, points + 1, of[id_]) for points, of in enumerate(digests) for id_ in of.index]
+    csv = people(tmp_path / "crowd.csv", rows, "id,score,answer_digest")
+    by_run = scores(*sources, csv)
+    assert [by_run[name]["reference alone"]["value"] for name in "bc"] == [
+        SCALE.percent(1),
+        SCALE.percent(2),
+    ]
+
+
+def test_the_most_disputed_samples_come_first(tmp_path):
+    judge = {line["record"]["id"]: points_of(line) for line in lines(30)}
+    crowd = {id_: 6 * (points < 3) for id_, points in judge.items()}
+    csv = people(tmp_path / "crowd.csv", crowd.items())
+    write_run(tmp_path / "c", "mmie", lines(30))
+    rows = parts(tmp_path / "c", csv, top=30)["Samples they disagree on most"]["rows"]
+    far = sorted((-abs(judge[id_] - crowd[id_]), id_) for id_ in judge)
+    assert [(-row["spread"], row["sample"]) for row in rows] == far
+    assert "disagree on most" not in agreement(tmp_path / "c", csv, top=0)
+
+
+def test_agreement_is_listed_for_each_category(judges):
+    output = parts(*judges)
+    by_category = {row["group"]: row["n"] for row in output["By category"]["rows"]}
+    assert set(by_category) == {"SA", "PBL", "MSR"}
+    assert sum(by_category.values()) == output["Ranks, chance and bias"]["rows"][0]["n"]
+
+
+def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
+    rows = [("\x1b[2Ja", 1, "ann"), ("\x1b[2Ja", 4, "bob"), ("b|c", 5, "ann"), ("b|c", 5, "bob")]
+    csv = people(tmp_path / "crowd.csv", rows, "id,score,rater")
+    text = agreement(csv, task="mmie")
+    assert "| bob     | ann         |   2 |" in text
+    assert "\x1b" not in text
+    with pytest.raises(SettingWrong, match=r"add `--task`"):
+        agreement(csv)
+
+
+@pytest.mark.usefixtures("judges")
+@pytest.mark.parametrize(
+    ("words", "options", "message"),
+    [
+        pytest.param(["a"], {}, "two raters or more", id="alone"),
+        pytest.param(["a", "absent"], {}, "absent` does not exist", id="no-run"),
+        pytest.param(["a", "b"], {"reference": "unnamed"}, "none of the raters", id="reference"),
+        pytest.param(["a", "other.csv"], {}, "No sample has points", id="other-ids"),
+        pytest.param(["a", "c"], {}, "(?s)different answers.*judged as it was", id="two-models"),
+    ],
+)
+def test_an_invalid_request_is_an_error(tmp_path, words, options, message):
+    people(tmp_path / "other.csv", [("1", 2), ("2", 3)])
+    write_run(tmp_path / "c", "mmie", lines(answers="model-b"))
+    with pytest.raises(MmieTasksError, match=message):
+        agreement(*(tmp_path / word for word in words), **options)
+
+
+@pytest.mark.parametrize("kind", ["official", "robust"])
+def test_the_judges_of_a_panel_are_compared_if_its_run_is_the_only_source(tmp_path, kind):
+    made = [judged(4, 5, None), judged(2, 3, 3), judged(6, 6, 0)]
+    write_run(tmp_path / "one", "mmie", [mmie_line(j, f"SA-{i}") for i, j in enumerate(made)])
+    rows = parts(tmp_path / "one", score=kind)["Raters"]["rows"]
+    assert {row["rater"]: row["mean"]["value"] for row in rows} == {
+        "gpt-4o": 4,
+        "gpt-4o-mini": pytest.approx(14 / 3),
+        "qwen": 1.5,
+    }
+    csv = people(tmp_path / "ann.csv", [("SA-0", 4), ("SA-1", 2), ("SA-2", 5)])
+    names = [row["rater"] for row in parts(tmp_path / "one", csv)["Raters"]["rows"]]
+    assert names == ["one", "ann"]
+
+
+def read(tmp_path, text):
+    path = tmp_path / "people.csv"
+    path.write_bytes(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
+    return {
+        rater.name: dict(rater.verdicts.set_index("id")["points"].replace(np.nan, None))
+        for rater in read_people(path, SCALE)
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("id,score\nSA-1,5\nSA-2,3.5\n", id="plain"),
+        pytest.param("\ufeffid,score\r\nSA-1,5\r\nSA-2,3.5\r\n", id="bom-and-windows"),
+        pytest.param("Score; ID\n5;SA-1\n3,5;SA-2", id="semicolons-decimal-comma-any-order"),
+        pytest.param("id\tscore\nSA-1\t5\n\nSA-2\t3.5\n\t\n", id="tabs-and-blank-lines"),
+        pytest.param("\n\nid,score,x\nSA-1,5,,,\nSA-2,35e-1,y", id="blank-start-more-cells"),
+    ],
+)
+def test_csv_files_of_spreadsheets_are_read(tmp_path, text):
+    assert read(tmp_path, text) == {"people": {"SA-1": 5.0, "SA-2": 3.5}}
+
+
+def test_several_people_are_distinguished_and_an_empty_score_means_not_rated(tmp_path):
+    text = "id,rater,score\na,ann,6\na,bob,0\nb,ann,\nc,,\n"
+    assert read(tmp_path, text) == {"ann": {"a": 6.0, "b": None}, "bob": {"a": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("", "no scores", id="empty"),
+        pytest.param("id,points\na,1", "no column `score`", id="no-score"),
+        pytest.param("id,score\na,good", "line 2: the score 'good' is not a number", id="text"),
+        pytest.param("id,score\n\na,nan", "line 3: .*'nan' is not", id="nan"),
+        pytest.param("id,score\na,7", "the score 7 is not on the scale, 0 to 6", id="too-high"),
+        pytest.param("id,score\na,1\na,1", "line 3: the sample a has a second", id="twice"),
+        pytest.param("id,score\n,1", "its `id` is empty", id="no-id"),
+        pytest.param("id,score,rater\na,1,ann\nb,2,", "line 3: its `rater` is empty", id="rater"),
+        pytest.param("id,score\na,5\nb,3,5", "line 3: .* 3 cells.* 2 columns", id="decimal-comma"),
+        pytest.param("answer;id;score\nYes; no;a;5", "line 2: .* 4 cells", id="shifted"),
+        pytest.param('id,score\n"a,1', "line 2: unexpected end of data", id="open-quote"),
+        pytest.param("id,score\na,1".encode("utf-16"), "not UTF-8", id="utf-16"),
+    ],
+)
+def test_an_unusable_file_is_an_error_that_names_the_line(tmp_path, text, message):
+    with pytest.raises(AnswersUnusable, match=f"(?s)people.csv.*{message}"):
+        read(tmp_path, text)
+
+
+@given(text=st.text(max_size=60))
+@settings(max_examples=50)
+def test_any_text_is_read_or_refused_with_an_error(tmp_path_factory, text):
+    try:
+        raters = read(tmp_path_factory.mktemp("any"), f"id,score\n{text}")
+    except AnswersUnusable:
+        return
+    assert all(p is None or 0 <= p <= 6 for of_rater in raters.values() for p in of_rater.values())
+
+
+def test_the_page_makes_a_reference_of_published_replies_of_opening(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "judge.md"
+    [code] = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    replies = [
+        {
+            "data_id": "0301096",
+            "model": {"id": "1", "name": name},
+            "score": {"Correctness": {"Score": first}, "Completeness": {"Score": second}},
+        }
+        for name, first, second in (("SEED-X", 3, 6), ("GILL", 1, 1))
+    ]
+    (tmp_path / "Interleaved_Arena").mkdir()
+    file = tmp_path / "Interleaved_Arena" / "gpt-score_results.json"
+    file.write_text(json.dumps(replies), encoding="utf-8")
+    [line] = islice(mmie_lines(1), 1)
+    line["record"]["id"] = "0301096"
+    write_run(tmp_path / "out" / "seed-x", "mmie", [line])
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})  # noqa: S102 - of our own page
+    [rater] = read_people(tmp_path / "gpt-4o.csv", SCALE)
+    digest = load_run("out/seed-x").samples()["answer_digest"].item()
+    assert rater.verdicts.to_numpy().tolist() == [["0301096", digest, 4.5]]
