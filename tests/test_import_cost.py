@@ -72,7 +72,11 @@ def loaded_by(start: str) -> set[str]:
         pytest.param(
             "sys.argv[1:] = ['path']; import mmie_tasks.cli as cli; cli.main()", id="path"
         ),
-        *(pytest.param(HELP.format(name), id=f"{name}-help") for name in COMMANDS),
+        *(
+            pytest.param(HELP.format(name), id=f"{name}-help")
+            for name in COMMANDS
+            if name != "agreement"
+        ),
         pytest.param(TYPO, id="usage-error"),
     ],
 )
@@ -80,6 +84,12 @@ def test_nothing_heavy_is_imported(start: str) -> None:
     loaded = loaded_by(start)
     assert "mmie_tasks" in loaded
     assert not loaded & {*HEAVY, "yaml", "pydantic", "plotly"}
+
+
+def test_the_help_of_a_command_on_tables_imports_pandas_at_most() -> None:
+    loaded = loaded_by(HELP.format("agreement"))
+    assert "mmie_tasks" in loaded
+    assert not loaded & (HEAVY - {"pandas", "numpy", "scipy", "PIL"})
 
 
 def test_tasks_the_prompt_of_mia_bench_and_an_open_judge_import_nothing_heavy() -> None:
