@@ -24,6 +24,9 @@ from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.runner.evaluation import RunningEvaluation, model_arguments, running_evaluation
 from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged, is_predict_only
 
+SAVED = "predictions"
+"""The model of lmms-eval that returns saved answers."""
+
 
 @contextmanager
 def errors_end(command_line: object) -> Iterator[None]:
@@ -59,7 +62,7 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
                 evaluation.configure(task.config.task, benchmark, metadata)
             _check_data(benchmark, task, kwargs)
             if not is_predict_only(task):
-                check_judges([benchmark], kwargs.get("rank") or 0)
+                check_judges([benchmark], kwargs.get("rank") or 0, asks=not answers_are_saved(task))
                 benchmark.signature(task.eval_docs_no_media[0])  # raises for an unusable judge
         build(*args, **kwargs)
 
@@ -71,8 +74,7 @@ def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) ->
 
     Saved answers need no images unless a judge sees them.
     """
-    answers_are_saved = getattr(task, "model_name", None) == "predictions"
-    if answers_are_saved and not is_judged(task, benchmark):
+    if answers_are_saved(task) and not is_judged(task, benchmark):
         return
     docs, start = task.eval_docs_no_media, int(options.get("offset") or 0)
     limit = int(options.get("limit") or 0) or len(docs)
@@ -82,8 +84,15 @@ def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) ->
     )
 
 
-def check_judges(benchmarks: Iterable[Benchmark], rank: int = 0) -> None:
+def answers_are_saved(task: Task) -> bool:
+    """Whether a task is answered by ``--model predictions``."""
+    return getattr(task, "model_name", None) == SAVED
+
+
+def check_judges(benchmarks: Iterable[Benchmark], rank: int = 0, *, asks: bool = True) -> None:
     """Check the judges of benchmarks: rank 0 checks everything, the others what needs no network.
+
+    Judges of saved answers are asked only when these have been matched (`asks`).
 
     Raises:
         MmieTasksError: A judge, or what its requests need, cannot be used.
@@ -94,6 +103,7 @@ def check_judges(benchmarks: Iterable[Benchmark], rank: int = 0) -> None:
             continue
         if rank == 0:
             benchmark.check_setup()
+        if rank == 0 and asks:
             judge.check()
         else:
             judge.judge()
@@ -124,7 +134,7 @@ def check_before_model(options: Mapping[str, Any], evaluation: RunningEvaluation
     if requested and options["model"] == "hf":  # lmms-eval's default, which is none of its models
         hint = "`--model NAME`; `mmie-tasks models` lists them, `predictions` scores saved answers"
         raise SettingWrong("The command names no model to test.", hint=hint)
-    if options["model"] == "predictions":
+    if options["model"] == SAVED:
         _check_answers(model_arguments(options["model_args"]).get("path"), requested)
     if not requested or options["predict_only"]:  # which needs no judge and no prompts
         return
@@ -139,7 +149,7 @@ def check_before_model(options: Mapping[str, Any], evaluation: RunningEvaluation
                 asset.fetch()  # offline it only unpacks what is in the Hub's cache
     judges = [one.judge for one in benchmarks if one.judge is not None]
     with judging_in(evaluation.session, judges):
-        check_judges(benchmarks)
+        check_judges(benchmarks, asks=options["model"] != SAVED)
 
 
 def _check_answers(path: object, requested: Mapping[BenchmarkEntry, Sequence[str]]) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.record.metrics import Scale
@@ -26,7 +27,13 @@ from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.rows import logged_value
 from mmie_tasks.runner.answer_files import NamedModel, id_of
-from mmie_tasks.runner.early_checks import check_before_model, check_before_requests, errors_end
+from mmie_tasks.runner.early_checks import (
+    answers_are_saved,
+    check_before_model,
+    check_before_requests,
+    check_judges,
+    errors_end,
+)
 from mmie_tasks.runner.evaluation import (
     RunningEvaluation,
     new_evaluation,
@@ -188,10 +195,19 @@ def _judging(evaluation: RunningEvaluation, model: object, tasks: Sequence[Task]
         judges = [benchmark.judge for benchmark in ours.values() if benchmark.judge is not None]
         stack.enter_context(judging_in(session, judges))
         functions = [lambda: name_null_replies(ours)]
-        if any(is_judged(task, benchmark) for task, benchmark in ours.items()):
+        judged = [task for task, benchmark in ours.items() if is_judged(task, benchmark)]
+        if judged:
             functions.append(lambda: output.save(tasks))
+        if is_first_process(os.environ) and any(map(answers_are_saved, judged)):
+            functions.append(lambda: _check_judges_of(judged, ours))
         stack.enter_context(called_after_generation(model, functions))
         yield
+
+
+def _check_judges_of(tasks: Sequence[Task], benchmarks: Mapping[Task, Benchmark]) -> None:
+    """Check the judges of saved answers, which are matched and have their images by now."""
+    with errors_end(getattr(tasks[0], "args", None)):
+        check_judges({benchmarks[task] for task in tasks})
 
 
 def _check_first(evaluate: Method) -> Method:

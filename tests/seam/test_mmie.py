@@ -100,7 +100,7 @@ def test_missing_answers_and_judge_failures_are_counted_and_not_scored_zero(
     result = evaluate(workplace, url=judge.url)
     assert result.status == 1, result.output
     assert "`drawn/not-there.png`" in result.output
-    assert not judge.asked
+    assert (judge.asked, judge.checks) == ([], 0)
     counted = ("--model", "predictions", "--model_args", "path=answers.json,missing=count")
     result = evaluate(workplace, *counted, url=judge.url)
     assert "1 of 6 images of answers missing" in result.output

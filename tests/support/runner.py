@@ -130,10 +130,12 @@ class Workplace:
                 output.seek(0)
                 result = _result(status, output.read())
         new = sorted(self._results_files() - before)
-        return replace(result, details=_details(new[-1])) if new else result
+        return replace(result, details=_details(new[-1][0])) if new else result
 
-    def _results_files(self) -> set[Path]:
-        return set(self.folder.rglob("*_results.json"))
+    def _results_files(self) -> set[tuple[Path, int]]:
+        """Each file with its time: a run that begins in the same second overwrites it."""
+        files = self.folder.rglob("*_results.json")
+        return {(path, path.stat().st_mtime_ns) for path in files}
 
     def _script(self, command: tuple[str, ...], environment: dict[str, str]) -> Script | None:
         """What the fork server can run in place of a command, if it can."""
