@@ -28,7 +28,6 @@ from mmie_tasks.core.verdict import Unscored as Unscored
 from mmie_tasks.core.verdict import UnscoredReason as UnscoredReason
 from mmie_tasks.core.verdict import Verdict as Verdict
 from mmie_tasks.core.verdict import Verdicts as Verdicts
-from mmie_tasks.http.sender import ReplyStore as ReplyStore
 from mmie_tasks.hub.asset import Asset as Asset
 from mmie_tasks.hub.asset import Check as Check
 from mmie_tasks.hub.asset import DownloadPlan as DownloadPlan
@@ -47,9 +46,9 @@ from mmie_tasks.judges.base import ReplySchema as ReplySchema
 from mmie_tasks.judges.base import RequestBroken as RequestBroken
 from mmie_tasks.judges.base import RequestCounts as RequestCounts
 from mmie_tasks.judges.base import RequestUnfit as RequestUnfit
-from mmie_tasks.judging.batch import PendingSample as PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge as BenchmarkJudge
-from mmie_tasks.judging.requests import GradedRequest as GradedRequest
+from mmie_tasks.judges.batch import GradedRequest as GradedRequest
+from mmie_tasks.judges.batch import PendingSample as PendingSample
+from mmie_tasks.judges.session import BenchmarkJudge as BenchmarkJudge
 from mmie_tasks.record.judgement import Judged as Judged
 from mmie_tasks.record.judgement import Judgement as Judgement
 from mmie_tasks.record.metrics import Metric as Metric

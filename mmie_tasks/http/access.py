@@ -16,7 +16,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 ApiType: TypeAlias = Literal["openai", "azure"]
 
 _DEFAULT_URL = "https://api.openai.com/v1"
-_PROVIDER_DOMAINS = (".api.openai.com", ".openai.azure.com")  # OpenAI's own, and OpenAI at Azure
+_PROVIDER_DOMAIN = ".api.openai.com"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _THIS_MACHINE = ("localhost", "0.0.0.0")  # noqa: S104 - what vLLM prints; nothing is bound to it
 _ROUTES = re.compile(r"/+(?:(?:chat/completions|images/generations)/*)?$")
@@ -55,7 +55,7 @@ class Access:
         A model at a foreign host may be any model, whatever its name.
         """
         host = _host(self.base_url)
-        return None if f".{host}".endswith(_PROVIDER_DOMAINS) else host
+        return None if f".{host}".endswith(_PROVIDER_DOMAIN) else host
 
     @property
     def storage_name(self) -> str | None:

@@ -1,228 +1,385 @@
-"""Cache of judge replies: a wrapper around any judge."""
+"""Cache of judge replies: a SQLite file, its use between a judge and its callers, and recordings.
+
+A reply's key is the judge's `storage_signature` and the `content_key` of its request; its value is
+the reply as JSON. Any number of processes and threads of one machine may use a file at once, but
+not several machines: SQLite's write-ahead log does not work over network file systems. Every reply
+is committed when it arrives, so a killed run loses none. The file holds no verdict, error, request
+text, image or API key.
+
+A recording is such a file, or a JSONL export of it. A line of an export is a JSON object with
+``signature``, ``request`` (the key's two parts) and what is stored: ``text``, ``model``,
+``finish``, ``usage``, ``time``. Other keys are ignored.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
+from filelock import FileLock
 from loguru import logger
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
-from mmie_tasks.core.errors import MmieTasksError, first_line
+from mmie_tasks.core.errors import DataBroken, MmieTasksError, SettingWrong, first_line
+from mmie_tasks.core.files import cache_dir
+from mmie_tasks.core.log import traceback_text, warn
 from mmie_tasks.judges.base import (
     Judge,
     JudgeError,
     JudgeRequest,
+    JudgeUnavailable,
     Outcome,
     RequestBroken,
-    RequestCounts,
 )
-from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, named_errors
 from mmie_tasks.judges.content import content_key
-from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.reply import JudgeReply, Usage
 
-if TYPE_CHECKING:
-    from mmie_tasks.http.access import Access
-    from mmie_tasks.hub.asset import Asset
+_HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
+_RECORDING_HINT = "name another file"
+_SQLITE_HEADER = b"SQLite format 3\0"
+_CREATE = """
+CREATE TABLE IF NOT EXISTS judge_replies (
+    signature TEXT NOT NULL, request TEXT NOT NULL, reply TEXT NOT NULL,
+    PRIMARY KEY (signature, request)
+)
+"""
 
-# Disk full, locked for too long, damaged, deleted.
-_FILE_ERRORS = (sqlite3.Error, OSError, MmieTasksError)
+
+class _Stored(TypedDict):
+    """What is stored of a reply."""
+
+    text: str
+    model: str
+    finish: Literal["stop", "length"]
+    usage: Usage
+    time: int
 
 
-class CachedJudge(Judge):
-    """A judge with a cache file of its replies; errors are never cached.
+class _Exported(_Stored):
+    signature: str
+    request: str
 
-    The key of a reply is `Judge.storage_signature` (the signature, and a server with its port) and
-    `content_key` of its request (a hash of texts, image bytes, token limit and attempt).
 
-    A problem with the file loses no reply: it is logged once as a warning, and the rest of the run
-    does without the cache.
+_STORED = TypeAdapter(_Stored)
+_EXPORTED = TypeAdapter(_Exported)
+
+
+def default_path(environment: Mapping[str, str]) -> Path:
+    """Path of the cache file, unless a judge's ``cache=`` names another.
+
+    >>> default_path({"MMIE_TASKS_CACHE": "/c"}).as_posix()
+    '/c/judge/replies.sqlite3'
+    """
+    return cache_dir(environment) / "judge" / "replies.sqlite3"
+
+
+def outcomes_of(
+    judge: Judge, requests: Sequence[JudgeRequest], name: str = ""
+) -> Iterator[tuple[int, Outcome]]:
+    """The outcomes of requests, exactly one for each index of `Judge.ask`.
+
+    With a cache, cached replies come first, and all other requests are then sent together, those
+    with equal content once. A reply is in the cache before it is yielded. A problem with the file
+    is one warning, and the rest of the run goes without the cache.
+
+    If a plugin's judge raises or skips requests, they get `JudgeUnavailable`. The log calls the
+    judge `name`, or by default its title.
+    """
+    if not requests:
+        return
+    missing = dict.fromkeys(range(len(requests) * len(judge.members)))
+    reason = "the judge returned neither a reply nor an error"
+    outcomes = _cached_outcomes(judge, requests) if judge.cache else judge.ask(requests)
+    try:
+        for index, outcome in outcomes:
+            if index in missing:
+                del missing[index]
+                yield index, outcome
+    except Exception as error:  # noqa: BLE001 - a plugin: its replies are lost, not the run
+        reason = f"the judge ended early: {type(error).__name__}: {error}"
+        name = name or judge.title(0)
+        logger.error(
+            "{} ended early; {} samples left without its verdict.\n{}",
+            name[0].upper() + name[1:],
+            len(missing),
+            traceback_text(error),
+        )
+    finally:
+        _close(outcomes)
+    for index in missing:
+        yield index, JudgeUnavailable(reason)
+
+
+def _cached_outcomes(
+    judge: Judge, requests: Sequence[JudgeRequest]
+) -> Iterator[tuple[int, Outcome]]:
+    indices_by_key: dict[str, list[int]] = {}
+    for index, request in enumerate(requests):
+        try:
+            indices_by_key.setdefault(content_key(request), []).append(index)
+        except RequestBroken as error:  # noqa: PERF203 - concerns one request
+            yield index, error
+    with ExitStack() as stack:
+        cache = _OpenCache(judge, stack)
+        yield from cache.take_replies(indices_by_key)
+        if not indices_by_key:
+            return
+        with suppress(JudgeError):  # `ask` raises it again, for each request
+            judge.settle()
+        yield from cache.take_replies(indices_by_key)
+        first_requests = [requests[first] for first, *_ in indices_by_key.values()]
+        outcomes = judge.ask(first_requests)
+        try:
+            yield from cache.store(outcomes, indices_by_key)
+        finally:
+            _close(outcomes)
+
+
+def _close(outcomes: Iterator[object]) -> None:
+    """Close a generator at once: it may hold connections."""
+    if isinstance(outcomes, Generator):
+        outcomes.close()
+
+
+class _OpenCache:
+    """The cache of a judge during one call, until its file fails."""
+
+    def __init__(self, judge: Judge, stack: ExitStack) -> None:
+        self._judge = judge
+        self._replies: ReplyTable | None = None
+        self._searched = ""  # the signature that was looked up last
+        with self._closed_by_errors():
+            if judge.cache:
+                self._replies = stack.enter_context(judge.cache.open())
+
+    def take_replies(self, indices_by_key: dict[str, list[int]]) -> Iterator[tuple[int, Outcome]]:
+        """Yield the replies under the judge's signature, and remove their requests; a signature
+        that has not changed is not looked up again.
+        """
+        signature = self._judge.storage_signature
+        if signature == self._searched:
+            return
+        self._searched = signature
+        for key in list(indices_by_key):
+            reply: JudgeReply | None = None
+            with self._closed_by_errors():
+                reply = self._replies.find(signature, key) if self._replies else None
+            if reply is not None:
+                reply = replace(reply, cached=True, request_key=key)
+                yield from ((index, reply) for index in indices_by_key.pop(key))
+
+    def store(
+        self, outcomes: Iterator[tuple[int, Outcome]], indices_by_key: Mapping[str, list[int]]
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Store replies as they arrive, then yield them, also for all requests with equal content.
+
+        The index of an outcome is the position of its key.
+        """
+        groups = dict(enumerate(indices_by_key.items()))
+        for position, outcome in outcomes:
+            if position not in groups:
+                continue  # a second outcome, or an unknown index
+            key, (first, *duplicates) = groups.pop(position)
+            if isinstance(outcome, JudgeReply):
+                outcome = replace(outcome, request_key=key)
+                self._put(key, outcome)
+            yield first, outcome
+            if isinstance(outcome, JudgeReply):
+                outcome = replace(outcome, cached=True)  # its tokens count once
+            yield from ((index, outcome) for index in duplicates)
+
+    def _put(self, key: str, reply: JudgeReply) -> None:
+        """Store a reply, unless the judge has it from a recording."""
+        with self._closed_by_errors():
+            if self._replies and not reply.cached:
+                signature, time_s = self._judge.storage_signature, int(time.time())
+                self._replies.put(CachedReply(signature, key, reply, time_s))
+
+    @contextmanager
+    def _closed_by_errors(self) -> Iterator[None]:
+        """Go on without the file after an error: disk full, locked for too long, damaged."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, ValueError, MmieTasksError) as error:
+            path, self._judge.cache, self._replies = self._judge.cache, None, None
+            if path is not None:
+                problem = f"is disabled for the rest of this run: {first_line(error)}"
+                warn(f"The judge's cache {path.path} {problem}", hint=_HINT)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedReply:
+    """A stored reply, by the judge's signature and the `content_key`.
+
+    `time_s` is the time of arrival, in seconds since 1970 (UTC).
     """
 
-    def __init__(self, judge: Judge, file: CacheFile) -> None:
-        self.judge = judge
-        self.name, self.model, self.in_process = judge.name, judge.model, judge.in_process
-        self._file = file
-        self._is_disabled = False
+    signature: str
+    request_key: str
+    reply: JudgeReply
+    time_s: int = 0
 
-    @property
-    def signature(self) -> str:
-        """The wrapped judge's signature: caching moves no score."""
-        return self.judge.signature
 
-    @property
-    def access(self) -> Access | None:
-        """The wrapped judge's server."""
-        return self.judge.access
+class ReplyTable:
+    """The replies in an open cache file. Every statement is a transaction of its own.
 
-    @property
-    def cache_file(self) -> Path:
-        """Path of the cache file."""
-        return self._file.path
+    Methods raise `sqlite3.Error`, and ValueError for content that is not a reply.
+    """
 
-    def check(self, max_images: int = 0) -> None:
-        """Check the wrapped judge, and first that the file can be written.
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
 
-        Raises DataBroken or SettingWrong if the file cannot be used; see `CacheFile.open`.
+    def find(self, signature: str, request_key: str) -> JudgeReply | None:
+        """A judge's reply to a request, if it is cached."""
+        query = "SELECT reply FROM judge_replies WHERE signature = ? AND request = ?"
+        # Fetches all rows, though there is at most one: an open cursor would block the log.
+        rows = self._connection.execute(query, (signature, request_key)).fetchall()
+        return _cached(signature, request_key, rows[0][0]).reply if rows else None
+
+    def put(self, cached: CachedReply) -> bool:
+        """Store and commit a reply, unless there is one; returns whether it is new."""
+        row = (cached.signature, cached.request_key, json.dumps(_stored(cached)))
+        statement = "INSERT OR IGNORE INTO judge_replies VALUES (?, ?, ?)"
+        return self._connection.execute(statement, row).rowcount == 1
+
+    def remove(self, signature: str, request_key: str) -> None:
+        """Remove a reply, so that the judge is asked again."""
+        statement = "DELETE FROM judge_replies WHERE signature = ? AND request = ?"
+        self._connection.execute(statement, (signature, request_key))
+
+    def read_all(self) -> Iterator[CachedReply]:
+        """All replies, ordered by signature and request key."""
+        rows = self._connection.execute("SELECT * FROM judge_replies ORDER BY signature, request")
+        return (_cached(*row) for row in rows)
+
+    def clear(self) -> int:
+        """Delete all replies and shrink the file; returns their number."""
+        deleted = self._connection.execute("DELETE FROM judge_replies").rowcount
+        self._connection.execute("VACUUM")
+        return deleted
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFile:
+    """A cache file, which may not exist yet.
+
+    Waits up to `busy_timeout_s` while another process writes.
+    """
+
+    path: Path
+    busy_timeout_s: float = field(default=30.0, kw_only=True)
+
+    @contextmanager
+    def open(self) -> Iterator[ReplyTable]:
+        """Open the file; a missing one is created, readable by its owner only.
+
+        Raises:
+            DataBroken: The file is not a database, or is damaged.
+            SettingWrong: The file cannot be opened, created or written.
         """
-        with self._file.open() as replies, named_errors(self.cache_file):
-            replies.check_writable()
-        self.judge.check(max_images)
+        with named_errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
+            connection = sqlite3.connect(
+                self.path,
+                timeout=self.busy_timeout_s,
+                isolation_level=None,  # commits every statement
+                check_same_thread=False,  # a generator may be closed in another thread
+            )
+        with closing(connection):
+            # One process at a time: SQLite does not wait for others when the journal mode changes.
+            with named_errors(self.path), FileLock(self.path.with_name(f"{self.path.name}.lock")):
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")  # safe except for a power failure
+                connection.execute(_CREATE)
+            yield ReplyTable(connection)
 
-    def assets(self) -> Sequence[Asset]:
-        """The wrapped judge's assets."""
-        return self.judge.assets()
-
-    def counts(self) -> RequestCounts | None:
-        """The wrapped judge's counts."""
-        return self.judge.counts()
-
-    def stop(self) -> None:
-        """Stop the wrapped judge."""
-        self.judge.stop()
-
-    def before_loading(self, callback: Callable[[], object]) -> None:
-        """Register a function to call before the wrapped judge loads a model."""
-        self.judge.before_loading(callback)
-
-    def settle(self) -> None:
-        """Settle the wrapped judge's signature."""
-        self.judge.settle()
-
-    def machine(self) -> str | None:
-        """The wrapped judge's machine."""
-        return self.judge.machine()
-
-    def close(self) -> None:
-        """Free the wrapped judge's memory."""
-        self.judge.close()
-
-    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield cached replies at once, then send all other requests together.
-
-        Requests with the same content are sent once; the repeats get the first outcome, marked as
-        cached. A reply that the judge has not stored itself is stored before it is yielded.
-        """
-        with ExitStack() as stack:
-            replies = self._open(stack)
-            store = _Store(replies, self.judge.storage_signature, self._disable)
-            indices_by_key: dict[str, list[int]] = {}  # requests to send, by content
-            for index, request in enumerate(requests):
-                try:
-                    key = content_key(request)
-                except RequestBroken as error:
-                    yield index, error
-                    continue
-                if key in indices_by_key:
-                    indices_by_key[key].append(index)
-                elif (reply := store.find_key(key)) is not None:
-                    yield index, reply
-                else:
-                    indices_by_key[key] = [index]
-            if indices_by_key and self._settle(store.signature):
-                store = _Store(
-                    None if self._is_disabled else replies,
-                    self.judge.storage_signature,
-                    self._disable,
-                )
-                for key in list(indices_by_key):
-                    if (reply := store.find_key(key)) is not None:
-                        yield from ((index, reply) for index in indices_by_key.pop(key))
-            if indices_by_key:
-                store.keys = list(indices_by_key)
-                yield from self._send(requests, list(indices_by_key.values()), store)
-
-    def _settle(self, before: str) -> bool:
-        """Settle the judge's signature; returns whether it differs from `before`."""
-        with suppress(JudgeError):  # `ask` raises it again, for each request
-            self.judge.settle()
-        return self.judge.storage_signature != before
-
-    def _send(
-        self, requests: Sequence[JudgeRequest], indices: Sequence[Sequence[int]], store: _Store
-    ) -> Iterator[tuple[int, Outcome]]:
-        """Send the first request of each group of equal ones."""
-        first_requests = [requests[first] for first, *_ in indices]
-        outcomes = self.judge.ask_with_store(first_requests, store)
-        pending = dict(enumerate(indices))
-        try:
-            for position, outcome in outcomes:
-                if position not in pending:
-                    continue  # a second outcome, or an unknown index: the first outcome counts
-                first, *duplicates = pending.pop(position)
-                if isinstance(outcome, JudgeReply):
-                    outcome = replace(outcome, request_key=store.keys[position])
-                    store.put(position, outcome)
-                yield first, outcome
-                if isinstance(outcome, JudgeReply):
-                    outcome = replace(outcome, cached=True)  # its tokens count once
-                yield from ((index, outcome) for index in duplicates)
-        finally:
-            if isinstance(outcomes, Generator):
-                outcomes.close()  # at once: it may hold connections
-
-    def _open(self, stack: ExitStack) -> ReplyTable | None:
-        if self._is_disabled:
-            return None
-        try:
-            return stack.enter_context(self._file.open())
-        except _FILE_ERRORS as error:
-            self._disable(error)
-            return None
-
-    def _disable(self, error: Exception) -> None:
-        self._is_disabled = True
-        reason = first_line(error)
-        logger.warning(
-            f"The judge's cache {self.cache_file} is disabled for the rest of this run: {reason}"
-        )
+    def check(self) -> None:
+        """Check that the file can be written now; raises the same errors as `open`."""
+        with self.open() as replies, named_errors(self.path):
+            replies._connection.executescript("BEGIN IMMEDIATE; ROLLBACK")
 
 
-class _Store:
-    """The cache as a `ReplyStore` of one `ask`, until the file fails."""
+@contextmanager
+def named_errors(path: Path, hint: str = _HINT) -> Iterator[None]:
+    """Turn errors of SQLite, the system and the content into ours, which name the file.
 
-    def __init__(
-        self, replies: ReplyTable | None, signature: str, disable: Callable[[Exception], None]
-    ) -> None:
-        self.keys: Sequence[str] = ()  # content keys of the requests to send, in order
-        self._stored: set[int] = set()
-        self._replies = replies
-        self.signature = signature
-        self._disable = disable
+    Raises:
+        DataBroken: The file is damaged, not a database, or holds something other than replies.
+        SettingWrong: The file cannot be opened, read or written, or another process locks it.
+    """
+    try:
+        yield
+    except (sqlite3.OperationalError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SettingWrong(f"`{path}` cannot be used: {reason}.", hint=hint) from error
+    except (sqlite3.Error, ValueError) as error:
+        raise DataBroken(f"`{path}` is broken: {_problem_of(error)}.", hint=hint) from error
 
-    def find(self, index: int) -> Outcome | None:
-        return self.find_key(self.keys[index])
 
-    def find_key(self, key: str) -> JudgeReply | None:
-        """The reply to the request with this content key, marked as cached."""
-        if self._replies is None:
-            return None
-        try:
-            reply = self._replies.find(self.signature, key)
-        except _FILE_ERRORS as error:
-            self._fail(error)
-            return None
-        return None if reply is None else replace(reply, cached=True, request_key=key)
+def read_recording(path: Path) -> Iterator[CachedReply]:
+    """The replies in a cache file or an export; its first bytes, not its name, tell which it is.
 
-    def put(self, index: int, reply: Outcome) -> None:
-        """Store a reply unless it is stored already."""
-        if self._replies is None or not isinstance(reply, JudgeReply) or reply.cached:
+    Raises:
+        DataBroken: The file is neither, or damaged; the message names the line of an export.
+        SettingWrong: The file cannot be read.
+    """
+    with named_errors(path, _RECORDING_HINT), path.open("rb") as file:
+        if file.peek().startswith(_SQLITE_HEADER):
+            uri = f"{path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
+                yield from ReplyTable(connection).read_all()
             return
-        if index in self._stored:
-            return
-        self._stored.add(index)
-        cached = CachedReply(self.signature, self.keys[index], reply, int(time.time()))
-        try:
-            self._replies.put(cached)
-        except OverflowError as error:  # a token count that SQLite cannot store
-            logger.warning(f"A reply is not stored in the judge's cache: {error}")
-        except _FILE_ERRORS as error:
-            self._fail(error)
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                exported = _EXPORTED.validate_python(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                raise DataBroken(
+                    f"{path}, line {number}: {_problem_of(error)}.",
+                    hint="repair that line, or export the replies again",
+                ) from error
+            yield CachedReply(
+                exported["signature"], exported["request"], _reply(exported), exported["time"]
+            )
 
-    def _fail(self, error: Exception) -> None:
-        self._replies = None
-        self._disable(error)
+
+def export_line(cached: CachedReply) -> str:
+    """A line of an export, with its newline; ASCII, so that any text survives."""
+    keys = {"signature": cached.signature, "request": cached.request_key}
+    return json.dumps({**keys, **_stored(cached)}) + "\n"
+
+
+def _stored(cached: CachedReply) -> dict[str, object]:
+    reply = asdict(cached.reply)
+    names = ("text", "model", "finish", "usage")
+    return {**{name: reply[name] for name in names}, "time": cached.time_s}
+
+
+def _cached(signature: str, request_key: str, stored: str) -> CachedReply:
+    """A row of the table; raises ValueError if its JSON is not a reply."""
+    fields = _STORED.validate_python(json.loads(stored))
+    return CachedReply(signature, request_key, _reply(fields), fields["time"])
+
+
+def _reply(fields: _Stored) -> JudgeReply:
+    return JudgeReply(
+        text=fields["text"], model=fields["model"], usage=fields["usage"], finish=fields["finish"]
+    )
+
+
+def _problem_of(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return first_line(error)
+    detail = error.errors(include_url=False)[0]
+    return f"`{'.'.join(map(str, detail['loc']))}`: {detail['msg']}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
-from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome, close_judge, outcomes_of
+from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome, close_judge
+from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.record.signature import Signature
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ class PanelJudge(Judge):
         return self._members
 
     @property
-    def signature(self) -> str:
-        """The signatures of the judges."""
-        return str(Signature.of_judges([one.signature for one in self.members]))
+    def signature(self) -> Mapping[str, object]:
+        """The values of all judges, joined; see `Signature.fields`."""
+        return Signature.of_judges([one.signature for one in self.members]).fields
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield the outcomes of all judges as they arrive; see `Judge.ask`."""

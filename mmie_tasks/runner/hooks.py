@@ -21,7 +21,7 @@ from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.log import is_first_process
-from mmie_tasks.judging.benchmark_judge import judging_in
+from mmie_tasks.judges.session import judging_in
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY

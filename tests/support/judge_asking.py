@@ -8,10 +8,9 @@ from typing import Any
 
 from mmie_tasks.http.pace import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
-from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.openai.judge import OpenAIJudge
 from mmie_tasks.judges.openai.settings import OpenAIOptions, Settings, read_settings
+from support.judges import cached_judge
 
 KEY = "sk-thisisnotarealkey"
 FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
@@ -47,8 +46,8 @@ def ask(judge: OpenAIJudge, sent: int | Sequence[JudgeRequest] = 1) -> list[Outc
     return [outcome for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]
 
 
-def cached_judge_at(url: str, path: Path, **options: Any) -> CachedJudge:
-    return CachedJudge(judge_at(url, **options), CacheFile(path))
+def cached_judge_at(url: str, path: Path, **options: Any) -> Judge:
+    return cached_judge(judge_at(url, **options), path)
 
 
 def question_of(body: dict[str, Any]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mmie_tasks.extend import Judge, JudgeOptions, JudgeReply, JudgeRequest, Outcome, Usage
+from mmie_tasks.judges.cache import CacheFile
 
-SIGNATURE = "judge:scripted|model:drawn-1"
+SIGNATURE = {"judge": "scripted", "model": "drawn-1"}
 
 
 def text_of(request: JudgeRequest) -> str:
@@ -21,7 +22,7 @@ def reply(text: str, **fields: object) -> JudgeReply:
 class FunctionJudge(Judge):
     """Replies with a function of each request, and records its calls."""
 
-    signature = "judge:function|model:m"
+    signature: Mapping[str, object] = {"judge": "function", "model": "m"}
 
     def __init__(self, reply_to: Callable[[JudgeRequest], Outcome]) -> None:
         self.reply_to = reply_to
@@ -81,12 +82,10 @@ class ScriptedJudge(Judge):
         closed: How many calls have ended.
     """
 
-    signature = SIGNATURE
+    signature: Mapping[str, object] = SIGNATURE
 
-    def __init__(
-        self, signature: str = SIGNATURE, script: Mapping[str, Outcome] | None = None
-    ) -> None:
-        self.signature = signature
+    def __init__(self, script: Mapping[str, Outcome] | None = None, **more: object) -> None:
+        self.signature = {**SIGNATURE, **more}
         self.script = script or {}
         self.calls: list[list[str]] = []
         self.closed = 0
@@ -99,3 +98,9 @@ class ScriptedJudge(Judge):
                 yield index, self.script.get(text) or scripted_reply(f"re: {text}")
         finally:
             self.closed += 1
+
+
+def cached_judge(judge: Judge, file: CacheFile | Path) -> Judge:
+    """The judge with this cache."""
+    judge.cache = CacheFile(file) if isinstance(file, Path) else file
+    return judge

@@ -6,11 +6,12 @@ import hashlib
 
 from hypothesis import strategies as st
 
-from mmie_tasks.judges.cache_export import export_line
-from mmie_tasks.judges.cache_store import CachedReply
+from mmie_tasks.judges.cache import CachedReply, export_line
 from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.signature import signature_text
 from support.judges import SIGNATURE
 
+_SIGNATURE = signature_text(**SIGNATURE)
 any_text = st.text(st.characters(exclude_categories=()))  # lone surrogates and NUL, too
 _counts = st.integers(0, 10**9)
 _usages = st.builds(
@@ -37,7 +38,7 @@ cached_replies = st.builds(
 
 
 def cached_reply(
-    number, text=None, *, signature=SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25
+    number, text=None, *, signature=_SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25
 ) -> CachedReply:
     usage = Usage(input_tokens=7, output_tokens=3, cost_usd=cost_usd)
     return CachedReply(

@@ -38,6 +38,7 @@ from mmie_tasks.judges.openai.check import check
 from mmie_tasks.judges.openai.completion import PoorReply, Price, read_completion
 from mmie_tasks.judges.openai.dialect import Adaptations
 from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.record.signature import signature_text
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the online price."""
@@ -75,7 +76,7 @@ class BatchJudge(Judge):
         self._stop = Event()  # stops the running calls
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """The signature of the online judge: the same model gives the replies."""
         return self.settings.signature
 
@@ -159,7 +160,7 @@ class _BatchRun:
         self._note = BatchNote(
             settings.cache_dir / "judge" / "batches",
             server=provider.address,
-            signature=settings.signature,
+            signature=signature_text(**settings.signature),
         )
 
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:

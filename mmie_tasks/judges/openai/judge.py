@@ -70,7 +70,7 @@ class OpenAIJudge(Judge):
         return BatchJudge(settings)
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """See `Settings.signature`."""
         return self.settings.signature
 

@@ -27,7 +27,6 @@ from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
 from mmie_tasks.judges.base import JudgeOptions
 from mmie_tasks.judges.openai.completion import Price
 from mmie_tasks.judges.openai.dialect import Dialect, dialect_of
-from mmie_tasks.record.signature import signature_text
 
 MODEL_VARIABLES = ("JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION")
 """Variables that name the model, in order of precedence."""
@@ -46,7 +45,7 @@ _KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
     "azure": ("JUDGE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
 }
 _URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
-    "openai": (OWN_URL_VARIABLE, "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "openai": (OWN_URL_VARIABLE, "OPENAI_API_URL", "OPENAI_BASE_URL"),
     "azure": (OWN_URL_VARIABLE, "AZURE_OPENAI_ENDPOINT", "AZURE_ENDPOINT"),
 }
 _COMPUTED: Mapping[str, str] = {
@@ -145,7 +144,7 @@ class Settings:
         return extra_fields(self.reasoning_effort, self.extra_body)
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """The model, its parameters and a foreign server's host: all that can move a score.
 
         A foreign server is not the provider's own, and may serve any model under a provider's name.
@@ -154,16 +153,16 @@ class Settings:
         dialect = self.dialect
         headroom = f"+{dialect.headroom}" if dialect.headroom else ""
         temperature = self.temperature if dialect.takes_temperature else None
-        return signature_text(
-            judge="openai",
-            model=self.model,
-            t="none" if temperature is None else f"{temperature:g}",
-            max=self.max_tokens,
-            detail=self.detail or None,
-            reasoning=f"{self.reasoning_effort}{headroom}" or None,
-            extra_body=self.extra_body or None,
-            host=self.access.foreign_host,
-        )
+        return {
+            "judge": "openai",
+            "model": self.model,
+            "t": "none" if temperature is None else f"{temperature:g}",
+            "max": self.max_tokens,
+            "detail": self.detail or None,
+            "reasoning": f"{self.reasoning_effort}{headroom}" or None,
+            "extra_body": self.extra_body or None,
+            "host": self.access.foreign_host,
+        }
 
 
 def read_settings(options: OpenAIOptions, environment: Mapping[str, str]) -> Settings:

@@ -10,8 +10,10 @@ from support.loopback import error
 from mmie_tasks.core.choice import parse_choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.judges.choice import parse_flags
-from mmie_tasks.judging.judge import judge
+from mmie_tasks.judges.judge import judge
+from mmie_tasks.record.signature import signature_text
 from mmie_tasks.runner.launchers import parse_launcher_args
 
 BODY = '{"chat_template_kwargs": {"enable_thinking": false}, "provider": {"order": ["a", "b"]}}'
@@ -53,7 +55,7 @@ def test_both_options_are_in_every_request_as_the_sdk_takes_them(server):
     ],
 )  # fmt: skip
 def test_the_signature_says_how_the_judge_reasons(options, signature):
-    assert settings_of(**options).signature == signature
+    assert signature_text(**settings_of(**options).signature) == signature
 
 
 def test_a_reasoning_model_that_does_not_reason_gets_a_temperature(server):
@@ -66,7 +68,7 @@ def test_a_reasoning_model_that_does_not_reason_gets_a_temperature(server):
 def test_a_reply_is_cached_for_its_effort_and_its_body_only(server, tmp_path):
     for options in ({}, {"reasoning_effort": "low"}, {"extra_body": BODY}) * 2:
         judge_ = cached_judge_at(server.url, tmp_path / "replies.sqlite3", **options)
-        assert [reply.text for _, reply in judge_.ask(requests(1))] == ["5"]
+        assert [reply.text for _, reply in outcomes_of(judge_, requests(1))] == ["5"]
     assert len(server) == 3
 
 

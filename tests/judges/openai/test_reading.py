@@ -5,12 +5,13 @@ from support.judge_creation import create
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
+from mmie_tasks.record.signature import signature_text
 
 
 def test_with_only_a_key_the_providers_own_server_is_used():
     settings = settings_of({"OPENAI_API_KEY": "sk-1"})
     assert settings.access.base_url == "https://api.openai.com/v1"
-    assert settings.signature == "judge:openai|model:m|t:0"
+    assert signature_text(**settings.signature) == "judge:openai|model:m|t:0"
     assert settings.access.needs_key
 
 
@@ -19,7 +20,7 @@ def test_with_only_a_key_the_providers_own_server_is_used():
     [
         ("model", ["JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"]),
         ("api_key", ["JUDGE_API_KEY", "OPENAI_API_KEY"]),
-        ("base_url", ["JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"]),
+        ("base_url", ["JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL"]),
     ],
 )
 def test_the_judges_own_variables_come_before_the_shared_ones(field, names):
@@ -103,10 +104,8 @@ def test_an_invalid_option_is_rejected_by_name(options, message):
     ],
 )
 def test_the_signature_holds_what_moves_a_score(options, signature):
-    assert (
-        registry.create(Choice(name="openai", options={"model": "m", **options}), {}).signature
-        == signature
-    )
+    judge = registry.create(Choice(name="openai", options={"model": "m", **options}), {})
+    assert signature_text(**judge.signature) == signature
 
 
 def test_the_signature_holds_nothing_else():
@@ -123,12 +122,14 @@ def test_the_signature_holds_nothing_else():
         pytest.param({"base_url": "https://Me:w@Host/v1?code=x"}, "host", id="without-secrets"),
         pytest.param({"base_url": "https://api.openai.com.evil.net"}, "api.openai.com.evil.net"),
         pytest.param({"base_url": "https://eu.api.openai.com/v1"}, None, id="openai-in-a-region"),
-        pytest.param({"base_url": "https://x.openai.azure.com", "api_type": "azure"}, None),
+        pytest.param(
+            {"base_url": "https://x.openai.azure.com", "api_type": "azure"}, "x.openai.azure.com"
+        ),
     ],
 )
 def test_the_signature_names_a_server_that_is_not_the_providers(options, host):
     end = "" if host is None else f"|host:{host}"
-    assert settings_of(**options).signature == f"judge:openai|model:m|t:0{end}"
+    assert signature_text(**settings_of(**options).signature) == f"judge:openai|model:m|t:0{end}"
 
 
 def test_there_is_no_default_model():

@@ -7,8 +7,8 @@ from support.loopback import error
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judging.served_model import ServedModel, judges_itself, served_model, shared_server
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.served_model import ServedModel, judges_itself, served_model, shared_server
+from mmie_tasks.judges.session import JudgingSession
 from mmie_tasks.runner.evaluation import served_model_of
 
 URL = "http://127.0.0.1:8000/v1"
@@ -70,7 +70,7 @@ def test_a_model_that_is_not_named_is_not_known_to_be_on_a_server(options):
     assert served_model_of(options) is None
 
 
-@pytest.mark.parametrize("variable", ["OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"])
+@pytest.mark.parametrize("variable", ["OPENAI_API_URL", "OPENAI_BASE_URL"])
 def test_an_address_that_the_judge_and_the_tested_model_share_is_named_with_its_variable(variable):
     judge = judge_with({variable: "http://me:word@localhost:8000/v1?code=word"})
     assert shared_server(judge, HERE) == (
@@ -84,6 +84,7 @@ def test_an_address_that_the_judge_and_the_tested_model_share_is_named_with_its_
     [
         pytest.param({"JUDGE_BASE_URL": URL}, {}, HERE, id="the-judges-own-variable"),
         pytest.param({"OPENAI_BASE_URL": URL}, {"base_url": URL}, HERE, id="an-option"),
+        pytest.param({"OPENAI_API_BASE": URL}, {}, HERE, id="a-variable-of-tested-models"),
         pytest.param({"OPENAI_BASE_URL": "http://127.0.0.1:8001/v1"}, {}, HERE, id="other-port"),
         pytest.param({"OPENAI_BASE_URL": URL}, {}, None, id="no-server"),
         pytest.param({}, {}, ServedModel(model="m", url=OPENAI), id="the-default"),
