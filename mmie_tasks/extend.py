@@ -71,5 +71,4 @@ from mmie_tasks.record.segment import Segment as Segment
 from mmie_tasks.record.segment import Segments as Segments
 from mmie_tasks.record.segment import text_segments as text_segments
 from mmie_tasks.record.signature import Signature as Signature
-from mmie_tasks.record.signature import signature_text as signature_text
 from mmie_tasks.record.text_facts import TextFacts as TextFacts

@@ -17,7 +17,7 @@ from mmie_tasks.core.files import task_dir
 WITH_HELP = (
     *((name,) for name in COMMANDS),
     ("export", "mmie"),
-    *(("cache", action) for action in ("path", "export", "clear")),
+    ("cache",),
 )
 
 

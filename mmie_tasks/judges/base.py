@@ -30,7 +30,7 @@ from mmie_tasks.record.signature import signature_text
 if TYPE_CHECKING:
     from mmie_tasks.http.access import Access
     from mmie_tasks.hub.asset import Asset
-    from mmie_tasks.judges.cache import CacheFile
+    from mmie_tasks.judges.cache_file import CacheFile
 
 
 class JudgeError(Exception):

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     parsed = parser.parse_args(arguments)
     if (parsed.action == "export") != (parsed.file is not None):
         parser.error("`export` needs the name of a file, and the other actions take none")
-    from mmie_tasks.judges.cache import CacheFile, default_path, named_errors
+    from mmie_tasks.judges.cache_file import CacheFile, default_path, named_errors
 
     path = Path(parsed.cache).expanduser() if parsed.cache else default_path(environment)
     try:
@@ -57,7 +57,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _export(path: Path, target: str, judge: str) -> None:
-    from mmie_tasks.judges.cache import CacheFile, export_line, named_errors
+    from mmie_tasks.judges.cache_file import CacheFile, export_line, named_errors
 
     count, others = 0, set[str]()
     with CacheFile(path).open() as replies, named_errors(path), _output(target) as file:

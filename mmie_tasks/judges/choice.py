@@ -19,7 +19,7 @@ from mmie_tasks.core.choice import Choice, parse_choice, parse_pairs, split_opti
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge
-from mmie_tasks.judges.cache import CacheFile, default_path
+from mmie_tasks.judges.cache_file import CacheFile, default_path
 from mmie_tasks.judges.names import judge_parser
 from mmie_tasks.record.signature import Signature
 

@@ -23,7 +23,7 @@ from mmie_tasks.judges.base import (
     Outcome,
     RequestBroken,
 )
-from mmie_tasks.judges.cache import default_path, read_recording
+from mmie_tasks.judges.cache_file import default_path, read_recording
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import Signature

@@ -11,7 +11,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import SCORE_KINDS, Unscored
 from mmie_tasks.core.wording import counted
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.cache import CachedReply, named_errors
+from mmie_tasks.judges.cache_file import CachedReply, named_errors
 from mmie_tasks.judges.choice import JudgeChoices, choose_judges, open_judge
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.signature import Signature

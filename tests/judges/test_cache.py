@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import cache_process
-from support.judges import SIGNATURE, ScriptedJudge, cached_judge, scripted_reply, scripted_request
-from support.recordings import cached_replies, cached_reply, jsonl
+from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
+from support.recordings import cached_judge, cached_replies, cached_reply, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
-from mmie_tasks.judges.cache import CacheFile, export_line, outcomes_of, read_recording
+from mmie_tasks.judges.cache import outcomes_of
+from mmie_tasks.judges.cache_file import CacheFile, export_line, read_recording
 from mmie_tasks.judges.content import content_key
 
 A, B, C = (scripted_request(text) for text in "abc")

@@ -3,8 +3,8 @@
 import pytest
 from support.recordings import cached_reply
 
-from mmie_tasks.judges.cache import CacheFile, default_path, read_recording
 from mmie_tasks.judges.cache_command import run
+from mmie_tasks.judges.cache_file import CacheFile, default_path, read_recording
 
 OTHER = "judge:openai|model:m"
 

@@ -11,7 +11,8 @@ from support.batch_asking import Asking
 from support.internvl_golden import CHECKPOINT
 from support.judge_asking import judge_at
 from support.judge_server import JudgeServer
-from support.judges import FunctionJudge, ScriptedJudge, cached_judge, echo
+from support.judges import FunctionJudge, ScriptedJudge, echo
+from support.recordings import cached_judge
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import Judge, JudgeError, JudgeRequest

@@ -20,7 +20,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.batch import GradedRequest, PendingSample
-from mmie_tasks.judges.cache import CacheFile, default_path
+from mmie_tasks.judges.cache_file import CacheFile, default_path
 from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.judgement import Judged, Judgement, combine

@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.judges import SIGNATURE, ScriptedJudge, cached_judge, scripted_reply, scripted_request
-from support.recordings import cached_reply, jsonl
+from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
+from support.recordings import cached_judge, cached_reply, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, ReplySchema, RequestBroken
-from mmie_tasks.judges.cache import default_path, outcomes_of
+from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.judges.cache_command import run
+from mmie_tasks.judges.cache_file import default_path
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.replay import ReplayJudge, ReplayOptions
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from mmie_tasks.judges.cache import outcomes_of
-from support.judges import ScriptedJudge, cached_judge, scripted_request
+from support.judges import ScriptedJudge, scripted_request
+from support.recordings import cached_judge
 
 LARGEST_FILE = 256 * 1024
 

@@ -10,7 +10,7 @@ from mmie_tasks.http.pace import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judges.openai.judge import OpenAIJudge
 from mmie_tasks.judges.openai.settings import OpenAIOptions, Settings, read_settings
-from support.judges import cached_judge
+from support.recordings import cached_judge
 
 KEY = "sk-thisisnotarealkey"
 FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mmie_tasks.extend import Judge, JudgeOptions, JudgeReply, JudgeRequest, Outcome, Usage
-from mmie_tasks.judges.cache import CacheFile
 
 SIGNATURE = {"judge": "scripted", "model": "drawn-1"}
 
@@ -98,9 +97,3 @@ class ScriptedJudge(Judge):
                 yield index, self.script.get(text) or scripted_reply(f"re: {text}")
         finally:
             self.closed += 1
-
-
-def cached_judge(judge: Judge, file: CacheFile | Path) -> Judge:
-    """The judge with this cache."""
-    judge.cache = CacheFile(file) if isinstance(file, Path) else file
-    return judge

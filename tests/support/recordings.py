@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 from hypothesis import strategies as st
 
-from mmie_tasks.judges.cache import CachedReply, export_line
+from mmie_tasks.judges.base import Judge
+from mmie_tasks.judges.cache_file import CachedReply, CacheFile, export_line
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.signature import signature_text
 from support.judges import SIGNATURE
@@ -52,3 +54,9 @@ def cached_reply(
 def jsonl(path, *records: CachedReply):
     path.write_text("".join(export_line(record) for record in records))
     return path
+
+
+def cached_judge(judge: Judge, file: CacheFile | Path) -> Judge:
+    """The judge with this cache."""
+    judge.cache = CacheFile(file) if isinstance(file, Path) else file
+    return judge

@@ -22,7 +22,8 @@ from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, RequestBroken, RequestUnfit
-from mmie_tasks.judges.cache import CachedJudge, CacheFile
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.cache_file import CacheFile
 from mmie_tasks.judges.mmie_score import local, transformers_engine, vllm_engine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.local import LocalJudge, check_libraries

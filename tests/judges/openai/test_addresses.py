@@ -5,9 +5,10 @@ from contextlib import closing
 import pytest
 from support.judge_asking import FAST, requests, settings_of
 from support.judge_server import JudgeServer
-from support.judges import cached_judge
+from support.recordings import cached_judge
 
-from mmie_tasks.judges.cache import CachedReply, CacheFile, export_line, outcomes_of, read_recording
+from mmie_tasks.judges.cache import outcomes_of
+from mmie_tasks.judges.cache_file import CachedReply, CacheFile, export_line, read_recording
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.openai.judge import OpenAIJudge
 from mmie_tasks.judges.replay import ReplayJudge
