@@ -28,7 +28,6 @@ from mmie_tasks.core.verdict import Unscored as Unscored
 from mmie_tasks.core.verdict import UnscoredReason as UnscoredReason
 from mmie_tasks.core.verdict import Verdict as Verdict
 from mmie_tasks.core.verdict import Verdicts as Verdicts
-from mmie_tasks.http.sender import ReplyStore as ReplyStore
 from mmie_tasks.hub.asset import Asset as Asset
 from mmie_tasks.hub.asset import Check as Check
 from mmie_tasks.hub.asset import DownloadPlan as DownloadPlan

@@ -21,7 +21,7 @@ AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMi
 Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError JudgeMisconfigured
 JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Judgement Line
 LoggedSample Metric MmieTasksError Needle OutOfBudget Outcome PendingSample
-ImageRecord Prepared PublishedRow Record ReplySchema ReplyStore RequestBroken RequestCounts
+ImageRecord Prepared PublishedRow Record ReplySchema RequestBroken RequestCounts
 RequestUnfit Row RunnerTable Scale ScoreKind Scored Segment Segments SettingWrong Signature
 TaskSettings TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation answer_text
 check_images coverage failure_of signature_text text_segments

@@ -30,7 +30,6 @@ from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
     from mmie_tasks.http.access import Access
-    from mmie_tasks.http.sender import ReplyStore
     from mmie_tasks.hub.asset import Asset
 
 
@@ -169,18 +168,6 @@ class Judge(ABC):
         A panel yields one outcome per request and judge: judge ``j`` on request ``i`` has the index
         ``j * len(requests) + i``.
         """
-
-    def ask_with_store(
-        self,
-        requests: Sequence[JudgeRequest],
-        store: ReplyStore[Outcome],  # noqa: ARG002
-    ) -> Iterator[tuple[int, Outcome]]:
-        """Like `ask`, but shares replies with other processes while they arrive.
-
-        An override looks into the store right before it sends a request, and stores each reply as
-        soon as it arrives, whether or not the outcome is consumed.
-        """
-        return self.ask(requests)
 
     @property
     def members(self) -> tuple[Judge, ...]:

@@ -147,7 +147,7 @@ class CachedJudge(Judge):
     ) -> Iterator[tuple[int, Outcome]]:
         """Send the first request of each group of equal ones."""
         first_requests = [requests[first] for first, *_ in indices]
-        outcomes = self.judge.ask_with_store(first_requests, store)
+        outcomes = self.judge.ask(first_requests)
         pending = dict(enumerate(indices))
         try:
             for position, outcome in outcomes:
@@ -183,7 +183,7 @@ class CachedJudge(Judge):
 
 
 class _Store:
-    """The cache as a `ReplyStore` of one `ask`, until the file fails."""
+    """The cache during one `ask`, until the file fails."""
 
     def __init__(
         self, replies: ReplyTable | None, signature: str, disable: Callable[[Exception], None]

@@ -15,11 +15,11 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from mmie_tasks.core.errors import DataBroken
-from mmie_tasks.http.bodies import MAX_COUNT
 from mmie_tasks.judges.cache_store import SQLITE_HEADER, CachedReply, CacheFile, named_errors
 from mmie_tasks.record.reply import JudgeReply, Usage
 
 _READ_HINT = "name another file"
+MAX_COUNT = 10**11
 _Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]  # seconds: up to the year 5138
 
 
