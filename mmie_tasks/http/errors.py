@@ -43,13 +43,14 @@ _KEY = re.compile(
     r"\b(?:sk|hf|gsk|xai|nvapi)[-_][\w*.-]{4,}|\bAIza[\w-]{20,}"
     r"|\b(?i:bearer|basic)\s+[^\s\"',}]{8,}"
 )
-_CREDENTIALS = re.compile(r"(\w+://)[^\s/@\"']+@")
+_CREDENTIALS = re.compile(r"\b(\w{1,20}://)[^\s/@\"']+@")
 _WAIT = re.compile(
     r"(?:retry.?(?:delay|in|after)|try again in)[\"'\s:]{0,9}([\d.hms]{1,20})", re.IGNORECASE
 )
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|$)")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 _MAX_BYTES, _MAX_CHARACTERS, _MAX_ENTRIES = 2**16, 300, 5
+_MAX_READ = 10 * _MAX_CHARACTERS
 
 
 class Fault(Exception):
@@ -176,6 +177,7 @@ def redact(text: str, secrets: Sequence[str] = ()) -> str:
     >>> redact("wrong key sk-abcdef123 at http://me:word@host/v1")
     'wrong key … at http://host/v1'
     """
+    text = text[:_MAX_READ]
     for secret in secrets:
         if len(secret) >= 6:  # a shorter one is a stand-in: without each `x`, nothing is readable
             text = text.replace(secret, "…")

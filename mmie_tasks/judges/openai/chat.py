@@ -165,7 +165,7 @@ class Chat:
         while True:
             try:
                 outcome = await self._send(client, request, dialect)
-            except RequestBroken as error:
+            except RequestBroken as error:  # noqa: PERF203 - a request is sent again
                 return error
             except NoText as error:
                 replies += 1
