@@ -21,6 +21,9 @@ FaultKind: TypeAlias = Literal[
     "rejected",  # the server does not accept this request
 ]
 
+TIMED_OUT = "no answer in time"
+"""The reason of a fault without a response within the client's timeout."""
+
 _MESSAGE_KEYS = (
     *("error", "errors", "data", "message", "msg", "detail"),
     *("loc", "code", "metadata", "raw"),
@@ -101,7 +104,7 @@ def fault_of(error: Exception, secrets: Sequence[str]) -> Fault:
                 wait_s=demanded_wait_s(response.headers, body),
             )
         case openai.APITimeoutError() | asyncio.TimeoutError():
-            return Fault("failed", "no answer in time")
+            return Fault("failed", TIMED_OUT)
     cause = error.__cause__ or error
     text = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
     return Fault("failed", redact(f"no connection ({text})", secrets))
@@ -142,6 +145,8 @@ def _texts(value: object) -> list[str]:
                 parsed = json.loads(value)
             except (ValueError, RecursionError):
                 return [value]
+            if isinstance(parsed, str):
+                return [parsed]
             return _texts(parsed) if isinstance(parsed, (dict, list)) else [value]
         case list():
             return [text for entry in value[:_MAX_ENTRIES] for text in _texts(entry)]

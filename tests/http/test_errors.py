@@ -68,7 +68,9 @@ def test_only_an_unsupported_parameter_is_rejected(status, message, rejects):
         pytest.param(400, "Incorrect API key provided: abc.", "denied", id="openai-key"),
         pytest.param(400, "the key `model` is invalid", "rejected", id="another-key"),
         pytest.param(403, '{"code": "content_policy_violation"}', "rejected", id="filter"),
-        pytest.param(400, '{"innererror": {"code": "ResponsibleAIPolicy"}}', "rejected", id="azure"),
+        pytest.param(
+            400, '{"innererror": {"code": "ResponsibleAIPolicy"}}', "rejected", id="azure"
+        ),
         pytest.param(413, "too large", "rejected", id="413"),
         pytest.param(408, "", "failed", id="408"),
         pytest.param(503, "Loading model", "failed", id="503"),
@@ -127,7 +129,10 @@ KEYS = ("sk-thisisnotarealkey", "4f9a-oddly/shaped+key")
 @given(st.text(), st.text(), st.integers(100, 599))
 def test_any_body_and_header_can_be_read_and_no_key_is_shown(before, after, status):
     for key in KEYS:
-        for body in (before + key + after, json.dumps({"error": {"message": before + key + after}})):
+        for body in (
+            before + key + after,
+            json.dumps({"error": {"message": before + key + after}}),
+        ):
             assert kind_of(status, body) in ("busy", "failed", "denied", "rejected")
             assert (demanded_wait_s({"retry-after": before}, body) or 0.0) >= 0.0
             shown = redact(message_of(body), KEYS)

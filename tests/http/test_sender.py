@@ -204,9 +204,7 @@ def test_requests_in_flight_count_with_the_largest_cost_and_the_estimate(paid, e
     budget = Budget(max_usd=10.0, request_usd=estimate)
     for cost in paid:
         budget.spend(cost)
-    assert [number for number in range(1, 60) if budget.allows(number)] == [
-        *range(1, allowed + 1)
-    ]
+    assert [number for number in range(1, 60) if budget.allows(number)] == [*range(1, allowed + 1)]
     assert replace(budget, max_usd=None).allows(10**6)
 
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, BinaryIO, Literal
 from urllib.parse import quote, unquote
@@ -44,7 +43,6 @@ from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
     from openai import OpenAI
-    from openai.types import Batch
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the online price."""
@@ -52,28 +50,18 @@ DISCOUNT = 0.5
 _ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 _OVER = ("completed", "failed", "expired", "cancelled")
 _AGAIN = "run the same command again to retry"
-_RETENTION_S = 30 * 24 * 3600.0  # after that, providers have deleted a batch and its files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a provider accepts, and how long to wait.
+    """What a provider accepts, and how long to wait. Tests shorten it."""
 
-    Attributes:
-        requests: Most requests in a file.
-        size_bytes: The largest file: 200 MB less a margin of 5 %.
-        poll_s: Time between two looks at a batch.
-        patience_s: How long a server may fail while a batch runs.
-        longest_wait_s: The longest wait for a batch, which the provider ends after 24 hours.
-        call_retries: The SDK's, of a call other than the creation of a batch: for half a minute.
-    """
-
-    requests: int = 50_000
-    size_bytes: int = 190_000_000
-    poll_s: float = 30.0
-    patience_s: float = 3600.0
-    longest_wait_s: float = 26 * 3600.0
-    call_retries: int = 6
+    requests: int = 50_000  # in a file
+    size_bytes: int = 190_000_000  # of a file: 200 MB less a margin of 5 %
+    poll_s: float = 30.0  # between two looks at a batch
+    patience_s: float = 3600.0  # how long a server may fail while a batch runs
+    longest_wait_s: float = 26 * 3600.0  # the provider ends a batch after 24 hours
+    call_retries: int = 6  # of the SDK, for half a minute
 
 
 class BatchJudge(Judge):
@@ -144,35 +132,30 @@ class BatchJudge(Judge):
                 yield from ((index, outcome) for index in indices[key])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Notes:
     """The batches of one judge at one server: a file for each, with the keys of its requests."""
 
-    folder: Path
+    def __init__(self, judge: BatchJudge) -> None:
+        server = f"{judge.access.address}\n{judge.signature}"
+        digest = hashlib.sha256(server.encode()).hexdigest()[:16]
+        self.folder = cache_dir(judge.environment) / "judge" / "batches" / digest
 
     def batches(self) -> dict[str, list[str]]:
-        """The keys of each batch of the last 30 days."""
-        noted = {}
-        for path in sorted(self.folder.glob("*.json")):
-            if time.time() - path.stat().st_mtime > _RETENTION_S:
-                path.unlink()
-            else:
-                noted[unquote(path.stem)] = [str(key) for key in json.loads(path.read_bytes())]
-        return noted
+        """The keys of each batch."""
+        paths = sorted(self.folder.glob("*.json"))
+        return {unquote(path.stem): json.loads(path.read_bytes()) for path in paths}
 
     def put(self, batch: str, keys: Sequence[str]) -> None:
-        """Note a batch, or remove it if no key is left."""
-        path = self.folder / f"{quote(batch, safe='')}.json"
-        if not keys:
-            path.unlink(missing_ok=True)
-            return
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with atomic_write(path) as part:
+        """Note a batch."""
+        with atomic_write(self.folder / f"{quote(batch, safe='')}.json") as part:
             part.write_text(json.dumps(keys))
 
     def forget(self, batch: str, taken: Mapping[str, object]) -> None:
         """Remove requests whose replies were taken; others of an earlier run stay."""
-        self.put(batch, [key for key in self.batches().get(batch, []) if key not in taken])
+        if left := [key for key in self.batches()[batch] if key not in taken]:
+            self.put(batch, left)
+        else:
+            (self.folder / f"{quote(batch, safe='')}.json").unlink()
 
 
 class _Run:
@@ -187,13 +170,11 @@ class _Run:
         self._chat, self._limits, self._client = judge.chat, judge.limits, client
         self._address, self._secrets = judge.access.address, judge.access.secrets
         self._waiting = waiting  # to be submitted, by content key
+        self._broken: dict[str, RequestBroken] = {}
         self._running: dict[str, dict[str, JudgeRequest]] = {}  # by the name of the batch
-        self._progress: dict[str, str] = {}  # as last logged
+        self._progress: dict[str, str] = {}  # the status as last logged
         self._stopped = stopped
-        server = hashlib.sha256(f"{self._address}\n{judge.signature}".encode()).hexdigest()
-        self._notes = _Notes(
-            folder=cache_dir(judge.environment) / "judge" / "batches" / server[:16]
-        )
+        self._notes = _Notes(judge)
         options = judge.chat.options
         halves = {"price_in": options.price_in, "price_out": options.price_out}
         self._options = options.model_copy(
@@ -203,41 +184,42 @@ class _Run:
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
         """Yield the content key and outcome of each request as batches end."""
         try:
+            yield from self._submit_all()
+            yield from self._wait()
+        except (KeyboardInterrupt, GeneratorExit):
+            if self._running:
+                names = ", ".join(f"`{name}`" for name in self._running)
+                logger.warning(
+                    f"mmie-tasks: the batches {names} go on at {self._address}. Run the same "
+                    "command again to wait for them; nothing is paid for twice."
+                )
+            raise
+
+    # Submission
+
+    def _submit_all(self) -> Iterator[tuple[str, Outcome]]:
+        """Find the batches of earlier runs, and submit the other requests; yield those in none."""
+        try:
             for name, keys in self._notes.batches().items():
                 if own := {key: self._waiting.pop(key) for key in keys if key in self._waiting}:
                     self._running[name] = own
                     logger.info(f"mmie-tasks: waiting for the batch `{name}` of an earlier run.")
             while self._waiting:
-                yield from self._submit()
+                self._submit()
         except self._faults as error:
-            failure = self._failure(error)
-            yield from dict.fromkeys(self._waiting, failure).items()
-        try:
-            yield from self._wait()
-        except (KeyboardInterrupt, GeneratorExit):
-            names = ", ".join(f"`{name}`" for name in self._running)
-            logger.warning(
-                f"mmie-tasks: the batches {names} go on at {self._address}. Run the same command "
-                "again to wait for them; nothing is paid for twice."
-            )
-            raise
+            yield from dict.fromkeys(self._waiting, self._failure(error)).items()
+        yield from self._broken.items()
 
-    # Submission
+    def _submit(self) -> None:
+        """Create a batch of as many waiting requests as a file holds, and move them to `_running`.
 
-    def _submit(self) -> Iterator[tuple[str, Outcome]]:
-        """Create a batch of as many waiting requests as a file holds; yield those that are broken.
-
-        Requests are taken from `_waiting` when they are in a batch, or broken. The SDK does not
-        retry the creation: an answer that is lost would create a second batch.
+        The SDK does not retry the creation: an answer that is lost would create a second batch.
         """
         import openai
 
         self._notes.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=self._notes.folder) as file:
-            keys, broken = self._write(file)
-            for key, error in broken.items():
-                del self._waiting[key]
-                yield key, error
+            keys = self._write(file)
             if not keys:
                 return
             file.seek(0)
@@ -256,22 +238,22 @@ class _Run:
             "If the run is stopped meanwhile, the same command resumes it."
         )
 
-    def _write(self, file: BinaryIO) -> tuple[list[str], dict[str, RequestBroken]]:
-        """Write a line per request; returns the keys in the file, and the errors of those not."""
+    def _write(self, file: BinaryIO) -> list[str]:
+        """Write a line per request; returns their keys. Those that are broken are moved."""
         keys: list[str] = []
-        broken: dict[str, RequestBroken] = {}
-        for key, request in self._waiting.items():
+        for key, request in list(self._waiting.items()):
             try:
                 line = self._line(key, request)
             except RequestBroken as error:
-                broken[key] = error
+                del self._waiting[key]
+                self._broken[key] = error
                 continue
             is_full = file.tell() + len(line) > self._limits.size_bytes
             if is_full or len(keys) == self._limits.requests:
                 break
             file.write(line)
             keys.append(key)
-        return keys, broken
+        return keys
 
     def _line(self, key: str, request: JudgeRequest) -> bytes:
         body = chat_body(request, self._options, self._chat.dialect)
@@ -308,7 +290,8 @@ class _Run:
                 if outcomes is not None:
                     del self._running[name]
                     yield from outcomes.items()
-                    self._forget(name, requests)
+                    with suppress(OSError, ValueError):  # at worst, they are read once more
+                        self._notes.forget(name, requests)
             if time.monotonic() - began > self._limits.longest_wait_s:
                 late = JudgeUnavailable(f"the batch is not over; {_AGAIN}")
                 yield from ((key, late) for keys in self._running.values() for key in keys)
@@ -325,7 +308,9 @@ class _Run:
             if not isinstance(batch, openai.types.Batch):  # the SDK passes on a page as text
                 raise Fault("failed", "the server sent no batch")
             if batch.status not in _OVER:
-                self._log_progress(batch)
+                if self._progress.get(name) != batch.status:
+                    self._progress[name] = batch.status
+                    logger.info(f"mmie-tasks: the batch `{name}` is {batch.status}.")
                 return None
             files = filter(None, (batch.output_file_id, batch.error_file_id))
             contents = [self._client.files.content(file).content for file in files]
@@ -333,7 +318,7 @@ class _Run:
             fault = fault_of(error, self._secrets)
             gone = JudgeUnavailable(f"the batch `{name}` no longer exists ({fault}); {_AGAIN}")
             return dict.fromkeys(requests, gone)
-        lines = dict(_result_lines(contents))
+        lines = _result_lines(contents)
         reason = f"the batch is {batch.status} and has no line for it"
         if batch.errors:
             words = redact(message_of(batch.errors.model_dump_json()), self._secrets)
@@ -343,19 +328,6 @@ class _Run:
             key: self._outcome(request, lines[key]) if key in lines else missing
             for key, request in requests.items()
         }
-
-    def _log_progress(self, batch: Batch) -> None:
-        count = batch.request_counts
-        line = f"{batch.status}: {count.completed if count else 0} requests done"
-        if self._progress.get(batch.id) != line:
-            self._progress[batch.id] = line
-            logger.info(f"mmie-tasks: the batch `{batch.id}` is {line}.")
-
-    def _forget(self, name: str, taken: Mapping[str, object]) -> None:
-        try:
-            self._notes.forget(name, taken)
-        except (OSError, ValueError) as error:  # at worst the replies are downloaded once more
-            logger.warning(f"mmie-tasks: `{self._notes.folder}` cannot be updated: {error}")
 
     def _outcome(self, request: JudgeRequest, line: Mapping[str, object]) -> Outcome:
         """The outcome in a line: a ``response``, or an ``error`` if the request was never run."""
@@ -399,10 +371,12 @@ class _Run:
         return JudgeUnavailable(f"{self._address} gave no usable answer: {fault}; {_AGAIN}")
 
 
-def _result_lines(contents: Sequence[bytes]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The lines of result files by content key; other lines are skipped."""
-    for text in (line for content in contents for line in content.split(b"\n")):
+def _result_lines(contents: Sequence[bytes]) -> dict[str, dict[str, object]]:
+    """The lines of result files by content key; the first counts, and others are skipped."""
+    lines: dict[str, dict[str, object]] = {}
+    for text in b"\n".join(contents).split(b"\n"):
         with suppress(ValueError, RecursionError):
             match json.loads(text):
                 case {"custom_id": str(key), **fields}:
-                    yield key, {str(name): value for name, value in fields.items()}
+                    lines.setdefault(key, {str(name): value for name, value in fields.items()})
+    return lines

@@ -16,7 +16,7 @@ from loguru import logger
 
 from mmie_tasks.core.log import warn
 from mmie_tasks.http.access import similar_names
-from mmie_tasks.http.errors import Fault
+from mmie_tasks.http.errors import TIMED_OUT, Fault
 from mmie_tasks.http.sender import LONGEST_WAIT_S
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.openai.chat import Chat
@@ -120,10 +120,10 @@ async def _send(chat: Chat, request: JudgeRequest) -> Outcome:
                         patience = f"{chat.sender.patience_s:g} s (`patience=`)"
                         logger.info(f"{access.service} is waited for, up to {patience}: {fault}")
                     wait_s = max(pace.check_s)
-                elif fault.kind == "failed" and waits_s and fault.status != 503:
-                    wait_s = waits_s.pop(0)
-                else:
+                elif fault.kind != "failed" or str(fault) == TIMED_OUT or not waits_s:
                     raise
+                else:
+                    wait_s = waits_s.pop(0)
             await asyncio.sleep(wait_s)
 
 
