@@ -168,9 +168,7 @@ class JudgingSession:
                 judge.cache.check()
             judge.check(max_images)
             if shared and judge.access is not None:
-                from mmie_tasks.http.model_list import check_listed  # and the OpenAI SDK: a second
-
-                check_listed(judge.access, judge.model, JudgeMisconfigured, OWN_ADDRESS_HINT)
+                judge.access.check_listed(judge.model, JudgeMisconfigured, OWN_ADDRESS_HINT)
             if not judge.in_process:
                 _ = judge.signature
 

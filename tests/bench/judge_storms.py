@@ -23,11 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.judge_asking import open_openai
 from support.judge_server import JudgeServer
 from support.loopback import error
-from support.virtual_time import simulate
+from support.virtual_time import fails, simulate
 
-from mmie_tasks.http.attempt import Failure
-from mmie_tasks.http.pace import Pace
-from mmie_tasks.http.sender import Undelivered
+from mmie_tasks.http.sender import Pace, Undelivered
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.reply import JudgeReply
 
@@ -55,9 +53,7 @@ class Storm:
             at_most=self.slots,
             reply_s=self.reply_s,
             fault_s=self.reply_s,
-            fault=lambda _: (
-                Failure(kind="failed", reason="HTTP 500") if dice.random() < self.failing else None
-            ),
+            fault=lambda _: fails(500) if dice.random() < self.failing else None,
         )
         lost = sum(isinstance(result, Undelivered) for result in results)
         return server.seconds / self.bound_s, lost

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 from loguru import logger
+from mmie_tasks.http.pace import Pace
 from PIL import Image
 from support.judge_faults import in_list
 from support.judge_server import JudgeServer, Says
 from support.loopback import HANG, HANG_UP, Sent, error
 from support.pictures import MODERATION, drawn, header_only, images, noise, picture, png, without
 
-from mmie_tasks.http.pace import Pace
 from mmie_tasks.interleaved.drawer import (
     Drawer,
     DrawerMisconfigured,
