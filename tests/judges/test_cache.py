@@ -179,13 +179,6 @@ def test_another_thread_may_consume_and_close_the_outcomes(file):
     assert outcomes_of(ScriptedJudge(), file, B)[0].cached
 
 
-def test_a_reply_that_another_process_stored_meanwhile_is_not_replaced(file):
-    outcomes = CachedJudge(StoreJudge(), file).ask([A, B])
-    next(outcomes)
-    outcomes_of(ScriptedJudge(script={"b": scripted_reply("first")}), file, B)
-    assert next(outcomes) == (1, scripted_reply("first", cached=True))
-
-
 def test_a_reply_that_the_wrapped_judge_marks_as_cached_is_not_stored(file):
     outcomes_of(ScriptedJudge(script={"a": scripted_reply("x", cached=True)}), file, A)
     judge = ScriptedJudge()

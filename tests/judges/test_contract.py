@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from support.batch_asking import Asking
 from support.internvl_golden import CHECKPOINT
 from support.judge_asking import judge_at
 from support.judge_server import JudgeServer
@@ -49,6 +50,7 @@ def server() -> Iterator[JudgeServer]:
 @pytest.fixture(
     params=[
         pytest.param(lambda url, _: judge_at(url), id="openai"),
+        pytest.param(lambda url, folder: Asking(url, folder).judge(), id="openai-batch"),
         pytest.param(
             lambda *_: MmieScoreJudge(MmieScoreOptions(model=str(CHECKPOINT), device="cpu"), {}),
             id="mmie_score",
