@@ -55,6 +55,7 @@ def server() -> Iterator[JudgeServer]:
 @pytest.fixture(
     params=[
         pytest.param(lambda url, _: judge_at(url), id="openai"),
+        pytest.param(lambda url, folder: Asking(url, folder).judge(), id="openai-batch"),
         pytest.param(
             lambda *_: MmieScoreJudge(MmieScoreOptions(model=str(CHECKPOINT), device="cpu"), {}),
             id="mmie_score",

@@ -67,7 +67,7 @@ class Asking:
 
     def killed(self, *texts: str, when: Callable[[], bool]) -> None:
         """Send requests in another process, and kill it without warning when a condition holds."""
-        received, sent = FORKS.Pipe(duplex=False)
+        _, sent = FORKS.Pipe(duplex=False)
         process = FORKS.Process(target=_send, args=(sent, self, texts))
         process.start()
         deadline = time.monotonic() + 300

@@ -127,7 +127,7 @@ class BatchJudge(Judge):
                 yield index, error
         waiting = {key: requests[same[0]] for key, same in indices.items()}
         with self.access.client(self.limits.call_retries) as client:
-            run = _Run(self, client, waiting, self._stopped)
+            run = _BatchRun(self, client, waiting, self._stopped)
             for key, outcome in run.outcomes():
                 yield from ((index, outcome) for index in indices[key])
 
@@ -158,7 +158,7 @@ class _Notes:
             (self.folder / f"{quote(batch, safe='')}.json").unlink()
 
 
-class _Run:
+class _BatchRun:
     """Submits the requests of one `ask`, waits for the batches, and reads their results."""
 
     def __init__(

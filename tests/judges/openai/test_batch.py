@@ -171,8 +171,8 @@ def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expe
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        pytest.param({"response": {"status_code": 400, "body": None}, "error": {"message": "Long."}},
-                     "JudgeRefused: the server would not take the request: HTTP 400: Long.",
+        pytest.param({"response": {"status_code": 400, "body": None}, "error": {"message": "No."}},
+                     "JudgeRefused: the server would not take the request: HTTP 400: No.",
                      id="vLLM"),
         pytest.param({"response": None, "error": "Oops."},
                      "JudgeUnavailable: the batch ended without it: Oops.", id="never-run"),
