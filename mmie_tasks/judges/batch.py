@@ -7,10 +7,11 @@ starts the judging of all samples. The runner reads no fields before it aggregat
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, TypeAlias
 
 from loguru import logger
@@ -34,6 +35,9 @@ from mmie_tasks.judges.progress import Progress
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.signature import Signature
+
+STOP_S = 1.0
+"""How long to wait for judges after a stop."""
 
 MetricRow: TypeAlias = dict[str, object]
 MetricRows: TypeAlias = Mapping[str, MetricRow]
@@ -195,15 +199,15 @@ class JudgedBatch:
         self._waiting = waiting
         self._title = title
         self._on_outcome = on_outcome
-        self._stopped = threading.Event()  # set when no further reply is awaited
+        self._ends_at_s = inf  # when no further reply is stored
         self._judge: Judge | None = None
         self._results: list[dict[int, Judgement]] = [{} for _ in waiting]  # by judge
         self._unfilled = dict.fromkeys(range(len(waiting)))
         self._stored = 0  # replies that are in a cache
 
     def stop(self) -> None:
-        """Stops waiting for replies. Takes no lock."""
-        self._stopped.set()
+        """Stops waiting for replies; those that have arrived are still stored. Takes no lock."""
+        self._ends_at_s = time.monotonic() + STOP_S
         if self._judge is not None:
             self._judge.stop()
 
@@ -245,7 +249,7 @@ class JudgedBatch:
 
             requests = [sample.request for sample, _ in self._waiting]
             for index, result in judge_all(judge, requests, report):
-                if self._stopped.is_set():
+                if time.monotonic() > self._ends_at_s:
                     return
                 position, sample = divmod(index, count)
                 self._add(judge, position, sample, result)

@@ -42,10 +42,14 @@ class PanelJudge(Judge):
         return Signature.of_judges([one.signature for one in self.members]).fields
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield the outcomes of all judges as they arrive; see `Judge.ask`."""
+        """Yield the outcomes of all judges as they arrive; see `Judge.ask`.
+
+        If one is interrupted, all are stopped, and what has arrived by then is still yielded.
+        """
         arrived: _Arrived = SimpleQueue()
         is_closed = threading.Event()
         running = len(self.members)
+        interrupt: BaseException | None = None
         with ThreadPoolExecutor(1) as in_turn, ThreadPoolExecutor(running) as together:
             for position, member in enumerate(self.members):
                 pool = in_turn if member.in_process else together
@@ -56,13 +60,16 @@ class PanelJudge(Judge):
                         case None:
                             running -= 1
                         case BaseException() as error:
-                            raise error
+                            interrupt = error
+                            self.stop()
                         case outcome:
                             yield outcome
             finally:
                 is_closed.set()
                 if running:
                     self.stop()
+        if interrupt is not None:
+            raise interrupt
 
     def _collect(
         self,

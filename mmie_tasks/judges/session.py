@@ -22,6 +22,7 @@ from mmie_tasks.core.log import warn
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, Outcome, close_judge
 from mmie_tasks.judges.batch import (
+    STOP_S,
     DeferredRow,
     JudgedBatch,
     MetricRows,
@@ -44,9 +45,6 @@ from mmie_tasks.record.signature import Signature
 
 CHECK_VALID_S = 900.0
 """How long a judge's check is valid, so that later benchmarks of a run do not repeat it."""
-
-_STOP_S = 1.0
-"""How long to wait for judges after a stop."""
 
 
 class JudgingSession:
@@ -308,7 +306,7 @@ class BenchmarkJudge:
             job.result()
         except KeyboardInterrupt:  # replies so far are in the cache; the others are not waited for
             batch.stop()
-            wait([job], _STOP_S)
+            wait([job], STOP_S)
             raise
         finally:
             thread.shutdown(wait=False)  # its only job is done or given up

@@ -126,7 +126,7 @@ def test_an_interrupt_does_not_wait_for_a_judge_that_cannot_be_stopped(
             assert released.wait(SILENT_S)
             return super().ask(requests)
 
-    monkeypatch.setattr(session, "_STOP_S", 0.1)
+    monkeypatch.setattr(session, "STOP_S", 0.1)
     monkeypatch.setattr(session, "open_judge", lambda *_: Deaf(echo))
     monkeypatch.setattr(Future, "result", interrupted)
     benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")

@@ -92,7 +92,7 @@ def test_an_unreadable_reply_is_not_for_ever(workplace: Workplace, judge: JudgeS
     assert all("Rate the steps." in text_of(body) for body in judge.asked[N:])
     assert len(judge) == N + REFUSED
     assert scored(workplace, "out-filled") == N
-    assert "unreadable" not in result.output
+    assert "unreadable repl" not in result.output
 
 
 def test_another_judge_gets_each_answer_once(run: Workplace, judge: JudgeServer) -> None:
