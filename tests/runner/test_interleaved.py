@@ -50,7 +50,7 @@ def cache(tmp_path, monkeypatch):
         pytest.param({"lvlm": "dummy", "t2i": "images:m"}, "needs a key", id="key"),
         pytest.param(
             {"lvlm": "dummy", "t2i": "images:m;base_url=http://127.0.0.1:9/v1"},
-            "not reachable",
+            "no connection",
             id="server",
         ),
     ],
