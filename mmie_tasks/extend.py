@@ -46,9 +46,9 @@ from mmie_tasks.judges.base import ReplySchema as ReplySchema
 from mmie_tasks.judges.base import RequestBroken as RequestBroken
 from mmie_tasks.judges.base import RequestCounts as RequestCounts
 from mmie_tasks.judges.base import RequestUnfit as RequestUnfit
-from mmie_tasks.judging.batch import PendingSample as PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge as BenchmarkJudge
-from mmie_tasks.judging.requests import GradedRequest as GradedRequest
+from mmie_tasks.judges.batch import GradedRequest as GradedRequest
+from mmie_tasks.judges.batch import PendingSample as PendingSample
+from mmie_tasks.judges.session import BenchmarkJudge as BenchmarkJudge
 from mmie_tasks.record.judgement import Judged as Judged
 from mmie_tasks.record.judgement import Judgement as Judgement
 from mmie_tasks.record.metrics import Metric as Metric
@@ -71,5 +71,4 @@ from mmie_tasks.record.segment import Segment as Segment
 from mmie_tasks.record.segment import Segments as Segments
 from mmie_tasks.record.segment import text_segments as text_segments
 from mmie_tasks.record.signature import Signature as Signature
-from mmie_tasks.record.signature import signature_text as signature_text
 from mmie_tasks.record.text_facts import TextFacts as TextFacts

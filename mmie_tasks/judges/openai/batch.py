@@ -94,9 +94,9 @@ class BatchJudge(Judge):
         self._stopped = Event()  # of the running calls
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """The signature of the online judge: the same model gives the replies."""
-        return signature_text(**self.chat.signature)
+        return self.chat.signature
 
     @property
     def access(self) -> Access:
@@ -136,7 +136,7 @@ class _Notes:
     """The batches of one judge at one server: a file for each, with the keys of its requests."""
 
     def __init__(self, judge: BatchJudge) -> None:
-        server = f"{judge.access.address}\n{judge.signature}"
+        server = f"{judge.access.address}\n{signature_text(**judge.signature)}"
         digest = hashlib.sha256(server.encode()).hexdigest()[:16]
         self.folder = cache_dir(judge.environment) / "judge" / "batches" / digest
 

@@ -7,6 +7,7 @@ import random
 import re
 import tempfile
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -48,7 +49,7 @@ _COLOURS = {
 }
 
 
-def check(chat: Chat, signature: str, max_images: int = 0) -> None:
+def check(chat: Chat, signature: Mapping[str, object], max_images: int = 0) -> None:
     """Check the server with a short chat request with the run's parameters.
 
     The request has an image, or two if the run's requests have several. The log warns of a judge

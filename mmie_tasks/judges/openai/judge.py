@@ -19,7 +19,6 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.openai.chat import cost_of, open_chat
 from mmie_tasks.judges.openai.settings import MODEL_VARIABLES, OpenAIOptions
-from mmie_tasks.record.signature import signature_text
 
 _ERRORS: Mapping[str, type[JudgeError]] = {
     "unavailable": JudgeUnavailable,
@@ -52,9 +51,9 @@ class OpenAIJudge(Judge):
         return BatchJudge(options, environment)
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """The model, its parameters and a foreign server's host: all that can move a score."""
-        return signature_text(**self.chat.signature)
+        return self.chat.signature
 
     @property
     def access(self) -> Access:

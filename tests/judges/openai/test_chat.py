@@ -447,7 +447,7 @@ def test_a_password_in_an_address_is_sent_and_redacted(server, log):
     server.stop()
     with pytest.raises(JudgeMisconfigured) as raised:
         judge.check()
-    texts = [str(raised.value), str(ask(judge)[0]), *log, repr(judge), judge.signature]
+    texts = [str(raised.value), str(ask(judge)[0]), *log, repr(judge), str(judge.signature)]
     assert server.headers[0]["authorization"] == "Basic bWU6aHVzaC1odXNo"
     assert not [text for text in texts if "hush-hush" in text or "bWU6aHVzaC1odXNo" in text]
     assert server.url in texts[0]

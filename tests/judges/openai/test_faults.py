@@ -6,7 +6,7 @@ from support.judge_faults import FAULTS, UNTIL_ANSWERED, sent_of
 from support.loopback import HANG
 
 from mmie_tasks.judges.base import JudgeError
-from mmie_tasks.judging.requests import unscored
+from mmie_tasks.judges.batch import unscored
 from mmie_tasks.record.reply import JudgeReply
 
 CASES = [(fault, case) for fault in FAULTS for case in fault.cases]

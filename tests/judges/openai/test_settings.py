@@ -5,6 +5,7 @@ from support.judge_asking import judge_of, open_openai
 from support.judge_creation import create
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.record.signature import signature_text
 
 
 @pytest.mark.parametrize(
@@ -116,4 +117,5 @@ def test_the_processes_of_a_run_share_the_limit(processes, share):
     ],
 )  # fmt: skip
 def test_the_signature_has_what_moves_a_score_and_nothing_else(options, signature):
-    assert judge_of({"OPENAI_API_KEY": "k"}, **options).signature == f"judge:openai|{signature}"
+    judge = judge_of({"OPENAI_API_KEY": "k"}, **options)
+    assert signature_text(**judge.signature) == f"judge:openai|{signature}"

@@ -11,11 +11,8 @@ from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
-from mmie_tasks.judging.batch import PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.deferred import DeferredRow, MetricRows
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.batch import DeferredRow, GradedRequest, MetricRows, PendingSample
+from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.reply import JudgeResult
 

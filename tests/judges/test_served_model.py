@@ -7,8 +7,8 @@ from support.loopback import error
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judging.served_model import ServedModel, judges_itself, served_model, shared_server
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.served_model import ServedModel, judges_itself, served_model, shared_server
+from mmie_tasks.judges.session import JudgingSession
 from mmie_tasks.runner.evaluation import served_model_of
 
 URL = "http://127.0.0.1:8000/v1"
@@ -84,6 +84,7 @@ def test_an_address_that_the_judge_and_the_tested_model_share_is_named_with_its_
     [
         pytest.param({"JUDGE_BASE_URL": URL}, {}, HERE, id="the-judges-own-variable"),
         pytest.param({"OPENAI_BASE_URL": URL}, {"base_url": URL}, HERE, id="an-option"),
+        pytest.param({"OPENAI_API_BASE": URL}, {}, HERE, id="a-variable-of-tested-models"),
         pytest.param({"OPENAI_BASE_URL": "http://127.0.0.1:8001/v1"}, {}, HERE, id="other-port"),
         pytest.param({"OPENAI_BASE_URL": URL}, {}, None, id="no-server"),
         pytest.param({}, {}, ServedModel(model="m", url=OPENAI), id="the-default"),

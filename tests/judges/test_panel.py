@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import pytest
@@ -19,13 +19,10 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.cache_path import default_path
-from mmie_tasks.judges.cache_store import CacheFile
+from mmie_tasks.judges.batch import GradedRequest, PendingSample
+from mmie_tasks.judges.cache_file import CacheFile, default_path
 from mmie_tasks.judges.choice import parse_flags
-from mmie_tasks.judging.batch import PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.judgement import Judged, Judgement, combine
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
@@ -215,7 +212,7 @@ class InProcessJudge(FunctionJudge):
 
     def __init__(self, name: str, events: list[str]) -> None:
         super().__init__(echo)
-        self.signature = f"judge:{name}"
+        self.signature = {"judge": name}
         self._name, self._events, self._is_loaded = name, events, False
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
@@ -255,11 +252,11 @@ class JudgeOnADevice(InProcessJudge):
         super().__init__("c", [])
 
     @property
-    def signature(self) -> str:  # type: ignore[override]
+    def signature(self) -> Mapping[str, object]:  # type: ignore[override]
         raise AssertionError("the device is started before the tested model is loaded")
 
     @signature.setter
-    def signature(self, _: str) -> None: ...
+    def signature(self, _: object) -> None: ...
 
 
 @pytest.mark.parametrize("on_servers", [0, 1, 2])

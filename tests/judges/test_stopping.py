@@ -15,14 +15,12 @@ from support.loopback import HANG, Sent
 
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.verdict import Scored, Verdicts
+from mmie_tasks.judges import session
 from mmie_tasks.judges.base import JudgeRequest, Outcome
+from mmie_tasks.judges.batch import GradedRequest, PendingSample
 from mmie_tasks.judges.choice import open_judge, parse_flags
-from mmie_tasks.judging import benchmark_judge, session
-from mmie_tasks.judging.batch import PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
-from mmie_tasks.judging.judge import judge
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.judge import judge
+from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.reply import JudgeResult
 
 SILENT_S = 60.0  # a judge's timeout; each test ends long before
@@ -128,7 +126,7 @@ def test_an_interrupt_does_not_wait_for_a_judge_that_cannot_be_stopped(
             assert released.wait(SILENT_S)
             return super().ask(requests)
 
-    monkeypatch.setattr(benchmark_judge, "_STOP_S", 0.1)
+    monkeypatch.setattr(session, "STOP_S", 0.1)
     monkeypatch.setattr(session, "open_judge", lambda *_: Deaf(echo))
     monkeypatch.setattr(Future, "result", interrupted)
     benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")

@@ -11,10 +11,8 @@ import mmie_tasks
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeOptions, JudgeRequest
-from mmie_tasks.judging.batch import PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.batch import GradedRequest, PendingSample
+from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession, judging_in
 from mmie_tasks.record.reply import JudgeResult
 
 Register = Callable[[type[Judge]], None]
@@ -82,7 +80,7 @@ def opened(register: Register) -> list[str]:
             key = environment.get("THEIR_KEY", "none")
             keys.append(key)
             judge = cls(lambda _: reply(key))
-            judge.signature = f"judge:theirs|model:{options.model}"
+            judge.signature = {"judge": "theirs", "model": options.model}
             return judge
 
     register(KeyJudge)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,13 +21,13 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     RequestUnfit,
 )
-from mmie_tasks.judging.requests import CheckedRequest, judge_all
+from mmie_tasks.judges.batch import GradedRequest, judge_all
 from mmie_tasks.record.reply import JudgeResult
 
 
-def checked(text: str) -> CheckedRequest:
+def checked(text: str) -> GradedRequest:
     request = JudgeRequest(parts=(text,), max_tokens=9)
-    return CheckedRequest(request=request, is_impossible=lambda text: text == "impossible")
+    return GradedRequest(request=request, is_impossible=lambda text: text == "impossible")
 
 
 def read(text: str) -> Verdict:
@@ -108,7 +108,7 @@ def test_a_second_request_that_fails_leaves_the_first_reply() -> None:
 class CarelessJudge(Judge):
     """Omits the first request, answers the last twice, and one that does not exist."""
 
-    signature = "judge:careless"
+    signature: Mapping[str, object] = {"judge": "careless"}
 
     def __init__(self) -> None: ...
 
@@ -146,5 +146,5 @@ def test_any_mixture_of_replies_gives_one_result_per_request(texts: list[str]) -
 def test_a_reply_has_the_length_of_its_request() -> None:
     request = JudgeRequest(parts=("345", Path("a.png")), system="12", max_tokens=9)
     judge = FunctionJudge(lambda _: reply("5"))
-    ((_, result),) = judge_all(judge, [CheckedRequest(request=request)])
+    ((_, result),) = judge_all(judge, [GradedRequest(request=request)])
     assert result.replies[0].request_characters == 5

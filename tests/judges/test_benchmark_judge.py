@@ -10,11 +10,9 @@ from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeOptions, JudgeRequest, Outcome
+from mmie_tasks.judges.batch import GradedRequest, PendingSample
 from mmie_tasks.judges.choice import ALL_OTHERS, ChosenJudges
-from mmie_tasks.judging.batch import PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
-from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession, judging_in
 from mmie_tasks.record.reply import JudgeResult
 
 
@@ -29,7 +27,7 @@ class CheckCountingJudge(FunctionJudge):
 
     def __init__(self, options: Options, _environment: object) -> None:
         super().__init__(echo)
-        self.signature = f"judge:{self.kind}|model:{options.model}"
+        self.signature = {"judge": self.kind, "model": options.model}
         self._model = options.model
 
     def check(self, max_images: int = 0) -> None:
@@ -63,7 +61,7 @@ def test_a_failed_check_is_repeated(checks: list[str], monkeypatch: pytest.Monke
 
 
 def test_the_choice_of_a_session_counts_until_the_session_ends() -> None:
-    judge = BenchmarkJudge("first", "counting")
+    judge = BenchmarkJudge("first", "counting:right")
     options = {"model": "launched", "cache": "off"}
     choice = Choice(name="counting", options=options)
     session = JudgingSession({ALL_OTHERS: ChosenJudges(judges=(choice,))})
