@@ -3,8 +3,8 @@
 Every request waits for a slot and is sent; after a failure it waits and is sent again. The number
 of slots starts at 16 and grows by one with every reply, until the server first answers 429: from
 then on it is the number of requests that the server was serving, and grows by one per round
-(additive increase, multiplicative decrease). Only a 429 lowers it. While the server replies to no
-request, those that failed keep their slots while they wait, so that it gets few.
+(additive increase, multiplicative decrease). Only a 429 lowers it. After 30 failures in a row the
+requests that failed keep their slots while they wait, so that a silent server gets few.
 
 A request that fails for `patience_s` is given up. If the server replied to none in that time, all
 remaining requests are.
@@ -44,8 +44,11 @@ LONGEST_WAIT_S = 900.0
 _MOST_DENIALS = 10
 """Denials without a reply in between, after which all remaining requests are given up."""
 
-_FEW_FAILURES = 30
-"""A request that failed more often waits as long as if the server were silent."""
+_MANY_FAILURES = 30
+"""After so many failures in a row a server is silent; a request with so many waits longer, too.
+
+A server that fails every second request may have fewer in a row by chance.
+"""
 
 _STOP_CHECK_S = 0.2
 
@@ -70,8 +73,12 @@ class Pace:
     fraction: Callable[[], float] = random.random  # the share of the longest wait, 0 to 1
 
     def wait_s(self, failures: int, *, is_silent: bool) -> float:
-        """The wait after this many failures, with full jitter."""
-        cap_s = self.cap_s if is_silent or failures > _FEW_FAILURES else self.short_cap_s
+        """The wait after this many failures of a request, with full jitter."""
+        cap_s = self.cap_s
+        if not is_silent and failures < _MANY_FAILURES:
+            cap_s = self.short_cap_s
+        elif not is_silent:
+            failures -= _MANY_FAILURES - 1
         return self.fraction() * min(self.base_s * 2.0 ** min(failures - 1, 60), cap_s)
 
 
@@ -218,7 +225,7 @@ class _Call(Generic[RequestT, ReplyT]):
         self._waiting: deque[asyncio.Future[None]] = deque()  # requests without a slot
         self._sent_at: dict[int, float] = {}  # of the requests in flight, by index
         self._silent_since = inf  # the first failure since the last reply
-        self._denials = 0  # without a reply in between
+        self._failures = self._denials = 0  # without a reply in between
         self._longest_wait_s = 0.0  # that the server has demanded and may demand
         self._end: Undelivered | None = None  # why no further request is sent
         self._logged_at = -inf
@@ -255,7 +262,7 @@ class _Call(Generic[RequestT, ReplyT]):
                 first_failed_at = min(first_failed_at, self._now())
                 if (end := self._end_after(fault, first_failed_at)) is not None:
                     return end
-                is_silent = self._silent_since <= first_failed_at
+                is_silent = self._failures >= _MANY_FAILURES
                 wait_s = self._sender.pace.wait_s(failures, is_silent=is_silent)
                 wait_s = max(wait_s, fault.wait_s or 0.0)
                 if is_silent and fault.kind != "busy":
@@ -313,7 +320,7 @@ class _Call(Generic[RequestT, ReplyT]):
 
     def _note_response(self) -> None:
         self._silent_since = inf
-        self._denials = 0
+        self._failures = self._denials = 0
         if self._now() >= self._grows_from:
             step = 1 / self._limit if self._was_throttled else 1.0
             self._limit = min(self._limit + step, float(self._sender.max_concurrency))
@@ -359,6 +366,7 @@ class _Call(Generic[RequestT, ReplyT]):
         reason = f"{sender.access.address}: {fault}"
         patience_s = sender.patience_s + self._longest_wait_s
         self._silent_since = min(self._silent_since, now)
+        self._failures += 1
         silent_s = now - self._silent_since
         self._warn(fault, silent_s, wait_s)
         is_over = silent_s >= patience_s or 0.0 < silent_s >= patience_s - wait_s

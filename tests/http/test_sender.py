@@ -48,7 +48,7 @@ def ratio(seed, *, count, slots, reply_s, failing=0.0, retry_after_s=None):
             {"count": 2000, "slots": 64, "reply_s": 1.0, "failing": 0.05}, 1.15, id="5-percent-500"
         ),
         pytest.param(
-            {"count": 400, "slots": 20, "reply_s": 1.0, "failing": 0.5}, 1.30, id="50-percent-500"
+            {"count": 400, "slots": 20, "reply_s": 1.0, "failing": 0.5}, 1.20, id="50-percent-500"
         ),
         pytest.param(
             {"count": 400, "slots": 100, "reply_s": 1.0, "failing": 0.7}, 3.0, id="70-percent-500"
@@ -80,7 +80,7 @@ def test_few_requests_get_a_429():
         pytest.param(
             50, {"fault": fails(429, 600.0)}, "unavailable", 600, 840, 40, id="again-and-again"
         ),
-        pytest.param(1, {"fault": fails(500)}, "unavailable", 120, 150, 30, id="a-single-request"),
+        pytest.param(1, {"fault": fails(500)}, "unavailable", 120, 150, 50, id="a-single-request"),
         pytest.param(1, {"fault": fails(401)}, "denied", 0, 1, 1, id="a-single-denial"),
     ],
 )
@@ -184,7 +184,7 @@ def test_an_error_of_our_own_is_raised_and_ends_the_call():
 def test_a_wait_is_never_longer_than_the_cap(failures, fraction, is_silent):
     pace = Pace(fraction=lambda: fraction)
     assert 0 <= pace.wait_s(failures, is_silent=is_silent) <= pace.cap_s
-    assert failures > 30 or pace.wait_s(failures, is_silent=False) <= pace.short_cap_s
+    assert failures >= 30 or pace.wait_s(failures, is_silent=False) <= pace.short_cap_s
 
 
 @pytest.mark.parametrize(
