@@ -22,15 +22,15 @@ from mmie_tasks.core.tables import NO_VALUE, short_name
 from mmie_tasks.core.verdict import ScoreKind
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval
-from mmie_tasks.record.metrics import Scale, in_proportion, weighted_strata
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.results.arguments import listed_names, result_parser
 from mmie_tasks.results.comparability import scored_signatures, signature_differences
 from mmie_tasks.results.correct import Stratum, corrected_mean
 from mmie_tasks.results.measures import MEASURES, Measurement, alpha, measure
 from mmie_tasks.results.raters import DIGITS, Rater, read_raters, reference_of
 from mmie_tasks.results.render import Table, columns, json_text, markdown_page
-from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
+from mmie_tasks.results.run import TaskRun
+from mmie_tasks.results.scores import in_proportion, reasons_of, weighted_strata
 
 _MAX_PAIRED_RATERS = 4  # with more, each is compared with the reference only
 _PAPER_MEASURES = ("cosine", "mse", "mae", "pearson")
@@ -276,7 +276,7 @@ def _rater_part(raters: Sequence[Rater], kind: ScoreKind, notes: Sequence[str]) 
     rows: list[Mapping[str, PartValue]] = []
     for rater in raters:
         points = rater.verdicts["points"].dropna()
-        reasons = reasons_of(rater.run, kind) if rater.run else {}
+        reasons = reasons_of(rater.run.records, kind) if rater.run else {}
         listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
         lines += [f"{rater.name}: without points ({listed})"] if listed else []
         lines += [f"{rater.name}: {note}" for note in rater.notes]
@@ -297,7 +297,7 @@ def _group_parts(
 ) -> Iterator[AgreementPart]:
     """Agreement with the reference by group; kinds with only one group are left out."""
     ids: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for sample in (sample for rater in raters if rater.run for sample in rater.run.samples):
+    for sample in (sample for rater in raters if rater.run for sample in rater.run.records):
         for kind, groups in sample.groups.items():
             for group in groups:
                 ids[kind][group].add(sample.id)
@@ -356,10 +356,10 @@ def _score_row(
     answer of this run are the judge's, plus the difference of the two on the other answer to the
     same question. (The other model's points themselves would pull the mean towards that model's.)
     """
-    benchmark, metric = task_run.benchmark, metrics_of([task_run])[0]
-    score = value_of(task_run, metric, kind)
+    benchmark, metric = task_run.benchmark, task_run.metrics[0]
+    score = task_run.score(metric, kind)
     points = judge.verdicts.set_index("id")["points"].dropna()
-    scored = [sample for sample in task_run.samples if sample.id in points.index]
+    scored = [sample for sample in task_run.records if sample.id in points.index]
     drawn = weighted_strata(scored, metric, benchmark.strata)
     strata = [(weight, [sample.id for sample in members]) for weight, members in drawn]
     seen = _matched(bridge or judge, reference)
@@ -396,9 +396,7 @@ def _score_row(
         ],
         benchmark.scale.full_marks,
     )
-    is_draw = metric.by == benchmark.strata or in_proportion(
-        task_run.samples, benchmark.strata, benchmark.stratum_sizes
-    )
+    is_draw = metric.by == benchmark.strata or in_proportion(task_run.records, benchmark)
     return {
         **row,
         "reference alone": _percent(mean.alone, benchmark.scale, is_draw),

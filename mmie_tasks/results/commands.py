@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.runs import run as run_files
-from mmie_tasks.runs.run import Run
+from mmie_tasks.results.run import Run
 
 INTERVAL_NOTE = "The intervals hold the sampling error only, not the judge's error."
 """What is said of the intervals of judged scores."""
-
-
-def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
-    """The runs that a command line names, each with a unique name.
-
-    Args:
-        sources: ``PATH`` or ``NAME=PATH``; one path may hold several runs.
-        tasks: The tasks to read; empty for all tasks of registered benchmarks.
-
-    Raises:
-        AnswersUnusable: A run cannot be read, or has none of the tasks.
-        SettingWrong: A task does not belong to a registered benchmark.
-    """
-    for task in tasks:
-        if entry_of_task(task) is None:
-            raise SettingWrong(
-                f"`{task}` is not a task of a registered benchmark.",
-                hint=f"task names begin with {entry_names(entries())}",
-            )
-    return run_files.open_runs(sources, benchmark_of_task, tasks)
 
 
 def notes_of(runs: Sequence[Run]) -> list[str]:
@@ -43,22 +21,6 @@ def notes_of(runs: Sequence[Run]) -> list[str]:
         for note in task.notes
     ]
     return [f"{run.name}: {note}" for run in runs for note in run.notes] + tasks
-
-
-def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
-    """The single run that ``PATH`` or ``NAME=PATH`` names.
-
-    Raises:
-        AnswersUnusable: The run cannot be read, or has none of the tasks.
-        SettingWrong: The path holds several runs, or a task is not of a registered benchmark.
-    """
-    runs = open_runs([source], tasks)
-    if len(runs) > 1:
-        folders = ", ".join(f"`{run.folder}`" for run in runs)
-        raise SettingWrong(
-            f"`{source}` contains {len(runs)} runs: {folders}.", hint="name one of them"
-        )
-    return runs[0]
 
 
 def common_tasks(runs: Mapping[str, Run]) -> list[str]:

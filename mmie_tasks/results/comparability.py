@@ -9,7 +9,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.results.run import TaskRun
 
 HARMLESS_KEYS = frozenset({"pkg", "replayed"})
 """Keys that move no score: a release that moves scores raises the task's version, and a replayed
@@ -63,7 +63,7 @@ def mixed_keys(signatures: Iterable[Signature]) -> tuple[str, ...]:
 
 def scored_signatures(task_run: TaskRun) -> tuple[Signature, ...]:
     """The signatures of samples with points, or else all: a judge without scores moves no score."""
-    scored = (s for s in task_run.samples if Scored in (type(s.official), type(s.robust)))
+    scored = (s for s in task_run.records if Scored in (type(s.official), type(s.robust)))
     return tuple(dict.fromkeys(sample.signature for sample in scored)) or task_run.signatures
 
 

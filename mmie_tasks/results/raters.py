@@ -23,9 +23,9 @@ from mmie_tasks.record.log_files import split_name
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.segment import digest_of
-from mmie_tasks.results.commands import open_run, read_text
-from mmie_tasks.runs.panels import judge_runs
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.results.commands import read_text
+from mmie_tasks.results.panels import judge_runs
+from mmie_tasks.results.run import Run, TaskRun, load_run
 
 DIGITS = 9
 """Decimals of points, so that equal fractions compare as equal."""
@@ -80,7 +80,7 @@ def read_raters(
     named = list(map(split_name, sources))
     is_csv = [source.path.suffix.lower() in (".csv", ".tsv") for source in named]
     words = [word for word, is_file in zip(sources, is_csv, strict=True) if not is_file]
-    runs = [open_run(word, [task] if task else []) for word in words]
+    runs = [load_run(word, [task] if task else []) for word in words]
     task_runs = _task_runs(runs, task)
     benchmark = task_runs[0].benchmark if task_runs else _benchmark_of(task)
     judges: list[Rater] = []
@@ -230,7 +230,7 @@ def _benchmark_of(task: str | None) -> Benchmark:
 
 def _judge(name: str, task_run: TaskRun, kind: ScoreKind, notes: Sequence[str]) -> Rater:
     rows: list[VerdictRow] = []
-    for sample in task_run.samples:
+    for sample in task_run.records:
         verdict = sample.verdict(kind)
         points = verdict.points if isinstance(verdict, Scored) else math.nan
         rows.append((sample.id, digest_of(sample.answer), points))

@@ -25,7 +25,7 @@ from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.arguments import Format
 from mmie_tasks.results.page import macro
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.results.run import Run, TaskRun
 
 _EMPTY = "-"  # the cell of None
 _MARK_BEGIN, _MARK_END = "\ue000", "\ue001"  # around LaTeX superscripts: tabulate escapes commands
@@ -231,7 +231,7 @@ def json_text(result: object) -> str:
 def _plain(value: object) -> object:
     """The part of a value that belongs in a result, for types that JSON does not have."""
     match value:
-        case Run(name=name, folder=folder, started_text=started, notes=notes):
+        case Run(name=name, folder=folder, started=started, notes=notes):
             return {"name": name, "folder": folder, "started": started, "notes": notes}
         case TaskRun(task=task, log=log, signatures=signatures, notes=notes):
             return {"task": task, "log": log, "signatures": signatures, "notes": notes}

@@ -12,7 +12,7 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, named_errors
 from mmie_tasks.judges.choice import JudgeChoices, cache_path, choose_judges, open_judge
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.results.run import TaskRun
 
 
 def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[str, str]) -> None:
@@ -42,7 +42,7 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
                 table.put(reply)
         sys.stderr.write(
             f"mmie-tasks: {len(replies):,} replies of {choice.name} in `{task_run.log.name}` are "
-            f"kept; it has {len(task_run.samples):,} samples.\n"
+            f"kept; it has {len(task_run.records):,} samples.\n"
         )
 
 
@@ -53,7 +53,7 @@ def _replies(
     judge = open_judge(choice, environment)
     signature = "" if judge.in_process else judge.signature
     own = Signature.of_judges([signature]) if signature else None
-    for sample in task_run.samples:
+    for sample in task_run.records:
         given = {
             judged.judge: judged.result.replies
             for judged in sample.judgements

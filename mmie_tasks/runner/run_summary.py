@@ -12,7 +12,6 @@ import functools
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from loguru import logger
@@ -23,23 +22,18 @@ from mmie_tasks.core.command import as_called
 from mmie_tasks.record.record import RECORD_KEY, BadRecord, Line, Record
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.sample_line import sample_line
-from mmie_tasks.runs.answerers import with_answerers
-from mmie_tasks.runs.details import details_of
-from mmie_tasks.runs.headline import Headline, headline_of
-from mmie_tasks.runs.log_notes import notes_of
-from mmie_tasks.runs.run import TaskRun, without_off_scale_points
+from mmie_tasks.results.run import TaskRun, as_counted
+from mmie_tasks.results.summary import COLUMNS, last_line, notes_of, numbers_of
 
 KEY = "mmie_tasks"
 """The key of the details in the results file."""
-
-_COLUMNS = ("task", "model", "official [95 %]", "robust", "scored", "judge", "unlike the paper")
 
 
 @dataclass(slots=True)
 class RunSummary:
     """Collects the summaries of an evaluation's tasks."""
 
-    _headlines: dict[str, Headline] = field(default_factory=dict)
+    _runs: dict[str, TaskRun] = field(default_factory=dict)
     _details: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def add(
@@ -58,19 +52,18 @@ class RunSummary:
         try:
             records = [benchmark.read_record({RECORD_KEY: record}) for record in logged]
             samples = tuple(
-                with_answerers(without_off_scale_points(_sample(record, line), benchmark.scale))
+                as_counted(_sample(record, line), benchmark.scale)
                 for record, line in zip(records, lines or [{}] * len(records), strict=True)
             )
             run = TaskRun(
                 task=task,
                 benchmark=benchmark,
-                log=Path(),
-                samples=samples,
+                records=samples,
                 limit=part.get("limit"),
                 offset=part.get("offset"),
             )
-            headline, details = headline_of(run), details_of(run, records)
-            notes = list(notes_of(run, records))
+            details, notes = numbers_of(run, records), list(notes_of(run, records))
+            last_line(run, "")
             if lines:
                 scale = benchmark.scale
                 pairs = zip(lines, records, strict=True)
@@ -79,7 +72,7 @@ class RunSummary:
             reason = f"{type(error).__name__}: {error}"
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
             return
-        self._headlines[task], self._details[task] = headline, details
+        self._runs[task], self._details[task] = run, details
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any]) -> None:
@@ -96,10 +89,10 @@ class RunSummary:
 
         `name` is that of the run.
         """
-        if not self._headlines:
+        if not self._runs:
             return ""
-        lines = [(task, name, *line.cells[1:]) for task, line in self._headlines.items()]
-        table = tabulate(lines, _COLUMNS, tablefmt="plain", disable_numparse=True)
+        lines = [last_line(run, name) for run in self._runs.values()]
+        table = tabulate(lines, COLUMNS, tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
         return f"\n{title}\n\n{table}\n\n{report}"
 

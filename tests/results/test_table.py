@@ -21,13 +21,11 @@ from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell
-from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.render import Format, rendered_table
+from mmie_tasks.results.run import Run, load_run
 from mmie_tasks.results.table.command import as_json
 from mmie_tasks.results.table.score_table import ScoreTable, score_table
-from mmie_tasks.runs.marks import paper_marks
-from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.values import value_of
 
 MODEL_A = run("model_a", [sample(str(number), number % 5, category="a") for number in range(10)])
 MODEL_B = run(
@@ -75,8 +73,8 @@ def test_models_are_rows_and_benchmarks_are_columns(two_models: list[str]) -> No
     header = rows["model"]
     assert header[0] == "MIA-Bench"
     assert rows["A"][header.index("MileBench real")] == rows["B"][header.index("MIA-Bench")] == "-"
-    task = open_run(two_models[0]).tasks["mmie"]
-    value = value_of(task, task.benchmark.metrics[0], "official")
+    task = load_run(two_models[0]).tasks["mmie"]
+    value = task.score(task.benchmark.metrics[0], "official")
     assert value is not None
     expected = percent_cell(value.percent, value.interval)
     assert rows["A"][header.index("MMIE")].startswith(f"{expected} [^")
@@ -88,7 +86,7 @@ def test_a_footnote_says_what_makes_a_score_incomparable(two_models: list[str]) 
         "1]",
         "1]",
     ]
-    marks = paper_marks(open_run(two_models[0]).tasks["mmie"])
+    marks = paper_marks(load_run(two_models[0]).tasks["mmie"])
     assert "30 of 20,103 samples" in marks
     assert f"\n[^1]: {'; '.join(marks)}\n" in text
     assert "[^" not in written(score_table([MODEL_A]))

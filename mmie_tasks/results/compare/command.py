@@ -20,13 +20,14 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     help_text = "keys of the signatures that may differ; default: none"
     parser.add_argument("--ignore", default="", metavar="KEY,...", help=help_text)
     parsed = parser.parse_args(arguments)
-    from mmie_tasks.results.commands import common_tasks, open_run
+    from mmie_tasks.results.commands import common_tasks
     from mmie_tasks.results.compare.comparison import compare
     from mmie_tasks.results.compare.text import comparison_text
     from mmie_tasks.results.render import json_text
+    from mmie_tasks.results.run import load_run
 
     tasks, ignored = listed_names(parsed.tasks), listed_names(parsed.ignore)
-    a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
+    a, b = load_run(parsed.a, tasks), load_run(parsed.b, tasks)
     pairs = [(a.tasks[task], b.tasks[task]) for task in common_tasks({"A": a, "B": b})]
     comparisons = [
         compare(*pair, parsed.score_kind, top=parsed.top, ignored_keys=ignored) for pair in pairs

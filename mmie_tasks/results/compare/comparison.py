@@ -6,7 +6,7 @@ interval of the package: one Student's t gives the interval of a difference and 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,20 +14,13 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.core.wording import plural
 from mmie_tasks.record.intervals import MIN_SAMPLES, Interval, StratifiedMean, holm
-from mmie_tasks.record.metrics import (
-    Metric,
-    Scale,
-    estimated,
-    in_proportion,
-    samples_by_stratum,
-    weighted_mean,
-)
+from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
 from mmie_tasks.record.sample import LoggedSample, ScoreKind
 from mmie_tasks.record.signature import COVERAGE_FLOOR
 from mmie_tasks.results.comparability import SignatureDifference, require_comparable
-from mmie_tasks.runs.marks import paper_marks
-from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.values import metrics_of
+from mmie_tasks.results.marks import paper_marks
+from mmie_tasks.results.run import TaskRun
+from mmie_tasks.results.scores import estimated, in_proportion, metrics_of
 
 IDENTICAL = "identical"
 """Replaces the interval if both runs have the same points in every pair."""
@@ -140,7 +133,7 @@ def compare(
     floor = max(floors, default=COVERAGE_FLOOR)
     metrics = [
         _compare_metric(metric, a.benchmark, tuple(samples.values()), runs, floor, score_kind)
-        for metric in metrics_of([a, b])
+        for metric in metrics_of(a.benchmark, a.task, [*a.records, *b.records])
     ]
     left_over = Counter[str]()
     scored = []
@@ -191,7 +184,10 @@ def _compare_metric(
     It has no value unless each run has points for the share `floor` of the samples of either run: a
     smaller share might be a biased choice.
     """
-    groups = samples_by_stratum(samples, metric)
+    groups: defaultdict[str, list[LoggedSample]] = defaultdict(list)
+    for sample in samples:
+        if (name := metric.group_of(sample)) is not None:
+            groups[name].append(sample)
     if not groups:
         return None
     verdicts: list[dict[str, list[Verdict]]] = []
@@ -239,7 +235,7 @@ def _compare_metric(
         for of_group in pairs.values()
         for id_, (in_a, in_b) in of_group.items()
     }
-    estimate = estimated(samples, differences, metric, benchmark.scale, benchmark.strata)
+    estimate = estimated(samples, differences, metric, benchmark)
     comparison = MetricComparison(
         metric=metric,
         pairs=number,
@@ -266,9 +262,7 @@ def _why_no_interval(
         return IDENTICAL
     if estimate is None:
         return TOO_FEW[len(differences) >= MIN_SAMPLES]
-    if metric.by == benchmark.strata or in_proportion(
-        samples, benchmark.strata, benchmark.stratum_sizes
-    ):
+    if metric.by == benchmark.strata or in_proportion(samples, benchmark):
         return ""
     return f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
 

@@ -17,7 +17,7 @@ from mmie_tasks.results.compare.comparison import (
     MetricComparison,
 )
 from mmie_tasks.results.render import Table, Value, columns, markdown
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.results.run import Run, TaskRun
 
 _NO_INTERVAL = "no interval"  # the reason is below the table
 
@@ -32,8 +32,7 @@ def comparison_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:
         if comparison.ignored
     ]
     runs = [
-        f"{label}: {run.name} ({run.folder}, {run.started_text})"
-        for label, run in (("A", a), ("B", b))
+        f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))
     ]
     blocks = [block for comparison in comparisons for block in _blocks(comparison)]
     return "\n\n".join(

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.record.intervals import Interval, stratified_mean
-from mmie_tasks.record.metrics import Scale, mean_of
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Needle, ScoreKind
 from mmie_tasks.results.page_data import Json, page_data
 from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
@@ -90,7 +90,7 @@ def charts(scores: TaskScores) -> list[Chart]:
     """Every chart of a task."""
     task = scores.task
     drawn = [chart for kind, rows in scores.rows.items() for chart in _metrics(scores, kind, rows)]
-    has_panel = any(sample.members for _, run in task.present for sample in run.samples)
+    has_panel = any(sample.members for _, run in task.present for sample in run.records)
     if task.benchmark.scale.whole and not has_panel:
         drawn.append(_histogram(scores))
     return [*drawn, *_needle_charts(scores)]
@@ -360,7 +360,7 @@ def _histogram(scores: TaskScores) -> Chart:
     labels = [*map(str, range(full_marks + 1)), NO_SCORE]
     series = []
     for (index, run), kind in product(scores.task.present, SCORE_KINDS):
-        verdicts = [sample.verdict(kind) for sample in run.samples]
+        verdicts = [sample.verdict(kind) for sample in run.records]
         counts = Counter(str(round(points)) for points in _points(verdicts))
         counts[NO_SCORE] = len(verdicts) - counts.total()
         values = [counts[text] for text in labels]
@@ -382,7 +382,7 @@ def _needle_charts(scores: TaskScores) -> list[Chart]:
     retrievals = [
         _Retrieval(run=index, needle=sample.needle, sample=sample)
         for index, run in scores.task.present
-        for sample in run.samples
+        for sample in run.records
         if sample.needle is not None
     ]
     with_depth = [one for one in retrievals if one.needle.depth is not None]
@@ -490,5 +490,5 @@ def _points(verdicts: Iterable[Verdict]) -> list[float]:
 
 
 def _mean_percent(verdicts: Iterable[Verdict], scale: Scale) -> float | None:
-    mean = mean_of(verdicts, floor=0).value
-    return None if mean is None else scale.percent(mean)
+    points = _points(verdicts)
+    return scale.percent(math.fsum(points) / len(points)) if points else None

@@ -18,8 +18,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     """Write a report; returns the file, its size and content, and notes on the runs."""
     options = _parser().parse_args(arguments)
     from mmie_tasks.core.files import atomic_write, readable_size
-    from mmie_tasks.results.commands import notes_of, open_runs
+    from mmie_tasks.results.commands import notes_of
     from mmie_tasks.results.report.page import report_page
+    from mmie_tasks.results.run import open_runs
 
     target = _target(options.output)
     runs = open_runs(options.runs, listed_names(options.tasks))
@@ -37,7 +38,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
             hint="name another file with `-o`",
         ) from error
     tasks = [task for run_ in runs for task in run_.tasks.values()]
-    samples = sum(len(task.samples) for task in tasks)
+    samples = sum(len(task.records) for task in tasks)
     counts = [
         counted(len(runs), "run"),
         counted(len({task.task for task in tasks}), "task"),

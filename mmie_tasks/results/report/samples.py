@@ -36,9 +36,9 @@ from mmie_tasks.results.page_data import (
     plain,
     segments_json,
 )
+from mmie_tasks.results.panels import judge_points
 from mmie_tasks.results.render import RichText, Table, Value, columns, html
-from mmie_tasks.runs.panels import judge_points
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.results.run import Run, TaskRun
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 MAX_PREVIEW = 100  # characters of a question in the list of samples

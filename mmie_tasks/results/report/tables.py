@@ -11,18 +11,18 @@ from functools import cached_property
 from mmie_tasks.core.tables import NO_VALUE, signed_cell
 from mmie_tasks.core.verdict import differ
 from mmie_tasks.core.wording import counted
-from mmie_tasks.record.metrics import Metric, MetricValue
+from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.comparability import NotComparable
 from mmie_tasks.results.compare.comparison import MetricComparison, compare
+from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.page_data import cut
 from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
 from mmie_tasks.results.report.samples import JoinedTask
-from mmie_tasks.runs.marks import paper_marks
-from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.values import metrics_of, value_of
+from mmie_tasks.results.run import Run, TaskRun
+from mmie_tasks.results.scores import Score, metrics_of
 
 MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
@@ -42,7 +42,7 @@ class RunScores:
     samples have different official and robust scores.
     """
 
-    values: Mapping[ScoreKind, MetricValue]
+    values: Mapping[ScoreKind, Score]
     stored: Mapping[ScoreKind, float]
     differ: int
 
@@ -52,7 +52,7 @@ class RunScores:
         if value is None:
             return None
         stored = self.stored.get(kind)
-        notes = (*value.notes, "" if stored is None else f"results file: {stored:.2f}")
+        notes = (value.why_not, "" if stored is None else f"results file: {stored:.2f}")
         return Cell(
             percent=value.percent,
             interval=value.interval,
@@ -111,7 +111,9 @@ def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
             why_not = "the difference of the runs is not shown: they were not scored alike"
             why_not = f"{why_not}, they differ in {', '.join(error.keys)}"
     rows: dict[str, list[ComparedMetric]] = {}
-    for metric in metrics_of(runs):
+    for metric in metrics_of(
+        runs[0].benchmark, task.task, [r for run in runs for r in run.records]
+    ):
         scores = tuple(_run_scores(run, metric) for run in runs)
         if any(scores):
             difference = differences.get((metric.kind, metric.name))
@@ -121,7 +123,7 @@ def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
 
 
 def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
-    values = {kind: v for kind in SCORE_KINDS if (v := value_of(run, metric, kind)) is not None}
+    values = {kind: v for kind in SCORE_KINDS if (v := run.score(metric, kind)) is not None}
     if not values:
         return None
     stored = {}
@@ -130,7 +132,7 @@ def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
         percent = math.inf if value.percent is None else value.percent
         if number is not None and abs(number - percent) > _HALF_DIGIT:
             stored[kind] = number
-    samples = (sample for sample in run.samples if metric.stratum(sample) is not None)
+    samples = (sample for sample in run.records if metric.group_of(sample) is not None)
     scale = run.benchmark.scale
     verdicts = ([metric.verdict(s, kind, scale) for kind in SCORE_KINDS] for s in samples)
     return RunScores(values=values, stored=stored, differ=sum(differ(*pair) for pair in verdicts))
@@ -240,7 +242,7 @@ def run_table(runs: Sequence[Run]) -> Table:
     """When and where the runs were made, and notes on their logs."""
     rows: list[list[Value]] = [
         [
-            *(RichText(text=run.name, run=index), run.started_text),
+            *(RichText(text=run.name, run=index), run.started),
             RichText(text=str(run.folder), style="code", lines=tuple(run.notes)),
         ]
         for index, run in enumerate(runs)
@@ -252,7 +254,7 @@ def reply_table(scores: TaskScores) -> Table:
     """Tokens and cost of the judge's replies; cached replies count like new ones."""
     rows: list[list[Value]] = []
     for name, (_, run) in zip(scores.runs, scores.task.present, strict=True):
-        replies = [reply for sample in run.samples for reply in sample.replies]
+        replies = [reply for sample in run.records for reply in sample.replies]
         if replies:
             models = Counter(cut(reply.model, _MAX_MODEL) for reply in replies)
             of_models = ", ".join(f"{model} ({n:,})" for model, n in models.most_common())

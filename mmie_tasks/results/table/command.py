@@ -20,8 +20,9 @@ _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
     """Print or write the table of runs."""
     options = _parser().parse_args(arguments)
-    from mmie_tasks.results.commands import open_runs, write_text
+    from mmie_tasks.results.commands import write_text
     from mmie_tasks.results.render import json_text, rendered_table
+    from mmie_tasks.results.run import open_runs
     from mmie_tasks.results.table.score_table import score_table
 
     runs = open_runs(options.runs, listed_names(options.tasks))

@@ -17,10 +17,10 @@ from mmie_tasks.record.signature import AnswerForm
 from mmie_tasks.results import render
 from mmie_tasks.results.arguments import Format
 from mmie_tasks.results.commands import INTERVAL_NOTE, notes_of
+from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.render import Cell, Table
-from mmie_tasks.runs.marks import paper_marks
-from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.values import metrics_of, value_of
+from mmie_tasks.results.run import Run
+from mmie_tasks.results.scores import metrics_of
 
 _FORMS: Mapping[AnswerForm, str] = {"plain": "", "drawn": ", drawn by our reconstruction"}
 _CAPTION = (
@@ -165,7 +165,10 @@ def _columns(
 ) -> tuple[ScoreColumn, ...]:
     tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
     task_runs = {task: [run_.tasks[task] for run_ in runs if task in run_.tasks] for task in tasks}
-    metrics_by_task = {task: metrics_of(of_task) for task, of_task in task_runs.items()}
+    metrics_by_task = {
+        task: metrics_of(of_task[0].benchmark, task, [r for run_ in of_task for r in run_.records])
+        for task, of_task in task_runs.items()
+    }
     available = dict.fromkeys(
         metric.kind for metrics in metrics_by_task.values() for metric in metrics
     )
@@ -208,7 +211,7 @@ def _run_row(run_: Run, columns: Sequence[ScoreColumn]) -> TableRow:
         task_run = run_.tasks.get(column.task)
         if task_run is None or column.form != task_run.answer_form:
             return None
-        value = value_of(task_run, column.metric, column.kind)
+        value = task_run.score(column.metric, column.kind)
         if value is None:
             return None
         return Cell(
@@ -216,7 +219,7 @@ def _run_row(run_: Run, columns: Sequence[ScoreColumn]) -> TableRow:
             interval=value.interval,
             scored=value.scored,
             total=value.total,
-            notes=tuple(filter(None, (*value.notes, value.left_out_text, *marks[column.task]))),
+            notes=tuple(filter(None, (value.why_not, value.left_out_text, *marks[column.task]))),
         )
 
     judges = {task: run_.tasks[task].judge_name for task in tasks if run_.tasks[task].judge_name}

@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from support.report_runs import SCALE, run, sample
+from support.report_runs import run, sample
 
-from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.compare.comparison import compare
 from mmie_tasks.results.render import Cell, RichText, Table
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import metric_tables, signature_table, task_scores
-from mmie_tasks.runs.run import Run
+from mmie_tasks.results.run import Run
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
 TEN = [*SAMPLES, *(sample(str(number), 4, 4, "a") for number in range(4, 11))]
@@ -37,7 +36,7 @@ def test_every_cell_equals_the_metric_value_of_its_run() -> None:
         for cell, source in zip(of_runs, (one, two), strict=True):
             task = source.tasks["sketch"]
             metric = task.benchmark.metrics[0]
-            value = metric_value(task.samples, metric, kind, SCALE)  # type: ignore[arg-type]
+            value = task.score(metric, kind)  # type: ignore[arg-type]
             assert value is not None
             assert (cell.percent, cell.interval) == (value.percent, value.interval)
             assert (cell.scored, cell.total) == (value.scored, value.total)
