@@ -31,10 +31,13 @@ _RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
 
 _RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
-    "table": ("results.table.command:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
-    "compare": ("results.compare.command:run", "whether one tested model is better than another"),
-    "agreement": ("results.agreement:run", "whether judges agree with each other, or with people"),
-    "export": ("results.export:run", "convert a run to the official formats of its benchmark"),
+    "table": ("results.commands:table", "models by benchmarks, as Markdown, CSV or LaTeX"),
+    "compare": ("results.commands:compare", "whether one tested model is better than another"),
+    "agreement": (
+        "results.commands:agreement",
+        "whether judges agree with each other, or with people",
+    ),
+    "export": ("results.commands:export", "convert a run to the official formats of its benchmark"),
 }
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 

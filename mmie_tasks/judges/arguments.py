@@ -1,6 +1,6 @@
 """The options ``--judge`` and ``--judge_args``, whose values `judges.choice.parse_flags` reads.
 
-It imports nothing that takes time: see `results.arguments`.
+It imports nothing that takes time: see `results.commands`.
 """
 
 from __future__ import annotations

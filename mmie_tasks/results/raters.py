@@ -23,7 +23,6 @@ from mmie_tasks.record.log_files import split_name
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.segment import digest_of
-from mmie_tasks.results.commands import read_text
 from mmie_tasks.results.panels import judge_runs
 from mmie_tasks.results.run import Run, TaskRun, load_run
 
@@ -160,7 +159,7 @@ def read_people(
 
 def _csv_lines(path: Path) -> Iterator[tuple[int, defaultdict[str, str]]]:
     """Line number (the last, if a row spans several) and cells by column of each row with text."""
-    text = read_text(path, _CSV_HINT)
+    text = _read(path)
     first_line = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t"), key=first_line.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -181,6 +180,17 @@ def _csv_lines(path: Path) -> Iterator[tuple[int, defaultdict[str, str]]]:
             yield reader.line_num, row
     except csv.Error as error:
         raise _csv_error(path, reader.line_num, str(error)) from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        message = f"Cannot read `{path}`: {error.strerror}."
+        raise AnswersUnusable(message, hint="check the path and its permissions") from error
+    except UnicodeDecodeError as error:
+        message = f"`{path}` is not UTF-8 at byte {error.start}."
+        raise AnswersUnusable(message, hint=f"save it in UTF-8; {_CSV_HINT}") from error
 
 
 def _points(path: Path, line: int, score: str, scale: Scale) -> float:

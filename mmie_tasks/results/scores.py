@@ -14,6 +14,9 @@ from mmie_tasks.record.metrics import Metric, is_left_out, weighted_mean
 from mmie_tasks.record.sample import ALL, LoggedSample
 from mmie_tasks.record.signature import COVERAGE_FLOOR
 
+INTERVAL_NOTE = "The intervals hold the sampling error only, not the judge's error."
+"""What is said of the intervals of judged scores."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:

@@ -26,7 +26,7 @@ from mmie_tasks.judges.choice import (
     parse_flags,
 )
 from mmie_tasks.record.log_files import split_name
-from mmie_tasks.results.arguments import listed_names
+from mmie_tasks.results.commands import listed_names
 from mmie_tasks.results.run import Run, TaskRun, load_run
 from mmie_tasks.runner.command_line import run_lmms_eval
 from mmie_tasks.runner.evaluation import served_model_of

@@ -18,7 +18,7 @@ from mmie_tasks import load_run
 from mmie_tasks.benchmarks.mmie.metrics import SCALE
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
-from mmie_tasks.results.agreement import run
+from mmie_tasks.results import commands
 from mmie_tasks.results.correct import Stratum, corrected_mean
 from mmie_tasks.results.measures import MEASURES
 from mmie_tasks.results.raters import read_people
@@ -29,7 +29,7 @@ OURS = "judge:mmie_score|model:mmie-eval"
 
 def agreement(*words, **options):
     named = [f"--{name}={value}" for name, value in options.items()]
-    return run([*map(str, words), *named], {})
+    return commands.agreement([*map(str, words), *named], {})
 
 
 def parts(*words, **options):

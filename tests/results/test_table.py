@@ -22,10 +22,9 @@ from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.results.marks import paper_marks
-from mmie_tasks.results.render import Format, rendered_table
+from mmie_tasks.results.render import Format, rendered
 from mmie_tasks.results.run import Run, load_run
-from mmie_tasks.results.table.command import as_json
-from mmie_tasks.results.table.score_table import ScoreTable, score_table
+from mmie_tasks.results.table import ScoreTable, score_table
 
 MODEL_A = run("model_a", [sample(str(number), number % 5, category="a") for number in range(10)])
 MODEL_B = run(
@@ -42,7 +41,8 @@ run_table = load_command("table")
 
 
 def written(scores: ScoreTable, file_format: Format = "md") -> str:
-    return rendered_table(scores.table(file_format), file_format)
+    table = scores.csv_table() if file_format == "csv" else scores.table()
+    return rendered(table, file_format=file_format)
 
 
 def of_benchmark(opened: Run, **fields: Any) -> Run:
@@ -265,6 +265,6 @@ def test_columns_without_runs_are_there_only_for_published_scores() -> None:
     alone, scores = (score_table([drawn_run("a")], robust=True, published=p) for p in (False, True))
     assert [column.title for column in alone.columns] == drawn
     assert [column.title for column in scores.columns] == ["Sketch", *drawn]
-    rows = as_json(scores)["rows"]
+    rows = scores.as_json()["rows"]
     flags = [[s["drawn_by_reconstruction"] for s in row["scores"]] for row in rows]  # type: ignore[attr-defined]
     assert flags == [[True, True], [False]]

@@ -23,7 +23,7 @@ from mmie_tasks.record.intervals import Interval, stratified_mean
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Needle, ScoreKind
 from mmie_tasks.results.page_data import Json, page_data
-from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
+from mmie_tasks.results.report.render import Cell, Column, PageTable, PageValue, RichText, columns
 from mmie_tasks.results.report.tables import ComparedMetric, TaskScores
 
 NO_SCORE = "no score"
@@ -54,7 +54,7 @@ class Chart:
     unit: str
     legend: Sequence[RichText]
     key: str
-    table: Table
+    table: PageTable
     figure: Json
     height_px: float
 
@@ -151,7 +151,7 @@ def _chart(
         )
         for of_run in series
     ]
-    rows: list[list[Value]] = [
+    rows: list[list[PageValue]] = [
         [label, *(of_run.values[index] for of_run in series)] for index, label in enumerate(labels)
     ]
     filled = "filled: official score; hollow and dotted: robust score"
@@ -163,7 +163,7 @@ def _chart(
             for run in dict.fromkeys(of_run.run for of_run in series)
         ],
         key="bars: official score, ◇ robust score" if shape is _bars else filled,
-        table=Table(title=title, columns=header, rows=rows),
+        table=PageTable(title=title, columns=header, rows=rows),
         figure=_figure(figure),
         height_px=height_px,
     )
@@ -421,7 +421,7 @@ def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) ->
         [(percent_cell(mean), f"of {n:,}") for mean, n in zip(*of_depth, strict=True)]
         for of_depth in zip(means, counts, strict=True)
     ]
-    rows: list[list[Value]] = [
+    rows: list[list[PageValue]] = [
         [depth, *(RichText(text=mean, lines=(of,)) for mean, of in of_depth)]
         for depth, of_depth in zip(depths, texts, strict=True)
     ]
@@ -457,7 +457,7 @@ def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) ->
         unit="percent of full marks",
         legend=[RichText(text=scores.names[run], run=run)],
         key="",
-        table=Table(title=title, columns=columns("depth", *lengths), rows=rows),
+        table=PageTable(title=title, columns=columns("depth", *lengths), rows=rows),
         figure=_figure({"data": [trace], "layout": layout}),
         height_px=120 + 34 * _DEPTH_ROWS,
     )

@@ -16,10 +16,10 @@ from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.comparability import NotComparable
-from mmie_tasks.results.compare.comparison import MetricComparison, compare
+from mmie_tasks.results.compare import Difference, compare
 from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.page_data import cut
-from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
+from mmie_tasks.results.report.render import Cell, Column, PageTable, PageValue, RichText, columns
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.results.run import Run, TaskRun
 from mmie_tasks.results.scores import Score, metrics_of
@@ -70,7 +70,7 @@ class ComparedMetric:
 
     metric: Metric
     scores: tuple[RunScores | None, ...]
-    difference: MetricComparison | None
+    difference: Difference | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +101,11 @@ class TaskScores:
 def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
     """Compute all metrics of a task, and the differences of two runs."""
     runs = [run for _, run in task.present]
-    differences: dict[tuple[str, str], MetricComparison] = {}
+    differences: dict[tuple[str, str], Difference] = {}
     why_not = ""
     if len(runs) == 2:
         try:
-            compared = compare(runs[0], runs[1], labels=("first run", "second run")).metrics
+            compared = compare(runs[0], runs[1]).metrics
             differences = {(c.metric.kind, c.metric.name): c for c in compared}
         except NotComparable as error:
             why_not = "the difference of the runs is not shown: they were not scored alike"
@@ -138,7 +138,7 @@ def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
     return RunScores(values=values, stored=stored, differ=sum(differ(*pair) for pair in verdicts))
 
 
-def metric_tables(scores: TaskScores) -> Iterator[Table]:
+def metric_tables(scores: TaskScores) -> Iterator[PageTable]:
     """A table for each kind of metrics."""
     for kind, rows in scores.rows.items():
         compared = any(row.difference for row in rows)
@@ -157,9 +157,9 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
             header.append(Column(title="Official", group=group, help=help_text))
             help_text = "Samples that both runs have official points for"
             header.append(Column(title="Pairs", group=group, help=help_text))
-        content: list[list[Value]] = []
+        content: list[list[PageValue]] = []
         for row in rows:
-            values: list[Value] = [row.metric.title]
+            values: list[PageValue] = [row.metric.title]
             for of_run in row.scores:
                 values += [of_run.cell(k) if of_run else None for k in SCORE_KINDS]
                 values += [of_run.differ, _scored(of_run)] if of_run else [None, None]
@@ -168,7 +168,7 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
                 values += [_difference(row), pairs]
             content.append(values)
         title = _TABLE_TITLES.get(kind, f"By {kind}")
-        yield Table(title=title, columns=header, rows=content)
+        yield PageTable(title=title, columns=header, rows=content)
 
 
 def _scored(scores: RunScores) -> RichText | None:
@@ -197,7 +197,7 @@ def _difference(row: ComparedMetric, *, with_pairs: bool = False) -> RichText | 
     )
 
 
-def score_table(tasks: Sequence[TaskScores]) -> Table:
+def score_table(tasks: Sequence[TaskScores]) -> PageTable:
     """The first screen: every task and run, with what is unlike the paper, and the judge."""
     scored_help = "Samples with official points, of those that count for the score"
     header = [
@@ -207,7 +207,7 @@ def score_table(tasks: Sequence[TaskScores]) -> Table:
         Column(title="Scored", help=scored_help),
         Column(title="Judge", kind="text"),
     ]
-    rows: list[list[Value]] = []
+    rows: list[list[PageValue]] = []
     for scores in tasks:
         headline, *others = next(iter(scores.rows.values()), [None])
         shown = [headline, *(row for row in others if row and row.metric.in_table)]
@@ -220,10 +220,10 @@ def score_table(tasks: Sequence[TaskScores]) -> Table:
             if row.difference:
                 difference = _difference(row, with_pairs=True)
                 rows.append([RichText(text=""), scores.difference_title, difference])
-    return Table(title="Scores of every task and run", columns=header, rows=rows)
+    return PageTable(title="Scores of every task and run", columns=header, rows=rows)
 
 
-def _score_rows(scores: TaskScores, row: ComparedMetric) -> Iterator[list[Value]]:
+def _score_rows(scores: TaskScores, row: ComparedMetric) -> Iterator[list[PageValue]]:
     """The row of each run."""
     for (_, task_run), name, of_run in zip(
         scores.task.present, scores.runs, row.scores, strict=True
@@ -238,21 +238,21 @@ def _score_rows(scores: TaskScores, row: ComparedMetric) -> Iterator[list[Value]
         ]
 
 
-def run_table(runs: Sequence[Run]) -> Table:
+def run_table(runs: Sequence[Run]) -> PageTable:
     """When and where the runs were made, and notes on their logs."""
-    rows: list[list[Value]] = [
+    rows: list[list[PageValue]] = [
         [
             *(RichText(text=run.name, run=index), run.started),
             RichText(text=str(run.folder), style="code", lines=tuple(run.notes)),
         ]
         for index, run in enumerate(runs)
     ]
-    return Table(title="Runs", columns=columns("Run", "Started", "Folder", text=3), rows=rows)
+    return PageTable(title="Runs", columns=columns("Run", "Started", "Folder", text=3), rows=rows)
 
 
-def reply_table(scores: TaskScores) -> Table:
+def reply_table(scores: TaskScores) -> PageTable:
     """Tokens and cost of the judge's replies; cached replies count like new ones."""
-    rows: list[list[Value]] = []
+    rows: list[list[PageValue]] = []
     for name, (_, run) in zip(scores.runs, scores.task.present, strict=True):
         replies = [reply for sample in run.records for reply in sample.replies]
         if replies:
@@ -267,7 +267,7 @@ def reply_table(scores: TaskScores) -> Table:
     cached = Column(title="From cache", help="Replies from the cache, without a new judge call")
     run_title, replies_title, *titles = columns("Run", "Replies", "Tokens in", "Tokens out", "Cost")
     models_title = Column(title="Models that replied", kind="text")
-    return Table(
+    return PageTable(
         title="Tokens and cost of the judge's replies",
         columns=[run_title, replies_title, cached, *titles, models_title],
         rows=rows,
@@ -291,11 +291,11 @@ def dollars(value: float | None) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
-def signature_table(signatures: Iterable[Signature]) -> Table:
+def signature_table(signatures: Iterable[Signature]) -> PageTable:
     """A row for each key of the signatures, with its values and whether they differ."""
     by_signature = [signature.fields for signature in signatures]
     keys = dict.fromkeys(key for fields in by_signature for key in fields)
-    rows: list[list[Value]] = []
+    rows: list[list[PageValue]] = []
     for key in keys:
         values = [fields.get(key, "") for fields in by_signature]
         badges = ("differs",) if len(set(values)) > 1 else ()
@@ -303,4 +303,6 @@ def signature_table(signatures: Iterable[Signature]) -> Table:
         rows.append([RichText(text=cut(key, _MAX_SIGNATURE), badges=badges), *codes])
     several = len(by_signature) > 1
     names = [f"Signature {n + 1}" if several else "Value" for n in range(len(by_signature))]
-    return Table(title="Signatures", columns=columns("Key", *names, text=1 + len(names)), rows=rows)
+    return PageTable(
+        title="Signatures", columns=columns("Key", *names, text=1 + len(names)), rows=rows
+    )
