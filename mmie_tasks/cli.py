@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -86,6 +87,9 @@ def main() -> None:
     The exit status is 1 for an error or a failed evaluation, 2 for an invalid command line, 130
     after Ctrl-C, else 0.
     """
+    for stream in (sys.stdout, sys.stderr):  # such as a pipe in cp1252
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
         os.environ.setdefault("LOGURU_COLORIZE", "no")  # before loguru is imported, which reads it
     try:

@@ -45,11 +45,14 @@ def paper_marks(task_run: TaskRun) -> tuple[str, ...]:
 def _marks(task_run: TaskRun) -> Iterator[str]:
     signatures = task_run.signatures
     benchmark = task_run.benchmark
+    yield from _image_marks(task_run.records)
+    yield _unscored(task_run.records)
     yield _part_of_samples(task_run)
     if not in_proportion(task_run.records, benchmark):
         yield f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
     if any(signature.is_of_another_judge for signature in signatures):
-        yield f"judge: {task_run.judge_name}, not the paper's"
+        names = ", ".join(dict.fromkeys(map(_judge_and_host, signatures)))
+        yield f"judge: {names}, not the paper's"
     yield from answerer_marks(task_run.records)
     for judge in {signature.self_judge: None for signature in signatures if signature.self_judge}:
         yield f"judge and tested model are one: {judge}"
@@ -59,15 +62,27 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     for share in {signature.min_coverage: None for signature in signatures}:
         if share != COVERAGE_FLOOR:
             yield f"min_coverage {share:g}, not {COVERAGE_FLOOR:g}"
-    yield from _image_marks(task_run.records)
     yield from _picture_marks(task_run)
     yield from text_marks(task_run.records)
     yield from _question_marks(task_run.records)
-    reasons = reasons_of(task_run.records, "official")
-    if unscored := reasons.total() - reasons["left_out"]:
-        yield f"{unscored:,} unscored"
     if len(signatures) > 1:
         yield f"{len(signatures)} different signatures in one run"
+
+
+def _unscored(records: Sequence[LoggedSample]) -> str:
+    """``4 unscored: unparsed``; empty if there are none."""
+    reasons = reasons_of(records, "official")
+    del reasons["left_out"]
+    if not reasons:
+        return ""
+    named = listed(reasons) if len(reasons) > 1 else next(iter(reasons))
+    return f"{reasons.total():,} unscored: {named}"
+
+
+def _judge_and_host(signature: Signature) -> str:
+    """The judge, and the server that answered under its name: ``gpt-4o at 127.0.0.1:8000``."""
+    hosts = [judge["host"] for judge in signature.judges if "host" in judge]
+    return f"{signature.name} at {hosts[0]}" if len(hosts) == 1 else signature.name
 
 
 def _cut_marks(task_run: TaskRun) -> Iterator[str]:
@@ -113,6 +128,7 @@ def _part_of_samples(task_run: TaskRun) -> str:
     published, n_samples = task_run.benchmark.published.get(task_run.task), len(task_run.records)
     options = (("--limit", task_run.limit), ("--offset", task_run.offset))
     part = " ".join(f"{option} {value:g}" for option, value in options if value)
+    part = counted(len(task_run.logs), "log") if len(task_run.logs) > 1 else part
     part = part and f" ({part})"
     if published is None:
         return f"{n_samples:,} samples{part}" if part else ""

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import pandas as pd
 
+from mmie_tasks.answers.matcher import padded_ids
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
@@ -133,6 +134,10 @@ def read_people(
         raise AnswersUnusable(f"`{path}` has no scores.", hint=_CSV_HINT)
     filled = {column: any(row[column] for _, row in lines) for column in ("rater", "answer_digest")}
     answers = answers or {}
+    padded = padded_ids([row["id"] for _, row in lines], answers)
+    lost = {given: id_ for id_, given in padded.items()}
+    for _, row in lines:
+        row["id"] = lost.get(row["id"], row["id"])
     if not filled["answer_digest"] and any(len(answers.get(row["id"], ())) > 1 for _, row in lines):
         raise SettingWrong(
             f"`{path}` does not say which of the runs' answers were scored.",

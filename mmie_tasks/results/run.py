@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
+from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, get_args
 from zoneinfo import ZoneInfo
@@ -46,17 +48,19 @@ class TaskRun:
         task: The task's name in lmms-eval.
         benchmark: The task's benchmark.
         records: The samples in the order of the log; ids are unique.
-        log: The log; empty during a run.
+        logs: The logs, by their first sample: several if jobs evaluated parts of the task. None
+            during a run.
         notes: Remarks for readers of the scores: a line that is cut off, samples never scored.
-        saved: The results file of the evaluation that wrote the log.
-        limit: ``--limit`` of the run; None if it had none or it is unknown.
+        saved: The results file of the evaluation that wrote the newest log.
+        limit: ``--limit`` of the run; None if it had none or it is unknown. Of several logs that
+            follow each other, that which selects the samples of all.
         offset: ``--offset`` of the run, likewise.
     """
 
     task: str
     benchmark: Benchmark
     records: tuple[LoggedSample, ...]
-    log: Path = Path()
+    logs: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     saved: SavedResults = field(default_factory=SavedResults)
     limit: float | None = None
@@ -121,8 +125,8 @@ class TaskRun:
 
     @property
     def stored(self) -> Mapping[str, float]:
-        """The runner's scores in the results file, metric to value."""
-        return self.saved.scores(self.task)
+        """The runner's scores in the results file, metric to value; none for several logs."""
+        return self.saved.scores(self.task) if len(self.logs) < 2 else {}
 
     @property
     def by_id(self) -> dict[str, LoggedSample]:
@@ -270,25 +274,27 @@ def open_runs(
 def _open(logs: RunLogs, find_benchmark: _FindBenchmark, tasks: Sequence[str]) -> Run:
     notes = [f"older logs of the same tasks, ignored: {logs.older}"] if logs.older else []
     opened: dict[str, TaskRun] = {}
-    for log in logs.logs:
-        if tasks and log.task not in tasks:
+    for task, of_task in groupby(logs.logs, key=lambda log: log.task):
+        parts = list(of_task)
+        if tasks and task not in tasks:
             continue
-        if (benchmark := find_benchmark(log.task)) is None:
-            notes.append(f"`{log.task}` is not a task of a registered benchmark, ignored")
-        elif task := _read_task(log, benchmark):
-            opened[log.task] = task
+        if (benchmark := find_benchmark(task)) is None:
+            notes.append(f"`{task}` is not a task of a registered benchmark, ignored")
+        elif task_run := _read_task(parts, benchmark):
+            opened[task] = task_run
         else:
-            notes.append(f"`{log.path.name}` has no scored samples (`--predict_only`?)")
+            notes.append(f"`{parts[-1].path.name}` has no scored samples (`--predict_only`?)")
     if not opened:
         requested = [f"none of {', '.join(tasks)}"] if tasks else []
         reason = "; ".join(requested + notes) or "no log of a task"
         raise AnswersUnusable(f"`{logs.folder}` has no readable task: {reason}.", hint=HINT)
     newest = max(logs.logs, key=lambda log: log.date)
+    saved = SavedResults.of_log(newest)
     return Run(
         name=logs.name,
         folder=logs.folder,
-        tasks=opened,
-        started=start_text(newest.date, SavedResults.of_log(newest).time_zone),
+        tasks={task: opened[task] for task in in_order(opened, saved.options.get("tasks"))},
+        started=start_text(newest.date, saved.time_zone),
         notes=tuple(notes),
     )
 
@@ -314,28 +320,58 @@ def start_text(date: str, time_zone: str) -> str:
     return f"{local.replace(tzinfo=zone).astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
-def _read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
-    """Read the samples of one log; None if no line was scored."""
+def in_order(tasks: Iterable[str], requested: object) -> list[str]:
+    """Tasks in the order of ``--tasks``, a text or a list; those of a group follow by their names.
+
+    >>> in_order(["mia_bench", "mmie", "mmie_sa"], "mmie_all,mia_bench")
+    ['mia_bench', 'mmie', 'mmie_sa']
+    >>> in_order(["mia_bench", "mmie", "mmie_sa"], ["mmie*", "mia_bench"])
+    ['mmie', 'mmie_sa', 'mia_bench']
+    """
+    words = requested.split(",") if isinstance(requested, str) else requested
+    patterns = [str(word).strip() for word in words] if isinstance(words, list) else []
+
+    def place(task: str) -> tuple[int, str]:
+        places = (n for n, pattern in enumerate(patterns) if fnmatchcase(task, pattern))
+        return next(places, len(patterns)), task
+
+    return sorted(tasks, key=place)
+
+
+def _read_task(logs: Sequence[SampleLog], benchmark: Benchmark) -> TaskRun | None:
+    """Read the samples of the logs of one task; None if no line was scored."""
     records: dict[str, LoggedSample] = {}
-    read = _ReadLog(log=log, benchmark=benchmark)
-    for record in read.records():
-        if records.setdefault(record.id, record) != record:
-            raise AnswersUnusable(
-                f"`{log.path}` has two different results of the sample {record.id}.",
-                hint="the runner appends to an existing log: keep one run per file",
-            )
+    notes = [f"{len(logs)} logs, which are parts of one run"] if len(logs) > 1 else []
+    doc_ids: list[int] = []
+    saved = SavedResults()
+    for log in logs:
+        read = _ReadLog(log=log, benchmark=benchmark)
+        for record in read.records():
+            if records.setdefault(record.id, record) != record:
+                raise AnswersUnusable(
+                    f"`{log.path}` has two different results of the sample {record.id}.",
+                    hint="the runner appends to an existing log: keep one run per file",
+                )
+        of_log = read.saved()
+        saved = of_log if log.date == max(one.date for one in logs) else saved
+        notes += read.notes
+        doc_ids += read.doc_ids
     if not records:
         return None
-    saved = read.saved()
+    limit, offset = saved.limit, saved.offset
+    if len(logs) > 1:
+        first, last = min(doc_ids, default=0), max(doc_ids, default=0)
+        is_span = last - first + 1 == len(set(doc_ids))
+        limit, offset = (len(set(doc_ids)), first) if is_span else (None, None)
     return TaskRun(
-        task=log.task,
+        task=logs[0].task,
         benchmark=benchmark,
         records=tuple(records.values()),
-        log=log.path,
-        notes=tuple(read.notes),
+        logs=tuple(log.path for log in logs),
+        notes=tuple(notes),
         saved=saved,
-        limit=saved.limit,
-        offset=saved.offset,
+        limit=limit,
+        offset=offset,
     )
 
 

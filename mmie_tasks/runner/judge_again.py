@@ -91,7 +91,7 @@ def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
 
 def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
     """The lmms-eval options by name; raises `SettingWrong` if unknown or not equal in all tasks."""
-    options = [task_run.saved.options for task_run in tasks]
+    options = [_options(task_run) for task_run in tasks]
     if not all(options):
         raise SettingWrong(
             "A log of this run has no results file beside it, `<date>_results.json`, so the "
@@ -107,6 +107,23 @@ def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
                 hint="one evaluation at a time: name its results file, or use `--tasks`",
             )
     return first
+
+
+def _options(task_run: TaskRun) -> Mapping[str, object]:
+    """The lmms-eval options of a task's run; for several logs, those that select all their samples.
+
+    Raises `SettingWrong` if no options do.
+    """
+    options = task_run.saved.options
+    if len(task_run.logs) < 2 or not options:
+        return options
+    if task_run.limit is None:
+        raise SettingWrong(
+            f"The {len(task_run.logs)} logs of `{task_run.task}` leave out samples between them, "
+            "which no `--limit` and `--offset` select.",
+            hint="one log at a time",
+        )
+    return {**options, "limit": task_run.limit, "offset": task_run.offset}
 
 
 def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
@@ -193,7 +210,7 @@ def _eval_arguments(
     model_args: str,
 ) -> list[str]:
     """The command line; raises `SettingWrong` if a path has a separator of model arguments."""
-    logs = [str(task_run.log) for task_run in tasks]
+    logs = [str(log) for task_run in tasks for log in task_run.logs]
     if mark := next((mark for mark in ",;" if mark in "".join(logs)), ""):
         raise SettingWrong(
             f"`{logged_run.folder}` has `{mark}` in its path, which separates arguments of models.",

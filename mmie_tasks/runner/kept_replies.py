@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.wording import counted
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, named_errors
 from mmie_tasks.judges.choice import JudgeChoices, cache_path, choose_judges, open_judge
@@ -40,9 +41,10 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
         with CacheFile(path).open() as table, named_errors(path):
             for reply in replies:
                 table.put(reply)
+        name = ", ".join(log.name for log in task_run.logs)
         sys.stderr.write(
-            f"mmie-tasks: {len(replies):,} replies of {choice.name} in `{task_run.log.name}` are "
-            f"kept; it has {len(task_run.records):,} samples.\n"
+            f"mmie-tasks: {len(replies):,} replies of {choice.name} in `{name}` are kept, of "
+            f"{counted(len(task_run.records), 'sample')}.\n"
         )
 
 
@@ -71,8 +73,8 @@ def _replies(
             for reply in replies:
                 if not reply.request_key:
                     raise SettingWrong(
-                        f"`{task_run.log}` does not have the keys of its requests: its judge had "
-                        "no cache.",
+                        f"`{task_run.logs[0]}` does not have the keys of its requests: its judge "
+                        "had no cache.",
                         hint="`rejudge` without `--failed`, and with `--judge`",
                     )
                 stored = judge.storage_signature if signature else str(logged)

@@ -22,7 +22,7 @@ from mmie_tasks.core.command import as_called
 from mmie_tasks.record.record import RECORD_KEY, BadRecord, Line, Record
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.sample_line import sample_line
-from mmie_tasks.results.run import TaskRun, as_counted
+from mmie_tasks.results.run import TaskRun, as_counted, in_order
 from mmie_tasks.results.summary import COLUMNS, last_line, notes_of, numbers_of
 
 KEY = "mmie_tasks"
@@ -84,14 +84,14 @@ class RunSummary:
         for task in self._details:
             _remove_empty(results["results"][task])
 
-    def block(self, name: str, report: str) -> str:
+    def block(self, name: str, report: str, tasks: object = None) -> str:
         """One line per task, and a report (see `report_command`); empty without a task of ours.
 
-        `name` is that of the run.
+        `name` is that of the run; `tasks` are those of its command, which give the order.
         """
         if not self._runs:
             return ""
-        lines = [last_line(run, name) for run in self._runs.values()]
+        lines = [last_line(self._runs[task], name) for task in in_order(self._runs, tasks)]
         table = tabulate(lines, COLUMNS, tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
         return f"\n{title}\n\n{table}\n\n{report}"

@@ -104,4 +104,5 @@ def test_cut_off_lines_and_samples_in_one_run_only_are_reported(two):
 def test_what_is_unlike_the_paper_is_printed_of_both_runs(two):
     text = " ".join(compare(*two("mmie")).split())
     for label in "AB":
-        assert f"{label} is unlike the paper: 60 of 20,103 samples; judge: made-up" in text
+        assert f"{label} is unlike the paper: " in text
+    assert text.count("60 of 20,103 samples; judge: made-up") == 2

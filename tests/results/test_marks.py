@@ -44,7 +44,7 @@ def task_run(
     return TaskRun(
         task=task,
         benchmark=varied(benchmark, published=published_samples),
-        log=Path("log.jsonl"),
+        logs=(Path("log.jsonl"),),
         records=samples,
         limit=limit,
     )
@@ -115,7 +115,21 @@ def test_samples_without_score_are_counted_but_not_those_that_the_official_scrip
         Unscored("left_out"),
         Unscored("unavailable"),
     ]
-    assert paper_marks(task_run(verdicts)) == ("2 unscored",)
+    assert paper_marks(task_run(verdicts)) == ("2 unscored: no_answer (1), unavailable (1)",)
+    assert paper_marks(task_run(verdicts[:3])) == ("1 unscored: no_answer",)
+
+
+def test_what_a_reader_must_see_first_stands_first_and_a_judge_is_named_with_its_server() -> None:
+    judge = "judge:openai|host:127.0.0.1:8000|model:gpt-4o-2024-11-20|paper_judge:no"
+    run = task_run([Scored(3), Unscored("unparsed")], judge, published=9)
+    answer = (Segment(image="a.png", problem="missing"),)
+    run = replace(run, records=(replace(run.records[0], answer=answer), run.records[1]))
+    assert paper_marks(run) == (
+        "1 of 1 image of answers missing",
+        "1 unscored: unparsed",
+        "2 of 9 samples",
+        "judge: gpt-4o-2024-11-20 at 127.0.0.1:8000, not the paper's",
+    )
 
 
 def test_pictures_that_could_not_be_drawn_are_counted() -> None:

@@ -56,7 +56,7 @@ def test_the_headline_has_what_people_quote() -> None:
         "50.00",
         "10 of 11, 1 left out",
         "gpt-4o",
-        "12 of 20,103 samples; judge: gpt-4o, not the paper's; 1 unscored",
+        "1 unscored: unavailable; 12 of 20,103 samples; judge: gpt-4o, not the paper's",
     )
 
 

@@ -95,7 +95,7 @@ def test_a_footnote_says_what_makes_a_score_incomparable(two_models: list[str]) 
 def test_a_score_that_does_not_exist_is_not_zero_and_says_why() -> None:
     text = written(score_table([MODEL_A, MODEL_B]))
     assert rows_of(text)["model-b"] == ["n/a [^1]"]
-    assert "[^1]: only 3 of 4 samples have a score; 1 unscored" in text
+    assert "[^1]: only 3 of 4 samples have a score; 1 unscored: unparsed" in text
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_score_that_does_not_exist_is_not_zero_and_says_why() -> None:
     [
         pytest.param(["headline"], ["Sketch", "Sketch robust"], id="robust"),
         pytest.param(["category"], ["Sketch c", "Sketch a", "Sketch b"], id="category"),
-        pytest.param(["paper"], ["Sketch"], id="paper"),
+        pytest.param(["paper"], ["Sketch"], id="paper-without-published-scores"),
         pytest.param(["all"], None, id="all"),
     ],
 )
@@ -154,7 +154,7 @@ def test_csv_has_a_cell_for_every_number() -> None:
     assert first["Sketch total"] == "10"
     assert float(first["Sketch low"]) < float(first["Sketch"]) < float(first["Sketch high"])
     assert second["Sketch"] == ""
-    assert second["Sketch notes"] == "only 3 of 4 samples have a score; 1 unscored"
+    assert second["Sketch notes"] == "only 3 of 4 samples have a score; 1 unscored: unparsed"
     assert (published["published"], published["Sketch"]) == ("yes", "12.50")
     assert published["Sketch notes"] == f"published: {SOURCE}"
 
@@ -268,3 +268,16 @@ def test_columns_without_runs_are_there_only_for_published_scores() -> None:
     rows = scores.as_json()["rows"]
     flags = [[s["drawn_by_reconstruction"] for s in row["scores"]] for row in rows]  # type: ignore[attr-defined]
     assert flags == [[True, True], [False]]
+
+
+def test_the_papers_columns_are_those_of_its_table(two_models: list[str]) -> None:
+    header = rows_of(run_table([two_models[0], "--task", "mmie", "--columns", "paper"], {}))[
+        "model"
+    ]
+    assert header == ["MMIE", "MMIE SA", "MMIE PBL", "MMIE MSR"]
+
+
+@pytest.mark.parametrize("file_format", ["md", "latex"])
+def test_a_table_for_a_paper_holds_no_command(two_models: list[str], file_format: str) -> None:
+    text = run_table([*two_models, "--published", "--format", file_format], {})
+    assert "mmie-tasks" not in text

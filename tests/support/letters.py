@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import LoggedSample
@@ -53,4 +51,4 @@ def make_run(points, signatures=None, robust=None, styles=None, groups=None):
         )
         for name, value in points.items()
     )
-    return TaskRun(task="letters", benchmark=LETTERS, log=Path("x"), records=samples)
+    return TaskRun(task="letters", benchmark=LETTERS, records=samples)

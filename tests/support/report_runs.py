@@ -88,7 +88,7 @@ def run(
     of_task = TaskRun(
         task=task,
         benchmark=benchmark,
-        log=Path(f"{name}.jsonl"),
+        logs=(Path(f"{name}.jsonl"),),
         records=tuple(samples),
         saved=SavedResults(results={task: stored or {}}),
         **fields,  # type: ignore[arg-type]
