@@ -6,7 +6,7 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.text_facts import TextFacts
-from mmie_tasks.runs.marks import text_marks
+from mmie_tasks.results.marks import text_marks
 
 REFUSAL = "I'm sorry, I can't assist with that."
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted, listed, plural
 from mmie_tasks.record.answer_facts import LOOKS_UNREAD, UNPLACED
-from mmie_tasks.record.metrics import in_proportion
+from mmie_tasks.record.answering_model import is_other_name, other_models, shown_model
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.sight import equal_counts
-from mmie_tasks.record.signature import COVERAGE_FLOOR
-from mmie_tasks.runs.answerers import answerer_marks
-from mmie_tasks.runs.panels import judge_runs
-from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.values import reasons_of
+from mmie_tasks.record.signature import COVERAGE_FLOOR, Signature
+from mmie_tasks.results.panels import judge_runs
+from mmie_tasks.results.run import TaskRun
+from mmie_tasks.results.scores import in_proportion, reasons_of
 
 _MIN_SAME = 3  # answers with the same short text
 _MIN_SHARE, _MIN_SHARE_OF_WORDS = 0.005, 0.05  # of the answers; for a text of one or two words
@@ -45,12 +45,15 @@ def paper_marks(task_run: TaskRun) -> tuple[str, ...]:
 def _marks(task_run: TaskRun) -> Iterator[str]:
     signatures = task_run.signatures
     benchmark = task_run.benchmark
+    yield from _image_marks(task_run.records)
+    yield _unscored(task_run.records)
     yield _part_of_samples(task_run)
-    if not in_proportion(task_run.samples, benchmark.strata, benchmark.stratum_sizes):
+    if not in_proportion(task_run.records, benchmark):
         yield f"{plural(benchmark.strata)} not in {benchmark.title}'s proportions"
     if any(signature.is_of_another_judge for signature in signatures):
-        yield f"judge: {task_run.judge_name}, not the paper's"
-    yield from answerer_marks(task_run.samples)
+        names = ", ".join(dict.fromkeys(map(_judge_and_host, signatures)))
+        yield f"judge: {names}, not the paper's"
+    yield from answerer_marks(task_run.records)
     for judge in {signature.self_judge: None for signature in signatures if signature.self_judge}:
         yield f"judge and tested model are one: {judge}"
     yield from _cut_marks(task_run)
@@ -59,21 +62,33 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     for share in {signature.min_coverage: None for signature in signatures}:
         if share != COVERAGE_FLOOR:
             yield f"min_coverage {share:g}, not {COVERAGE_FLOOR:g}"
-    yield from _image_marks(task_run.samples)
     yield from _picture_marks(task_run)
-    yield from text_marks(task_run.samples)
-    yield from _question_marks(task_run.samples)
-    reasons = reasons_of(task_run, "official")
-    if unscored := reasons.total() - reasons["left_out"]:
-        yield f"{unscored:,} unscored"
+    yield from text_marks(task_run.records)
+    yield from _question_marks(task_run.records)
     if len(signatures) > 1:
         yield f"{len(signatures)} different signatures in one run"
+
+
+def _unscored(records: Sequence[LoggedSample]) -> str:
+    """``4 unscored: unparsed``; empty if there are none."""
+    reasons = reasons_of(records, "official")
+    del reasons["left_out"]
+    if not reasons:
+        return ""
+    named = listed(reasons) if len(reasons) > 1 else next(iter(reasons))
+    return f"{reasons.total():,} unscored: {named}"
+
+
+def _judge_and_host(signature: Signature) -> str:
+    """The judge, and the server that answered under its name: ``gpt-4o at 127.0.0.1:8000``."""
+    hosts = [judge["host"] for judge in signature.judges if "host" in judge]
+    return f"{signature.name} at {hosts[0]}" if len(hosts) == 1 else signature.name
 
 
 def _cut_marks(task_run: TaskRun) -> Iterator[str]:
     """One mark for each judge whose server may have cut its requests."""
     for judge_run in judge_runs(task_run).values() or [task_run]:
-        replies = (reply for sample in judge_run.samples for reply in sample.replies)
+        replies = (reply for sample in judge_run.records for reply in sample.replies)
         if reason := equal_counts(replies):
             yield f"the judge's server may have cut its requests: {reason}"
 
@@ -97,22 +112,23 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
     if is_drawn:
         names = ", ".join(dict.fromkeys(words))
         yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
-    cut = sum(sample.answer_cut for sample in task_run.samples)
+    cut = sum(sample.answer_cut for sample in task_run.records)
     if is_drawn and cut:
         yield f"{counted(cut, 'answer')} cut by the limit on images"
-    if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
+    if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.records):
         yield f"{counted(not_drawn, 'picture')} not drawn"
-    if unplaced := sum(sample.pictures_unplaced > 0 for sample in task_run.samples):
+    if unplaced := sum(sample.pictures_unplaced > 0 for sample in task_run.records):
         yield f"{UNPLACED}: {counted(unplaced, 'answer')}"
-    if unread := sum(sample.looks_unread for sample in task_run.samples):
+    if unread := sum(sample.looks_unread for sample in task_run.records):
         yield f"{LOOKS_UNREAD}: {counted(unread, 'answer')}"
 
 
 def _part_of_samples(task_run: TaskRun) -> str:
     """How many of the published samples the run has, unless it has all."""
-    published, n_samples = task_run.benchmark.published.get(task_run.task), len(task_run.samples)
+    published, n_samples = task_run.benchmark.published.get(task_run.task), len(task_run.records)
     options = (("--limit", task_run.limit), ("--offset", task_run.offset))
     part = " ".join(f"{option} {value:g}" for option, value in options if value)
+    part = counted(len(task_run.logs), "log") if len(task_run.logs) > 1 else part
     part = part and f" ({part})"
     if published is None:
         return f"{n_samples:,} samples{part}" if part else ""
@@ -201,3 +217,31 @@ def _plain(text: str) -> str:
 def _quoted(text: str) -> str:
     long = len(text) > _MAX_QUOTED_CHARACTERS
     return f"{text[:_MAX_QUOTED_CHARACTERS].rstrip()}…" if long else text
+
+
+def answerer_marks(samples: Iterable[LoggedSample]) -> Iterator[str]:
+    """For each judge, the other models that its replies name, or else the different snapshots.
+
+    A mark is ``replies by gemini-3.8-flash (3 of 8)``, without the count if all replies name it.
+    """
+    models: dict[Signature, Counter[str]] = defaultdict(Counter)
+    for sample in samples:
+        for judged in sample.judgements:
+            models[judged.judge].update(reply.model for reply in judged.result.replies)
+    for judge, counts in models.items():
+        names = other_models(judge, counts) or _different(counts)
+        shown = ", ".join(_counted(name, counts) for name in names)
+        if shown:
+            yield f"{judge.name}: replies by {shown}" if len(models) > 1 else f"replies by {shown}"
+
+
+def _different(counts: Counter[str]) -> list[str]:
+    """All of these models, if two differ."""
+    differ = any(is_other_name(a, b) for a, b in combinations(counts, 2))
+    return [model for model in counts if model] if differ else []
+
+
+def _counted(model: str, counts: Counter[str]) -> str:
+    count, total = counts[model], counts.total()
+    share = "" if count == total else f" ({count:,} of {total:,})"
+    return f"{shown_model(model)}{share}"

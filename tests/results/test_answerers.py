@@ -1,7 +1,6 @@
 """The models that replies name are shown wherever a score is."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from support.judgements import replied
@@ -13,8 +12,8 @@ from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.comparability import NotComparable, require_comparable
-from mmie_tasks.runs.answerers import answerer_marks, with_answerers
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.results.marks import answerer_marks
+from mmie_tasks.results.run import TaskRun, as_counted
 
 JUDGE = "judge:openai|model:gpt-4o|t:0"
 PAPER = f"{JUDGE}|paper_judge:yes|prompt:official"
@@ -28,7 +27,7 @@ def reply(model: str) -> JudgeReply:
 def answered(models: Sequence[str], signature: str = PAPER) -> list[LoggedSample]:
     """A sample for each model, with a reply of it."""
     return [
-        with_answerers(
+        as_counted(
             LoggedSample(
                 id=str(number),
                 official=Scored(4),
@@ -36,7 +35,8 @@ def answered(models: Sequence[str], signature: str = PAPER) -> list[LoggedSample
                 groups={},
                 judgements=replied(reply(model), judge=signature.partition("|paper_judge")[0]),
                 signature=Signature.parse(signature),
-            )
+            ),
+            SKETCH.scale,
         )
         for number, model in enumerate(models)
     ]
@@ -102,7 +102,7 @@ def test_runs_with_replies_of_other_models_are_not_compared_without_a_word(
     models: list[str], differ: bool
 ) -> None:
     a, b = (
-        TaskRun(task="sketch", benchmark=SKETCH, log=Path(), samples=tuple(answered(of_run)))
+        TaskRun(task="sketch", benchmark=SKETCH, records=tuple(answered(of_run)))
         for of_run in (models, [MINI] * 3)
     )
     if not differ:

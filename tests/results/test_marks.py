@@ -13,8 +13,8 @@ from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.marks import paper_marks
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.results.marks import paper_marks
+from mmie_tasks.results.run import TaskRun
 
 PAPER = (
     "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|task:mmie"
@@ -44,8 +44,8 @@ def task_run(
     return TaskRun(
         task=task,
         benchmark=varied(benchmark, published=published_samples),
-        log=Path("log.jsonl"),
-        samples=samples,
+        logs=(Path("log.jsonl"),),
+        records=samples,
         limit=limit,
     )
 
@@ -115,30 +115,44 @@ def test_samples_without_score_are_counted_but_not_those_that_the_official_scrip
         Unscored("left_out"),
         Unscored("unavailable"),
     ]
-    assert paper_marks(task_run(verdicts)) == ("2 unscored",)
+    assert paper_marks(task_run(verdicts)) == ("2 unscored: no_answer (1), unavailable (1)",)
+    assert paper_marks(task_run(verdicts[:3])) == ("1 unscored: no_answer",)
+
+
+def test_what_a_reader_must_see_first_stands_first_and_a_judge_is_named_with_its_server() -> None:
+    judge = "judge:openai|host:127.0.0.1:8000|model:gpt-4o-2024-11-20|paper_judge:no"
+    run = task_run([Scored(3), Unscored("unparsed")], judge, published=9)
+    answer = (Segment(image="a.png", problem="missing"),)
+    run = replace(run, records=(replace(run.records[0], answer=answer), run.records[1]))
+    assert paper_marks(run) == (
+        "1 of 1 image of answers missing",
+        "1 unscored: unparsed",
+        "2 of 9 samples",
+        "judge: gpt-4o-2024-11-20 at 127.0.0.1:8000, not the paper's",
+    )
 
 
 def test_pictures_that_could_not_be_drawn_are_counted() -> None:
     run = task_run([Scored(3), Scored(4)])
     samples = tuple(
-        replace(sample, pictures_not_drawn=number) for number, sample in enumerate(run.samples, 1)
+        replace(sample, pictures_not_drawn=number) for number, sample in enumerate(run.records, 1)
     )
-    assert paper_marks(replace(run, samples=samples)) == ("3 pictures not drawn",)
+    assert paper_marks(replace(run, records=samples)) == ("3 pictures not drawn",)
 
 
 def test_answers_of_a_writer_and_a_drawer_that_the_limit_on_images_cut_are_counted() -> None:
     run = task_run([Scored(3), Scored(4)], f"{PAPER}|answers:step-2,images,model=flux")
-    samples = (replace(run.samples[0], answer_cut=True), run.samples[1])
-    assert "1 answer cut by the limit on images" in paper_marks(replace(run, samples=samples))
+    samples = (replace(run.records[0], answer_cut=True), run.records[1])
+    assert "1 answer cut by the limit on images" in paper_marks(replace(run, records=samples))
 
 
 def test_answers_that_look_unread_are_counted() -> None:
     run = task_run([Scored(3), Scored(4), Scored(5)])
     samples = tuple(
-        replace(sample, looks_unread=number > 0) for number, sample in enumerate(run.samples)
+        replace(sample, looks_unread=number > 0) for number, sample in enumerate(run.records)
     )
     marks = ("looks like JSON or an image reference: 2 answers",)
-    assert paper_marks(replace(run, samples=samples)) == marks
+    assert paper_marks(replace(run, records=samples)) == marks
 
 
 @pytest.mark.parametrize(
@@ -166,26 +180,26 @@ def test_images_of_answers_that_the_judge_did_not_get_are_counted(
     run = task_run([Scored(3)] * len(answers))
     samples = tuple(
         replace(sample, answer=(Segment("A.", image, problem), Segment("B.")))
-        for sample, (image, problem) in zip(run.samples, answers, strict=True)
+        for sample, (image, problem) in zip(run.records, answers, strict=True)
     )
-    assert paper_marks(replace(run, samples=samples)) == ((marks,) if marks else ())
+    assert paper_marks(replace(run, records=samples)) == ((marks,) if marks else ())
 
 
 def test_placeholders_without_an_image_are_counted() -> None:
     run = task_run([Scored(3), Scored(4), Scored(5)])
     samples = tuple(
-        replace(sample, unfilled_placeholders=number) for number, sample in enumerate(run.samples)
+        replace(sample, unfilled_placeholders=number) for number, sample in enumerate(run.records)
     )
-    assert paper_marks(replace(run, samples=samples)) == ("3 placeholders without an image",)
+    assert paper_marks(replace(run, records=samples)) == ("3 placeholders without an image",)
 
 
 def test_answers_with_pictures_without_a_place_are_counted() -> None:
     run = task_run([Scored(3), Scored(4), Scored(5)])
     samples = tuple(
-        replace(sample, pictures_unplaced=number) for number, sample in enumerate(run.samples)
+        replace(sample, pictures_unplaced=number) for number, sample in enumerate(run.records)
     )
     marks = ("pictures without a place: 2 answers",)
-    assert paper_marks(replace(run, samples=samples)) == marks
+    assert paper_marks(replace(run, records=samples)) == marks
 
 
 QUESTION = (
@@ -216,10 +230,10 @@ ASKED = "Look at the pictures. What is shown in all of them?"
 )
 def test_answers_that_begin_with_their_question_are_counted(answer: str, is_counted: bool) -> None:
     run = task_run([Scored(3), Scored(4), Scored(5)])
-    echo = replace(run.samples[0], question=QUESTION, answer=(Segment(text=answer),))
-    once = replace(run, samples=(echo, *run.samples[1:]))
+    echo = replace(run.records[0], question=QUESTION, answer=(Segment(text=answer),))
+    once = replace(run, records=(echo, *run.records[1:]))
     assert paper_marks(once) == (("1 answer begins with its question",) if is_counted else ())
-    twice = replace(run, samples=(echo, echo, run.samples[2]))
+    twice = replace(run, records=(echo, echo, run.records[2]))
     assert paper_marks(twice) == (("2 answers begin with their question",) if is_counted else ())
 
 
@@ -232,8 +246,8 @@ def test_a_question_of_few_words_is_in_an_answer_by_accident(
 ) -> None:
     run = task_run([Scored(3)])
     texts = (Segment(text=question),), (Segment(text=f"You ask: {question} A dog."),)
-    sample = replace(run.samples[0], question=texts[0], answer=texts[1])
-    assert bool(paper_marks(replace(run, samples=(sample,)))) == is_counted
+    sample = replace(run.records[0], question=texts[0], answer=texts[1])
+    assert bool(paper_marks(replace(run, records=(sample,)))) == is_counted
 
 
 def test_a_mixture_of_two_judges_is_named() -> None:
@@ -242,7 +256,7 @@ def test_a_mixture_of_two_judges_is_named() -> None:
         "paper_judge:yes", "paper_judge:no"
     )
     mixed = replace(
-        run, samples=(run.samples[0], replace(run.samples[1], signature=Signature.parse(other)))
+        run, records=(run.records[0], replace(run.records[1], signature=Signature.parse(other)))
     )
     assert paper_marks(mixed) == (
         "judge: mmie_score, gpt-4o, not the paper's",
@@ -271,12 +285,12 @@ def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named()
     run = task_run([Scored(3)] * 6)
     samples = tuple(
         replace(sample, judgements=replied(judge_reply(number), judge="judge:mmie_score"))
-        for number, sample in enumerate(run.samples)
+        for number, sample in enumerate(run.records)
     )
     mark = (
         "the judge's server may have cut its requests: 2,050 prompt tokens for each of 6 requests"
     )
-    assert paper_marks(replace(run, samples=samples)) == (mark,)
+    assert paper_marks(replace(run, records=samples)) == (mark,)
 
 
 def judge_reply(number: int) -> JudgeReply:

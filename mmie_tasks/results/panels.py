@@ -8,7 +8,7 @@ from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.judgement import disagreement
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.results.run import TaskRun
 
 
 def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
@@ -19,13 +19,13 @@ def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
     names = max((signature.judge_names for signature in task_run.signatures), key=len, default=[])
     by_judge = {}
     for index, name in enumerate(names):
-        samples = [sample for sample in task_run.samples if len(sample.members) > index]
+        samples = [sample for sample in task_run.records if len(sample.members) > index]
         verdicts = [sample.members[index].verdicts for sample in samples]
         judged = (
             replace(s, official=v.official, robust=v.robust)
             for s, v in zip(samples, verdicts, strict=True)
         )
-        by_judge[name] = replace(task_run, samples=tuple(judged))
+        by_judge[name] = replace(task_run, records=tuple(judged))
     return by_judge
 
 

@@ -1,7 +1,6 @@
 """The metrics of a run, computed from its samples."""
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metrics import Metric, Scale, in_proportion, metric_value, samples_by_stratum
-from mmie_tasks.record.sample import ALL, LoggedSample
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.values import metrics_of
+from mmie_tasks.results.run import TaskRun
+from mmie_tasks.results.scores import in_proportion
 
 SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
 WHOLE = Metric(name="", title="All", kind="headline")
@@ -37,8 +36,22 @@ def samples(*verdicts, letter="a"):
     return [sample(f"{letter}{n}", verdict, letter) for n, verdict in enumerate(parsed)]
 
 
+def task_run(logged, task="letters", **options):
+    benchmark = SimpleNamespace(
+        **{
+            "name": "letters",
+            "scale": SCALE,
+            "strata": "",
+            "stratum_sizes": {},
+            "two_of_each": {},
+            **options,
+        }
+    )
+    return TaskRun(task=task, benchmark=benchmark, records=tuple(logged))
+
+
 def value_of(logged, metric=WHOLE, **options):
-    return metric_value(logged, metric, "official", SCALE, **options)
+    return task_run(logged, **options).score(metric, "official")
 
 
 def test_a_mean_is_over_the_scored_samples_and_counts_them():
@@ -93,17 +106,10 @@ def test_a_metric_without_samples_has_no_value():
     assert value_of(samples(1, letter="c"), BOTH) is None
 
 
-def test_a_mean_of_means_without_a_group_has_the_mean_of_the_others_beside_it():
-    value = value_of(samples(5, 10), BOTH)
-    assert (value.percent, value.of_present) == (None, 75.0)
-    assert value_of(samples(5, "unparsed"), BOTH).of_present is None
-    assert value_of(samples(5, 10)).of_present is None
-
-
 def test_left_out_samples_do_not_lower_the_coverage():
     value = value_of(samples(5, *["left_out"] * 9))
     assert (value.percent, value.scored, value.total, value.left_out) == (50.0, 1, 1, 9)
-    assert value.counts_text == "1 of 1, 9 left out"
+    assert value.counts == "1 of 1, 9 left out"
 
 
 def test_a_part_is_its_share_of_full_marks():
@@ -156,7 +162,8 @@ def test_a_run_is_in_proportion_where_its_strata_are_rounded(counts, is_like):
     logged = [
         sample(1, Scored(1), name) for name, n in zip("abc", counts, strict=True) for _ in range(n)
     ]
-    assert in_proportion(logged, "letter", sizes) == is_like
+    benchmark = task_run(logged, strata="letter", stratum_sizes=sizes).benchmark
+    assert in_proportion(logged, benchmark) == is_like
 
 
 @given(st.lists(st.integers(0, 10), min_size=2, max_size=30), st.randoms(use_true_random=False))
@@ -179,27 +186,9 @@ def test_an_unscored_sample_moves_no_mean(points, factor):
     assert value.total == sound.total + few
 
 
-def test_samples_are_counted_by_their_group():
-    logged = samples(1, 2) + samples(3, letter="b")
-    assert {name: len(members) for name, members in samples_by_stratum(logged, BOTH).items()} == {
-        "a": 2,
-        "b": 1,
-    }
-    assert list(samples_by_stratum(logged, WHOLE)) == [ALL]
-
-
 ONLY_A = Metric(name="a", title="A", kind="letter", by="letter", weights={"a": 1.0})
 ONLY_B = Metric(name="b", title="B", kind="letter", by="letter", weights={"b": 1.0})
 HEADED = Metric(name="ab", title="A, B", kind="headline", by="letter", weights=BOTH.weights)
-
-
-def task_run(task, logged, numbers):
-    return TaskRun(
-        task=task,
-        benchmark=SimpleNamespace(name="letters", metrics=numbers),
-        log=Path("x"),
-        samples=tuple(logged),
-    )
 
 
 @pytest.mark.parametrize(
@@ -214,7 +203,7 @@ def task_run(task, logged, numbers):
     ],
 )
 def test_a_part_of_a_benchmark_has_the_metrics_of_its_groups(task, logged, expected):
-    metrics = metrics_of([task_run(task, logged, (HEADED, ONLY_A, ONLY_B))])
+    metrics = task_run(logged, task, metrics=(HEADED, ONLY_A, ONLY_B)).metrics
     assert [number.name for number in metrics] == expected
     assert metrics[0].kind == "headline"
 
@@ -222,7 +211,7 @@ def test_a_part_of_a_benchmark_has_the_metrics_of_its_groups(task, logged, expec
 def test_the_headline_of_a_part_is_the_first_metric_that_counts_all_samples():
     logged = samples(1) + samples(2, letter="b")
     numbers = (Metric(name="c", title="C", kind="headline", by="letter", weights={"c": 1.0}),)
-    metrics = metrics_of([task_run("letters_ab", logged, (*numbers, ONLY_A, BOTH))])
+    metrics = task_run(logged, "letters_ab", metrics=(*numbers, ONLY_A, BOTH)).metrics
     assert [(number.name, number.kind) for number in metrics] == [
         ("ab", "headline"),
         ("a", "letter"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
-from pathlib import Path
 
 import pytest
 from support.judgements import replied
@@ -17,11 +16,8 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.details import details_of
-from mmie_tasks.runs.headline import headline_of
-from mmie_tasks.runs.log_notes import notes_of
-from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.values import value_of
+from mmie_tasks.results.run import TaskRun
+from mmie_tasks.results.summary import last_line, notes_of, numbers_of
 
 REPLY = JudgeReply(
     text="4", model="grader-1", usage=Usage(input_tokens=1_000, output_tokens=2, cost_usd=0.5)
@@ -43,7 +39,7 @@ def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None
         )
         for n, verdict in enumerate(verdicts)
     )
-    return TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
+    return TaskRun(task=task, benchmark=benchmark, records=samples)
 
 
 def test_the_headline_has_what_people_quote() -> None:
@@ -53,13 +49,14 @@ def test_the_headline_has_what_people_quote() -> None:
         Unscored("left_out"),
         Unscored("unavailable"),
     ]
-    assert headline_of(run_of(*verdicts)).cells == (
+    assert last_line(run_of(*verdicts), "a model") == (
         "mmie",
+        "a model",
         "50.00 [11.53, 88.47]",
         "50.00",
         "10 of 11, 1 left out",
         "gpt-4o",
-        "12 of 20,103 samples; judge: gpt-4o, not the paper's; 1 unscored",
+        "1 unscored: unavailable; 12 of 20,103 samples; judge: gpt-4o, not the paper's",
     )
 
 
@@ -86,9 +83,8 @@ def test_the_headline_has_what_people_quote() -> None:
 def test_a_headline_without_a_score_has_the_reason(
     verdicts: list[Verdict], robust: Verdict | None, reason: str
 ) -> None:
-    headline = headline_of(run_of(*verdicts, robust=robust))
-    assert headline.cells[-1].startswith(reason)
-    assert headline_of(run_of(Scored(6.0))).cells[-1].startswith("1 of 20,103 samples;")
+    assert last_line(run_of(*verdicts, robust=robust), "")[-1].startswith(reason)
+    assert last_line(run_of(Scored(6.0)), "")[-1].startswith("1 of 20,103 samples;")
 
 
 @pytest.mark.parametrize(
@@ -109,40 +105,38 @@ def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
         LoggedSample(id=name, official=Scored(1.0), robust=Scored(1.0), groups={"dataset": (name,)})
         for name in names
     )
-    run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
+    run = TaskRun(task=task, benchmark=benchmark, records=samples, limit=limit)
     reason = reason.format("has two of each", "datasets not in this run")
-    headline = headline_of(run)
-    assert headline.cells[-1].count("no ") == 1
-    assert f"no official score: {reason}" in headline.cells[-1]
-    assert headline.official is not None
-    assert headline.official.notes[1:] == ("mean of the others: 100.00",)
+    why = last_line(run, "")[-1]
+    assert why.count("no ") == 1
+    assert f"no official score: {reason}" in why
 
 
 def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:
-    many = headline_of(run_of(*[Scored(1.0)] * 1200, Unscored("refused")))
-    assert many.cells[3] == "1,200 of 1,201"
+    many = run_of(*[Scored(1.0)] * 1200, Unscored("refused"))
+    assert last_line(many, "")[4] == "1,200 of 1,201"
     run = run_of(Scored(1.0), Unscored("left_out"))
-    assert headline_of(run).cells[3] == "1 of 1, 1 left out"
-    details = details_of(run, [])
+    assert last_line(run, "")[4] == "1 of 1, 1 left out"
+    details = numbers_of(run, [])
     assert (details["scored"], details["samples"], details["left_out"]) == (1, 1, 1)
     assert "unscored_left_out" not in details
 
 
 def test_details_have_scores_and_counts_and_nothing_empty() -> None:
-    assert details_of(run_of(Unscored("unavailable")), []) == {
+    assert numbers_of(run_of(Unscored("unavailable")), []) == {
         "samples": 1,
         "samples_SA": 1,
         "unscored_unavailable": 1,
         "robust_unscored_unavailable": 1,
     }
-    many = details_of(run_of(*map(Scored, map(float, [*range(7)] * 2))), [])
+    many = numbers_of(run_of(*map(Scored, map(float, [*range(7)] * 2))), [])
     assert (many["points_6"], many["scored_SA"], many["official_SA"]) == (2, 14, 50.0)
     assert many["ci95_low_SA"] < 50 < many["ci95_high_SA"]
     assert all(name.partition("_")[0] in ("official", "robust") for name in zeros(many))
 
 
 def test_a_score_of_zero_is_a_detail() -> None:
-    details = details_of(run_of(Scored(0.0)), [])
+    details = numbers_of(run_of(Scored(0.0)), [])
     assert zeros(details) == {"official", "robust", "official_SA", "robust_SA"}
 
 
@@ -157,9 +151,9 @@ def test_every_benchmark_has_details_for_each_of_its_metrics(task: str) -> None:
     lines = list(LINES[task](29))
     records = list(map(benchmark.read_record, lines))
     samples = tuple(record.sample({}) for record in records)
-    run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
-    details = details_of(run, records)
-    values = {metric.name: value_of(run, metric, "official") for metric in benchmark.metrics}
+    run = TaskRun(task=task, benchmark=benchmark, records=samples)
+    details = numbers_of(run, records)
+    values = {metric.name: run.score(metric, "official") for metric in benchmark.metrics}
     names = {f"_{name}" if name else "": value for name, value in values.items()}
     for name, value in names.items():
         logged = [details.get(f"{kind}{name}") for kind in ("official", "scored", "samples")]
@@ -186,6 +180,6 @@ def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() ->
 
 def with_replies(run: TaskRun, *replies: JudgeReply) -> TaskRun:
     """The run; the first samples have these replies."""
-    pairs = zip_longest(run.samples, ((reply,) for reply in replies), fillvalue=())
+    pairs = zip_longest(run.records, ((reply,) for reply in replies), fillvalue=())
     samples = (replace(sample, judgements=replied(*own)) for sample, own in pairs)
-    return replace(run, samples=tuple(samples))
+    return replace(run, records=tuple(samples))

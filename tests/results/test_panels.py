@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,19 +19,16 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.record import BadRecord, Line, Record
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.frames import LoadedRun
-from mmie_tasks.runs.details import details_of
-from mmie_tasks.runs.headline import headline_of
-from mmie_tasks.runs.log_notes import notes_of
-from mmie_tasks.runs.panels import judge_points
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.results.panels import judge_points
+from mmie_tasks.results.run import TaskRun
+from mmie_tasks.results.summary import last_line, notes_of, numbers_of
 
 
 def run_of(*judgements: Judged) -> tuple[TaskRun, list[Any]]:
     """A run of MMIE with these judgements, and its records."""
     lines = [mmie_line(judgement, f"SA-{n}") for n, judgement in enumerate(judgements)]
     samples = tuple(map(BENCHMARK.read_line, lines))
-    run = TaskRun(task="mmie", benchmark=BENCHMARK, log=Path(), samples=samples)
+    run = TaskRun(task="mmie", benchmark=BENCHMARK, records=samples)
     return run, list(map(BENCHMARK.read_record, lines))
 
 
@@ -126,14 +122,14 @@ def test_no_line_of_a_panel_upsets_the_readers(
 def test_a_panel_is_named_after_its_judges() -> None:
     assert Signature.parse(signature(("m", "m"))).name == "panel of m (1), m (2) (median)"
     run, _ = run_of(judged(4, 5, 6))
-    headline = headline_of(run)
-    assert headline.judge == "panel of gpt-4o, gpt-4o-mini, qwen (median)"
-    assert f"judge: {headline.judge}, not the paper's" in headline.marks
+    *_, judge, why = last_line(run, "")
+    assert judge == "panel of gpt-4o, gpt-4o-mini, qwen (median)"
+    assert f"judge: {judge}, not the paper's" in why
 
 
 def test_the_numbers_of_a_panel_are_those_of_a_judge_without_counts_of_whole_points() -> None:
     run, records = run_of(judged(3, 6, 3), judged(3, 6, None), judged(3, 6, "none"), NOT_JUDGED)
-    details = details_of(run, records)
+    details = numbers_of(run, records)
     assert details["parse_rate"] == pytest.approx(100 * 7 / 8)  # of the replies of all judges
     assert not [name for name in details if name.startswith(("points_", "judge"))]
 
@@ -154,7 +150,7 @@ def test_the_last_lines_of_a_run_name_each_judges_failures_and_all_tokens() -> N
 
 def test_a_table_of_samples_has_the_panels_points_and_no_single_reply() -> None:
     run, _ = run_of(judged(4, 5, None), judged(None, 3, 3))
-    frame = LoadedRun(Run(name="r", date="", folder=Path(), tasks={"mmie": run})).samples()
+    frame = run.samples
     assert list(frame["official"]) == [4.5, 3]
     assert not [name for name in frame if name.startswith(("judge_", "judges_"))]
     assert set(frame["reply"]) == set(frame["second_reply"]) == {None}
