@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
-from mmie_tasks.record.rows import aggregation
 
 process_docs = BENCHMARK.process_docs
 doc_to_messages = BENCHMARK.doc_to_messages
@@ -11,4 +10,4 @@ doc_to_text = BENCHMARK.doc_to_text
 doc_to_visual = BENCHMARK.doc_to_visual
 doc_to_target = BENCHMARK.doc_to_target
 process_results = BENCHMARK.process_results
-percent = aggregation(BENCHMARK.scale)
+percent = BENCHMARK.percent

@@ -16,6 +16,6 @@ doc_to_text = BENCHMARK.doc_to_text
 doc_to_visual = BENCHMARK.doc_to_visual
 doc_to_target = BENCHMARK.doc_to_target
 process_results = BENCHMARK.process_results
-percent = aggregation(BENCHMARK.scale)
+percent = BENCHMARK.percent
 real = aggregation(BENCHMARK.scale, metrics.METRIC_OF["real"].weights)
 diag = aggregation(BENCHMARK.scale, metrics.METRIC_OF["diag"].weights)

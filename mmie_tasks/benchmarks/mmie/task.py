@@ -6,7 +6,6 @@ A YAML selects samples with ``dataset_name``: ``all``, ``sa``, ``pbl``, ``msr`` 
 from __future__ import annotations
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
-from mmie_tasks.record.rows import aggregation
 
 process_docs = BENCHMARK.process_docs
 doc_to_messages = BENCHMARK.doc_to_messages
@@ -14,4 +13,4 @@ doc_to_text = BENCHMARK.doc_to_text
 doc_to_visual = BENCHMARK.doc_to_visual
 doc_to_target = BENCHMARK.doc_to_target  # the judge gets it for MSR only
 process_results = BENCHMARK.process_results
-percent = aggregation(BENCHMARK.scale)
+percent = BENCHMARK.percent

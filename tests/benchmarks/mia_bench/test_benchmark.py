@@ -13,7 +13,6 @@ from support.logged_runs import mia_lines
 from mmie_tasks.benchmarks.mia_bench import metrics
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
-from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judged, Judgement
@@ -27,11 +26,9 @@ SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10
 IMPOSSIBLE = "score of component 1: 9/6, score of component 2: 4/4, total score: 13/10. Fine."
 
 
-def changed(line=LINES[0], drop=(), **fields):
+def changed(line=LINES[0], **fields):
     line = copy.deepcopy(line)
     line["record"].update(fields)
-    for name in drop:
-        del line["record"][name]
     return line
 
 
@@ -46,6 +43,10 @@ def with_replies(*texts, line=LINES[0], **fields):
 
 def regraded(line):
     return BENCHMARK.regraded(BENCHMARK.read_record(line), line)
+
+
+def grade(of, result):
+    return BENCHMARK.grade({"categories": of.categories, "weights": of.weights}, result)
 
 
 def judged_line(*texts, categories=("describe", "mention"), index=0, contradictory=False):
@@ -138,6 +139,7 @@ def test_a_total_that_is_not_that_of_its_components_is_shown():
         pytest.param({"categories": "math"}, "categories", id="categories"),
         pytest.param({"weights": [6, "four"]}, "weights", id="weight"),
         pytest.param({"weights": [0, 4]}, "weights", id="weight-of-0"),
+        pytest.param({"weights": [6]}, "differ in number", id="too-few-weights"),
         pytest.param({"shares": []}, "shares", id="shares"),
         pytest.param({"shares": {"robust": 1}}, "robust", id="shares-of-a-score"),
         pytest.param({"components": "a"}, "components", id="components"),
@@ -186,17 +188,9 @@ def test_a_reply_that_ran_into_its_limit_is_no_verdict():
     assert {record.official.reason, record.robust.reason} == {"cut_off"}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param(changed(judgements=[]), id="a-verdict-and-no-reply"),
-        pytest.param(changed(drop=["weights"]), id="no-weights"),
-        pytest.param(changed(weights=[6]), id="too-few-weights"),
-    ],
-)
-def test_without_what_it_was_read_from_a_verdict_cannot_be_read_again(line):
-    with pytest.raises(BadRecord, match=r"in this log|reply"):
-        regraded(line)
+def test_without_its_reply_a_verdict_cannot_be_read_again():
+    with pytest.raises(BadRecord, match="reply"):
+        regraded(changed(judgements=[]))
 
 
 def test_every_category_and_type_has_a_number():

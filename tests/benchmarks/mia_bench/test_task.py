@@ -188,7 +188,7 @@ def behaviour():
         )
         for verdict in (
             read_official(sample.categories, case["reply"]),
-            read_robust(sample, case["reply"]),
+            read_robust(sample.weights, case["reply"]),
         ):
             points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
             lines.append(f"{case['id']} {points}")
