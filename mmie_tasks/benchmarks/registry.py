@@ -191,7 +191,7 @@ def dataset_names() -> frozenset[str]:
 def entry_of_module(module: str) -> BenchmarkEntry | None:
     """The benchmark whose package contains a module; None if there is none.
 
-    >>> entry_of_module("mmie_tasks.benchmarks.milebench.task").name
+    >>> entry_of_module("mmie_tasks.benchmarks.milebench.benchmark").name
     'milebench'
     """
     return next((e for e in entries() if f"{module}.".startswith(f"{e.package}.")), None)

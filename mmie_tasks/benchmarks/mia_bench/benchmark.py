@@ -34,7 +34,7 @@ class MiaBench(Benchmark[MiaRecord]):
 
     name = "mia_bench"
     title = "MIA-Bench"
-    version = "6-B"
+    version = "6-C"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MiaRecord
@@ -148,3 +148,12 @@ class MiaBench(Benchmark[MiaRecord]):
 
 
 BENCHMARK = MiaBench()
+
+# The functions that the task files name.
+process_docs = BENCHMARK.process_docs
+doc_to_messages = BENCHMARK.doc_to_messages
+doc_to_text = BENCHMARK.doc_to_text
+doc_to_visual = BENCHMARK.doc_to_visual
+doc_to_target = BENCHMARK.doc_to_target
+process_results = BENCHMARK.process_results
+percent = BENCHMARK.percent

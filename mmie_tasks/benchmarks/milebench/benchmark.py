@@ -1,4 +1,8 @@
-"""MileBench: its samples in a run and in a log, its assets and its published scores."""
+"""MileBench: its samples in a run and in a log, its assets and its published scores.
+
+A task file selects samples with ``dataset_name``: ``DocVQA``, ``DocVQA@adv``, ``DocVQA@combined1``,
+or ``all`` in place of a dataset.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from mmie_tasks.benchmarks.milebench.record import MileRecord, record_fields
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANT_OF, Sample, datasets_in
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
-from mmie_tasks.record.rows import RunnerTable
+from mmie_tasks.record.rows import RunnerTable, aggregation
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -34,7 +38,7 @@ class MileBench(Benchmark[MileRecord]):
 
     name = "milebench"
     title = "MileBench"
-    version = "4-C"
+    version = "4-D"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MileRecord
@@ -112,3 +116,14 @@ class MileBench(Benchmark[MileRecord]):
 
 
 BENCHMARK = MileBench()
+
+# The functions that the task files name.
+process_docs = BENCHMARK.process_docs
+doc_to_messages = BENCHMARK.doc_to_messages
+doc_to_text = BENCHMARK.doc_to_text
+doc_to_visual = BENCHMARK.doc_to_visual
+doc_to_target = BENCHMARK.doc_to_target
+process_results = BENCHMARK.process_results
+percent = BENCHMARK.percent
+real = aggregation(BENCHMARK.scale, metrics.METRIC_OF["real"].weights)
+diag = aggregation(BENCHMARK.scale, metrics.METRIC_OF["diag"].weights)

@@ -1,4 +1,7 @@
-"""MMIE: its judge, its samples in a run and in a log, its assets and its published scores."""
+"""MMIE: its judge, its samples in a run and in a log, its assets and its published scores.
+
+A task file selects samples with ``dataset_name``: ``all``, ``sa``, ``pbl``, ``msr`` or ``1k``.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ class Mmie(Benchmark[MmieRecord]):
 
     name = "mmie"
     title = "MMIE"
-    version = "8-D"
+    version = "8-E"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MmieRecord
@@ -137,3 +140,12 @@ class Mmie(Benchmark[MmieRecord]):
 
 
 BENCHMARK = Mmie()
+
+# The functions that the task files name.
+process_docs = BENCHMARK.process_docs
+doc_to_messages = BENCHMARK.doc_to_messages
+doc_to_text = BENCHMARK.doc_to_text
+doc_to_visual = BENCHMARK.doc_to_visual
+doc_to_target = BENCHMARK.doc_to_target
+process_results = BENCHMARK.process_results
+percent = BENCHMARK.percent

@@ -10,7 +10,7 @@ from support.example import DATA
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import milebench_lines
 
-from mmie_tasks.benchmarks.milebench import task
+from mmie_tasks.benchmarks.milebench import benchmark
 from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.metrics import TABLE
@@ -40,7 +40,7 @@ def test_a_total_without_all_of_its_datasets_has_no_value():
     samples = [BENCHMARK.read_line(line) for line in lines]
     assert metric_value(samples, real, "official", BENCHMARK.scale).percent is None
     rows = [TABLE.rows(BENCHMARK.read_record(line))["official_real"] for line in lines]
-    assert math.isnan(task.real(rows))
+    assert math.isnan(benchmark.real(rows))
     assert metric_value(samples, diag, "official", BENCHMARK.scale).percent is not None
 
 
@@ -154,4 +154,4 @@ def test_without_its_answer_a_sample_cannot_be_scored_again():
 
 def test_the_log_has_the_files_at_the_placeholders_of_the_prompt():
     for doc in dataset("DocVQA", {"MILEBENCH_DATA": str(DATA)}):
-        assert list(task.process_results(doc, ["A"])["record"]["images"]) == doc["images"]
+        assert list(benchmark.process_results(doc, ["A"])["record"]["images"]) == doc["images"]

@@ -7,7 +7,7 @@ import re
 import yaml
 from support.golden import GOLDEN, vectors
 
-from mmie_tasks.benchmarks.milebench import benchmark, task
+from mmie_tasks.benchmarks.milebench import benchmark
 from mmie_tasks.benchmarks.milebench.prompts import PLACEHOLDER, question_content
 from mmie_tasks.benchmarks.milebench.record import record_fields
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
@@ -19,8 +19,10 @@ FOLDER = task_dir() / "milebench"
 
 def test_every_function_that_a_task_file_names_exists():
     text = "".join(path.read_text(encoding="utf-8") for path in FOLDER.iterdir())
-    for name in set(re.findall(r"!function mmie_tasks\.benchmarks\.milebench\.task\.(\w+)", text)):
-        assert callable(getattr(task, name)), name
+    for name in set(
+        re.findall(r"!function mmie_tasks\.benchmarks\.milebench\.benchmark\.(\w+)", text)
+    ):
+        assert callable(getattr(benchmark, name)), name
 
 
 def shared():

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mmie_lines
 
-from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, percent
 from mmie_tasks.benchmarks.mmie.metrics import TABLE
 from mmie_tasks.benchmarks.mmie.official import percent_of
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
-from mmie_tasks.benchmarks.mmie.task import percent
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.record import BadRecord
