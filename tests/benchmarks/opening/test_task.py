@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import pytest
 import yaml
 from PIL import Image
 from support.golden import GOLDEN
-from support.hostile import JUNK, outcome, spoil
 from support.opening_data import EXAMPLE, reply, row, write_data
 
 from mmie_tasks.answers.failures import MISSING
@@ -75,23 +72,6 @@ def test_the_examples_replies_have_both_scores() -> None:
         "topic": ("cooking_tasks",),
         "subtask": ("recipe_generation",),
     }
-
-
-def test_a_log_is_read_again_without_a_change() -> None:
-    for line in lines().values():
-        record = BENCHMARK.read_record(line)
-        again = BENCHMARK.regraded(record, line)
-        assert json.loads(json.dumps(again.model_dump())) == line["record"]
-
-
-@pytest.mark.parametrize("junk", JUNK, ids=repr)
-def test_a_line_with_invalid_content_is_read_or_is_a_bad_record(junk: object) -> None:
-    for number, line in enumerate(lines().values()):
-        for attempt in range(5):
-            spoiled = copy.deepcopy(line)
-            spoil(spoiled["record"], random.Random(100 * number + attempt), junk)  # noqa: S311
-            outcome(BENCHMARK.read_line, spoiled)
-            outcome(lambda one: BENCHMARK.regraded(BENCHMARK.read_record(one), one), spoiled)
 
 
 def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
