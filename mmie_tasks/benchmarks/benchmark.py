@@ -11,6 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, cast
 
@@ -19,7 +20,7 @@ from typing_extensions import TypeVar
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.settings import TaskSettings, read_settings
 from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results
-from mmie_tasks.core.errors import MmieTasksError, first_line
+from mmie_tasks.core.errors import DataBroken, MmieTasksError, first_line
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdict, Verdicts
 from mmie_tasks.hub.run_images import ImageOpener
@@ -198,7 +199,15 @@ class Benchmark(ABC, Generic[RecordT]):
         raise NotImplementedError
 
     def check_data(self, docs: Any) -> None:  # noqa: ANN401 - a `Dataset`
-        """Check a run's samples before anything is generated; raises a `MmieTasksError`."""
+        """Check a run's samples before anything is generated; raises a `MmieTasksError`.
+
+        By default, they must have an ``id``, and `groups` is called with the first one.
+        """
+        for doc in islice(docs, 1):
+            if "id" not in doc:
+                hint = "give every sample a unique `id`"
+                raise DataBroken(f"The samples of {self.title} have no `id`.", hint=hint)
+            self.groups(self.fields(doc))
 
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:  # noqa: ARG002
         """What the named tasks need on this machine; all tasks if none is named."""

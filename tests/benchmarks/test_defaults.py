@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
+from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
@@ -74,6 +75,14 @@ def test_the_record_has_groups_question_answer_and_what_json_has_of_the_sample()
     read = ByRule().read_record(line_of(record, "a kite"))
     assert read == record
     assert Metric.of_group("kind", "scene", "Scenes").by in read.sample({}).groups
+
+
+def test_samples_without_an_id_and_wrong_groups_end_a_run_before_it_generates() -> None:
+    ByRule().check_data([DOC])
+    with pytest.raises(DataBroken, match="have no `id`"):
+        ByRule().check_data([{"kind": "scene"}])
+    with pytest.raises(KeyError, match="kind"):
+        ByRule().check_data([{"id": 7}])
 
 
 def test_without_metrics_the_headline_is_the_mean_of_all_samples() -> None:

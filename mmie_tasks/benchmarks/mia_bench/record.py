@@ -36,7 +36,7 @@ class MiaRecord(Record):
         contradictory: Whether the components contradict the instruction.
         components: The parts of the instruction that are graded.
         instruction: The instruction as released.
-        image: Path of the image; empty if the data names none.
+        image: Path of the image.
     """
 
     type: Literal["basic", "intermediate", "advanced", "creative", "complex"]
@@ -95,9 +95,7 @@ class MiaRecord(Record):
     @override
     def shown_question(self, line: Line) -> Segments:
         """The image, then the instruction, as for the tested model."""
-        text = question_of(line, ())
-        problem = "" if self.image else "the data names no file"
-        return (Segment(image=self.image or None, problem=problem), *text)
+        return (Segment(image=self.image), *question_of(line, ()))
 
     @override
     def shown_answer(self, line: Line) -> Segments:

@@ -108,11 +108,6 @@ def test_the_image_comes_before_the_instruction():
     )
 
 
-def test_an_image_that_is_not_known_says_why():
-    segment = BENCHMARK.read_line(changed(image="")).question[0]
-    assert (segment.image, segment.problem) == (None, "the data names no file")
-
-
 def test_each_component_is_shown_with_its_mark_and_what_it_asks():
     properties = BENCHMARK.read_line(judged_line(SOUND)).properties
     assert properties["component 1"] == "describe 3/6: a"
