@@ -16,7 +16,7 @@ __all__ = ["__version__", "judge", "load_run"]
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.judge import judge
-    from mmie_tasks.results.frames import load_run
+    from mmie_tasks.results.run import load_run
 else:
 
     def __getattr__(name: str) -> object:
@@ -25,7 +25,7 @@ else:
 
             return judge
         if name == "load_run":
-            from mmie_tasks.results.frames import load_run
+            from mmie_tasks.results.run import load_run
 
             return load_run
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -46,10 +46,7 @@ from mmie_tasks.judges.base import ReplySchema as ReplySchema
 from mmie_tasks.judges.base import RequestBroken as RequestBroken
 from mmie_tasks.judges.base import RequestCounts as RequestCounts
 from mmie_tasks.judges.base import RequestUnfit as RequestUnfit
-from mmie_tasks.judges.batch import GradedRequest as GradedRequest
-from mmie_tasks.judges.batch import PendingSample as PendingSample
 from mmie_tasks.judges.session import BenchmarkJudge as BenchmarkJudge
-from mmie_tasks.record.judgement import Judged as Judged
 from mmie_tasks.record.judgement import Judgement as Judgement
 from mmie_tasks.record.metrics import Metric as Metric
 from mmie_tasks.record.metrics import Scale as Scale
@@ -57,6 +54,7 @@ from mmie_tasks.record.record import BadRecord as BadRecord
 from mmie_tasks.record.record import ImageRecord as ImageRecord
 from mmie_tasks.record.record import Line as Line
 from mmie_tasks.record.record import Record as Record
+from mmie_tasks.record.record import SampleRecord as SampleRecord
 from mmie_tasks.record.record import answer_text as answer_text
 from mmie_tasks.record.reply import JudgeReply as JudgeReply
 from mmie_tasks.record.reply import JudgeResult as JudgeResult

@@ -191,7 +191,7 @@ def replies(folder: Path) -> list[str]:
 
     from mmie_tasks.answers.saved import read_answers
     from mmie_tasks.benchmarks.opening.data import dataset
-    from mmie_tasks.benchmarks.opening.request import build_request
+    from mmie_tasks.benchmarks.opening.request import prepared
     from mmie_tasks.benchmarks.opening.sample import Sample
     from mmie_tasks.benchmarks.opening.settings import OpeningSettings
     from mmie_tasks.extend import JudgeReply
@@ -204,7 +204,7 @@ def replies(folder: Path) -> list[str]:
     lines = []
     for saved in read_answers(str(folder / "answers")).answers:
         uid = saved.id
-        request = build_request(samples[uid], [saved.answer], settings).request
+        request = prepared(samples[uid], [saved.answer], settings).request
         for attempt, text in enumerate(REPLIES[uid] if request else ()):
             key = content_key(replace(request, attempt=attempt))
             reply = JudgeReply(text=text, model="made-up")

@@ -74,7 +74,7 @@ def milebench_answers() -> list[dict[str, Any]]:
 def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRequest]:
     """The requests for the answers that are judged, by sample id."""
     from mmie_tasks.benchmarks.mmie.data import dataset
-    from mmie_tasks.benchmarks.mmie.request import build_request
+    from mmie_tasks.benchmarks.mmie.request import prepared
     from mmie_tasks.benchmarks.mmie.sample import Sample
     from mmie_tasks.benchmarks.mmie.settings import MmieSettings
     from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
@@ -85,7 +85,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     with answer_folders_of_run():
         add_answer_folder(images)
         for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
-            asked = build_request(Sample.from_doc(doc), [answers[doc["id"]]], settings)
+            asked = prepared(Sample.from_doc(doc), [answers[doc["id"]]], settings)
             if asked.request is not None:
                 requests[doc["id"]] = asked.request
     return requests

@@ -1,6 +1,6 @@
 """The command lines of ``mmie-tasks doctor`` and ``prefetch``.
 
-It imports nothing that takes time: see `results.arguments`.
+It imports nothing that takes time: see `results.commands`.
 """
 
 from __future__ import annotations

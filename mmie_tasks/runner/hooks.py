@@ -254,4 +254,4 @@ def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
         folder = output.folder if evaluation.benchmarks else None
         return scoring_lines(name, folder, command_line) if folder else ""
     report = report_command(output.path, has_samples=command_line.log_samples)
-    return evaluation.summary.block(name, report)
+    return evaluation.summary.block(name, report, command_line.tasks)

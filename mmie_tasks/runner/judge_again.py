@@ -26,14 +26,13 @@ from mmie_tasks.judges.choice import (
     parse_judges,
 )
 from mmie_tasks.record.log_files import split_name
-from mmie_tasks.results.arguments import listed_names
-from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.commands import listed_names
+from mmie_tasks.results.run import Run, TaskRun, load_run
 from mmie_tasks.runner.command_line import run_lmms_eval
 from mmie_tasks.runner.evaluation import served_model_of
 from mmie_tasks.runner.kept_replies import keep_replies
+from mmie_tasks.runner.results_metadata import judges_of
 from mmie_tasks.runner.saved_answers import SAMPLE_OPTIONS, predictions_arguments
-from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.saved_results import read_saved_results
 
 
 def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -45,7 +44,7 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
         raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
     require_judged(choices, "`--judge`")
     _check_model_args(options.model_args)
-    logged_run = open_run(options.run, listed_names(options.tasks))
+    logged_run = load_run(options.run, listed_names(options.tasks))
     tasks = _judged_tasks(logged_run, choices)
     config = _config(tasks)
     if options.failed:
@@ -91,7 +90,7 @@ def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
 
 def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
     """The lmms-eval options by name; raises `SettingWrong` if unknown or not equal in all tasks."""
-    options = [read_saved_results(task_run.log).options for task_run in tasks]
+    options = [_options(task_run) for task_run in tasks]
     if not all(options):
         raise SettingWrong(
             "A log of this run has no results file beside it, `<date>_results.json`, so the "
@@ -109,12 +108,29 @@ def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
     return first
 
 
+def _options(task_run: TaskRun) -> Mapping[str, object]:
+    """The lmms-eval options of a task's run; for several logs, those that select all their samples.
+
+    Raises `SettingWrong` if no options do.
+    """
+    options = task_run.saved.options
+    if len(task_run.logs) < 2 or not options:
+        return options
+    if task_run.limit is None:
+        raise SettingWrong(
+            f"The {len(task_run.logs)} logs of `{task_run.task}` leave out samples between them, "
+            "which no `--limit` and `--offset` select.",
+            hint="one log at a time",
+        )
+    return {**options, "limit": task_run.limit, "offset": task_run.offset}
+
+
 def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
     """The judges of the run by benchmark; raises `SettingWrong` if unknown or ambiguous."""
     choices: JudgeChoices = {}
     for task_run in tasks:
         name = task_run.benchmark.name
-        texts = read_saved_results(task_run.log).judges.get(task_run.task)
+        texts = judges_of(task_run.saved.metadata(task_run.task))
         if not texts:
             raise SettingWrong(
                 f"The results file of `{task_run.task}` does not name its judge; none does whose "
@@ -136,7 +152,7 @@ def _with_settings(choices: JudgeChoices, tasks: Sequence[TaskRun]) -> JudgeChoi
     everywhere = choices.get(ALL_OTHERS, ChosenJudges()).settings
     for task_run in tasks:
         benchmark = task_run.benchmark
-        metadata = read_saved_results(task_run.log).metadata.get(task_run.task, {})
+        metadata = task_run.saved.metadata(task_run.task)
         names = metadata.keys() & benchmark.settings_type.model_fields.keys() - everywhere.keys()
         chosen = choices.get(benchmark.name, ChosenJudges())
         settings = {name: str(metadata[name]) for name in names} | {**chosen.settings}
@@ -175,7 +191,7 @@ def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], sou
 
 def _warn_of_changed_images(tasks: Sequence[TaskRun]) -> None:
     """Warn if image files of answers are not what the run judged."""
-    segments = (s for task_run in tasks for sample in task_run.samples for s in sample.answer)
+    segments = (s for task_run in tasks for sample in task_run.records for s in sample.answer)
     judged = sorted({(s.image, s.sha256) for s in segments if s.image and s.sha256})
     files = ((resolver().locate(image).path, sha256) for image, sha256 in judged)
     if changed := [file for file, sha256 in files if file and has_changed(file, sha256)]:
@@ -193,7 +209,7 @@ def _eval_arguments(
     model_args: str,
 ) -> list[str]:
     """The command line; raises `SettingWrong` if a path has a separator of model arguments."""
-    logs = [str(task_run.log) for task_run in tasks]
+    logs = [str(log) for task_run in tasks for log in task_run.logs]
     if mark := next((mark for mark in ",;" if mark in "".join(logs)), ""):
         raise SettingWrong(
             f"`{logged_run.folder}` has `{mark}` in its path, which separates arguments of models.",

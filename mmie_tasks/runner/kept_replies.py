@@ -15,7 +15,7 @@ from mmie_tasks.judges.cache_file import CachedReply, named_errors
 from mmie_tasks.judges.choice import JudgeChoices, choose_judges, open_judge
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.results.run import TaskRun
 
 
 def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[str, str]) -> None:
@@ -49,10 +49,11 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
                 table.put(reply)
             for reply in unreadable:
                 table.remove(reply.signature, reply.request_key)
+        name = ", ".join(log.name for log in task_run.logs)
         sys.stderr.write(
-            f"mmie-tasks: {counted(len(kept), 'reply')} of {choice.name} in "
-            f"`{task_run.log.name}` are kept, {len(unreadable):,} without points are asked for "
-            f"again; it has {len(task_run.samples):,} samples.\n"
+            f"mmie-tasks: {counted(len(kept), 'reply')} of {choice.name} in `{name}` are kept, "
+            f"{len(unreadable):,} without points are asked for again; it has "
+            f"{counted(len(task_run.records), 'sample')}.\n"
         )
 
 
@@ -67,7 +68,7 @@ def _replies(
     """The logged replies of a judge, with its signature."""
     judge = open_judge(choice, environment)
     own = None if judge.in_process else Signature.of_judges([judge.signature])
-    for sample in task_run.samples:
+    for sample in task_run.records:
         given = [
             judgement
             for judgement in sample.judgements
@@ -85,8 +86,8 @@ def _replies(
             for reply in judgement.result.replies:
                 if not reply.request_key:
                     raise SettingWrong(
-                        f"`{task_run.log}` does not have the keys of its requests: its judge had "
-                        "no cache.",
+                        f"`{task_run.logs[0]}` does not have the keys of its requests: its judge "
+                        "had no cache.",
                         hint="`rejudge` without `--failed`, and with `--judge`",
                     )
                 signature = judge.storage_signature if own else str(judgement.judge)

@@ -16,7 +16,7 @@ from support.mmie_judge import WORDS, by_category, gives, text_of
 from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
 from support.runner import CommandResult, Workplace
 
-from mmie_tasks.results.agreement import run as agreement
+from mmie_tasks.results.commands import agreement
 
 pytestmark = pytest.mark.slow
 SETTINGS = {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY}
