@@ -176,8 +176,8 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
             _stop_at_unknown_command(name, commands)
         raise SystemExit(run_lmms_eval())
     from mmie_tasks.benchmarks.registry import is_setting, require_judged
-    from mmie_tasks.judges.arguments import judge_parser
     from mmie_tasks.judges.choice import split_eval_arguments
+    from mmie_tasks.judges.names import judge_parser
 
     try:
         split = split_eval_arguments(arguments, is_setting)

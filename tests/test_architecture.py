@@ -24,7 +24,7 @@ LAYERS = (
     ("hub",),
     ("http",),
     ("judges", "answers"),
-    ("judging", "interleaved"),
+    ("interleaved",),
     ("benchmarks",),
     ("preflight",),
     ("results",),
@@ -288,7 +288,7 @@ def test_every_module_keeps_the_rules() -> None:
         pytest.param("benchmarks/x.py", "from mmie_tasks.results import run", id="results"),
         pytest.param("hub/x.py", "from mmie_tasks.judges import base", id="hub"),
         pytest.param("results/x.py", "from mmie_tasks.runner import hooks", id="results"),
-        pytest.param("judging/x.py", "def f():\n    import lmms_eval", id="runner-in-a-function"),
+        pytest.param("judges/x.py", "def f():\n    import lmms_eval", id="runner-in-a-function"),
         pytest.param("cli.py", "from lmms_eval import cli", id="cli-imports-lmms-eval"),
         pytest.param("hub/a.py", "from mmie_tasks.runner import plugin", id="our-runner"),
         pytest.param(

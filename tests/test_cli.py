@@ -14,11 +14,7 @@ from mmie_tasks import __version__
 from mmie_tasks.cli import COMMANDS, HELP, load_command, main
 from mmie_tasks.core.files import task_dir
 
-WITH_HELP = (
-    *((name,) for name in COMMANDS),
-    ("export", "mmie"),
-    *(("cache", action) for action in ("path", "export", "clear")),
-)
+WITH_HELP = (*((name,) for name in COMMANDS), ("export", "mmie"))
 
 
 @pytest.fixture(autouse=True)

@@ -38,8 +38,8 @@ import json, sys
 print(json.dumps([*{{name.partition(".")[0] for name in sys.modules}}]))
 """
 FUNCTIONS_OF_TASKS = """
-import mmie_tasks.benchmarks.mmie.task, mmie_tasks.benchmarks.milebench.task
-import mmie_tasks.benchmarks.mia_bench.task, mmie_tasks.benchmarks.opening.task
+import mmie_tasks.benchmarks.mmie.benchmark, mmie_tasks.benchmarks.milebench.benchmark
+import mmie_tasks.benchmarks.mia_bench.benchmark, mmie_tasks.benchmarks.opening.benchmark
 """
 PROMPT_IN_THE_RUNNER = """
 from mmie_tasks.benchmarks.mia_bench.request import check_prompt

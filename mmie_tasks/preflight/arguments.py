@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from mmie_tasks.judges.arguments import add_judge_options
+from mmie_tasks.judges.names import add_judge_options
 
 OWN_JUDGE = "default"
 """``--judge`` of ``prefetch`` without a name."""

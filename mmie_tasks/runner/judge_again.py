@@ -13,7 +13,7 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run, resolver
 from mmie_tasks.benchmarks.registry import is_setting, require_judged
-from mmie_tasks.core.choice import parse_choice, split_options
+from mmie_tasks.core.choice import split_options
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
@@ -22,8 +22,8 @@ from mmie_tasks.judges.choice import (
     ALL_OTHERS,
     ChosenJudges,
     JudgeChoices,
-    join_judges,
     parse_flags,
+    parse_judges,
 )
 from mmie_tasks.record.log_files import split_name
 from mmie_tasks.results.commands import listed_names
@@ -40,7 +40,7 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     choices = parse_flags(options.judge, options.judge_args, is_setting)
     has_judge = any(chosen.judges for chosen in choices.values())
     if not has_judge and not options.failed:
-        hint = "`--judge JUDGE` judges every answer, `--failed` those without a reply"
+        hint = "`--judge JUDGE` judges every answer, `--failed` those that the judge left unscored"
         raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
     require_judged(choices, "`--judge`")
     _check_model_args(options.model_args)
@@ -75,10 +75,9 @@ def _check_model_args(model_args: str) -> None:
 def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
     """The tasks with a judge, limited to the benchmarks that the choices name."""
     judged = [task for task in logged_run.tasks.values() if task.benchmark.judge is not None]
+    named = {name for name, chosen in choices.items() if chosen.judges}
     tasks = [
-        task
-        for task in judged
-        if not choices or ALL_OTHERS in choices or task.benchmark.name in choices
+        task for task in judged if not named or ALL_OTHERS in named or task.benchmark.name in named
     ]
     if not tasks:
         names = ", ".join(sorted({task.benchmark.name for task in judged})) or "none"
@@ -138,7 +137,7 @@ def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
                 "address holds a password or a query.",
                 hint=f"`--judge {name}=JUDGE` with the judge of the run",
             )
-        chosen = join_judges([parse_choice(text, "the run") for text in texts])
+        chosen = parse_judges(texts, "the run")[ALL_OTHERS]
         if choices.get(name, chosen) != chosen:
             raise SettingWrong(
                 f"The tasks of `{name}` were judged by different judges.",
@@ -164,8 +163,8 @@ def _with_settings(choices: JudgeChoices, tasks: Sequence[TaskRun]) -> JudgeChoi
 def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:
     """The folder of the new run, next to the old one.
 
-    >>> judge = parse_choice("openai:Qwen/Qwen3-VL-32B", "here")
-    >>> _output_folder(Path("/runs"), {"": join_judges([judge])}, failed=False).name
+    >>> choices = parse_judges(["openai:Qwen/Qwen3-VL-32B"], "here")
+    >>> _output_folder(Path("/runs"), choices, failed=False).name
     'runs-by-Qwen3-VL-32B'
     """
     folder = (source if source.is_dir() or not source.exists() else source.parent).resolve()

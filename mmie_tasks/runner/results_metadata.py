@@ -1,4 +1,4 @@
-"""Adds a benchmark's settings, signature and judges to the runner's results file."""
+"""Adds a benchmark's data, settings, signature and judges to the runner's results file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.runner.loaded_tasks import Task, is_predict_only
+
+
+def add_data(task: Task) -> None:
+    """Add the revision or digest of the task's data as ``data`` to its metadata, when it is loaded.
+
+    The runner derives the keys of ``--use_cache`` from a task's configuration and the texts of
+    requests, not from images (``caching/response_cache.py``), so that answers to other data with
+    the same texts would be reused.
+    """
+    if data := task.eval_docs_no_media[0].get("data"):
+        task.config.metadata = {**(task.config.metadata or {}), "data": data}
 
 
 def add_signatures(

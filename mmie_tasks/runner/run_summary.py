@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.command import as_called
+from mmie_tasks.core.verdict import SCORE_KINDS, Unscored
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.record import RECORD_KEY, BadRecord, Line, Record
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.sample_line import sample_line
@@ -35,6 +37,7 @@ class RunSummary:
 
     _runs: dict[str, TaskRun] = field(default_factory=dict)
     _details: dict[str, dict[str, float]] = field(default_factory=dict)
+    _unreadable: dict[str, int] = field(default_factory=dict)  # cached replies, by task
 
     def add(
         self,
@@ -73,6 +76,7 @@ class RunSummary:
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
             return
         self._runs[task], self._details[task] = run, details
+        self._unreadable[task] = _unreadable_cached_replies(samples)
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any]) -> None:
@@ -85,7 +89,8 @@ class RunSummary:
             _remove_empty(results["results"][task])
 
     def block(self, name: str, report: str, tasks: object = None) -> str:
-        """One line per task, and a report (see `report_command`); empty without a task of ours.
+        """One line per task, a report (see `report_command`), and the number of cached replies that
+        could not be read, if there are any; empty without a task of ours.
 
         `name` is that of the run; `tasks` are those of its command, which give the order.
         """
@@ -94,7 +99,25 @@ class RunSummary:
         lines = [last_line(self._runs[task], name) for task in in_order(self._runs, tasks)]
         table = tabulate(lines, COLUMNS, tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
-        return f"\n{title}\n\n{table}\n\n{report}"
+        text = f"\n{title}\n\n{table}\n\n{report}"
+        if count := sum(self._unreadable.values()):
+            again = as_called("mmie-tasks rejudge RUN --failed")
+            replies = counted(count, "unreadable reply")
+            text += f"\n\n{replies} came from the cache; `{again}` asks the judge again"
+        return text
+
+
+def _unreadable_cached_replies(samples: Iterable[LoggedSample]) -> int:
+    """How many judgements are unparsed, by a reply from the cache."""
+    judgements = (judgement for sample in samples for judgement in sample.judgements)
+    return sum(
+        any(reply.cached for reply in judgement.result.replies)
+        and any(
+            isinstance(verdict, Unscored) and verdict.reason == "unparsed"
+            for verdict in map(judgement.verdicts.verdict, SCORE_KINDS)
+        )
+        for judgement in judgements
+    )
 
 
 def _sample(record: Record, line: Line) -> LoggedSample:

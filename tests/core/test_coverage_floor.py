@@ -37,7 +37,7 @@ def test_without_any_score_there_is_no_mean_at_any_floor():
     ("setting", "signature"), [(0.90, ""), (0.5, "|min_coverage:0.5"), (0, "|min_coverage:0")]
 )
 def test_only_another_floor_than_the_default_is_in_the_signature(setting, signature):
-    made = Signature.of_run({"task": "a"}, Signature.of_judges(["judge:a"]), setting)
+    made = Signature.of_run({"task": "a"}, Signature.parse("judge:a"), setting)
     assert str(made) == f"judge:a|task:a{signature}|pkg:{__version__}"
 
 

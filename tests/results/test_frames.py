@@ -71,7 +71,7 @@ def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
     judged = Judged.by(
         [
             Judgement(
-                judge=Signature.of_judges(["judge:made_up"]),
+                judge=Signature.parse("judge:made_up"),
                 result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
                 verdicts=Verdicts.unscored("unparsed", bad),
             )

@@ -14,7 +14,7 @@ from support.mmie_data import conversations_folder, draw
 from support.mmie_judge import surround
 
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_undrawn_answer
-from mmie_tasks.benchmarks.mmie import export, task
+from mmie_tasks.benchmarks.mmie import benchmark, export
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.marks import paper_marks
@@ -39,11 +39,11 @@ def surroundings(monkeypatch, tmp_path):
 
 @pytest.fixture
 def docs():
-    return task.process_docs(SimpleNamespace(config_name="all"))
+    return benchmark.process_docs(SimpleNamespace(config_name="all"))
 
 
 def record_of(doc, answer):
-    return json.loads(json.dumps(dict(task.process_results(doc, [answer]).items())["record"]))
+    return json.loads(json.dumps(dict(benchmark.process_results(doc, [answer]).items())["record"]))
 
 
 def drawn_answer():
