@@ -201,8 +201,7 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.mmie.settings import MmieSettings
     from mmie_tasks.benchmarks.model_answers import add_answer_folder
     from mmie_tasks.extend import JudgeReply
-    from mmie_tasks.judges.cache_export import export_line
-    from mmie_tasks.judges.cache_store import CachedReply
+    from mmie_tasks.judges.cache_file import CachedReply, export_line
     from mmie_tasks.judges.content import content_key
 
     add_answer_folder(folder / "answers")

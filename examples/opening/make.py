@@ -195,8 +195,7 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.opening.sample import Sample
     from mmie_tasks.benchmarks.opening.settings import OpeningSettings
     from mmie_tasks.extend import JudgeReply
-    from mmie_tasks.judges.cache_export import export_line
-    from mmie_tasks.judges.cache_store import CachedReply
+    from mmie_tasks.judges.cache_file import CachedReply, export_line
     from mmie_tasks.judges.content import content_key
 
     os.environ["OPENING_DATA"] = str(folder / "data")

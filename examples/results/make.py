@@ -94,8 +94,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
 def line(judge: str, request: JudgeRequest, text: str) -> str:
     """One reply of a recording, under the request's own key; `judge` is the judge's model."""
     from mmie_tasks.extend import JudgeReply
-    from mmie_tasks.judges.cache_export import export_line
-    from mmie_tasks.judges.cache_store import CachedReply
+    from mmie_tasks.judges.cache_file import CachedReply, export_line
     from mmie_tasks.judges.content import content_key
 
     reply = JudgeReply(text=text, model=judge)

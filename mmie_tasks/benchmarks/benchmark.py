@@ -24,9 +24,8 @@ from mmie_tasks.core.errors import DataBroken, MmieTasksError, first_line
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdict, Verdicts
 from mmie_tasks.hub.run_images import ImageOpener
+from mmie_tasks.judges.batch import GradedRequest, PendingSample
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
-from mmie_tasks.judging.batch import PendingSample
-from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.record import (
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
     from mmie_tasks.hub.asset import Asset
     from mmie_tasks.judges.base import JudgeRequest
-    from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+    from mmie_tasks.judges.session import BenchmarkJudge
 
 Doc: TypeAlias = Mapping[str, Any]
 """A sample as lmms-eval passes it to a task's functions."""

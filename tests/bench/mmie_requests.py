@@ -89,7 +89,7 @@ def measure(root: Path) -> None:
     }
     from mmie_tasks.benchmarks.mmie import benchmark
     from mmie_tasks.benchmarks.mmie.settings import MmieSettings
-    from mmie_tasks.judging.deferred import DeferredRow
+    from mmie_tasks.judges.batch import DeferredRow
 
     begun = time.perf_counter()
     benchmark.BENCHMARK.settings = MmieSettings(prompts=root / "words.json")

@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.record import BadRecord, SampleRecord

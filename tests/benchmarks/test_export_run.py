@@ -40,11 +40,12 @@ def records(run="run"):
     return exported(run).records
 
 
-def test_of_several_logs_of_a_task_the_newest_counts():
-    log(line("SA-0"), name="run/20250101_000000_samples_mmie.jsonl")
+def test_of_several_logs_of_a_task_the_newest_and_its_further_parts_count():
+    log(line("SA-0"), line("SA-1"), name="run/20240101_000000_samples_mmie.jsonl")
+    log(line("SA-3"), name="run/20250101_000000_samples_mmie.jsonl")
     log(line("SA-1"))
     log(line("SA-2"), name="run/20250101_000000_samples_mmie_msr.jsonl")
-    assert list(records()) == ["SA-1", "SA-2"]
+    assert set(records()) == {"SA-1", "SA-2", "SA-3"}
 
 
 def test_a_last_line_that_was_cut_off_is_left_out():

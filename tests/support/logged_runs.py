@@ -120,7 +120,7 @@ def mmie_lines(
 
 
 def _judged(reply: JudgeReply, verdicts: Verdicts, judge: str) -> Judged:
-    signature = Signature.of_judges([judge])
+    signature = Signature.parse(judge)
     judgement = Judgement(judge=signature, result=JudgeResult(reply=reply), verdicts=verdicts)
     return Judged.by([judgement])
 

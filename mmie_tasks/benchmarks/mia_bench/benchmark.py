@@ -19,7 +19,7 @@ from mmie_tasks.benchmarks.text_answer import answer_of_results
 from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 

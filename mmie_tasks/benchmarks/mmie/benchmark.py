@@ -22,7 +22,7 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 

@@ -22,7 +22,7 @@ from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 

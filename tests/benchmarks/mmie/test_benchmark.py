@@ -13,10 +13,9 @@ from mmie_tasks.benchmarks.mmie.metrics import TABLE
 from mmie_tasks.benchmarks.mmie.official import percent_of
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.runs.run import without_off_scale_points
+from mmie_tasks.results.run import TaskRun, as_counted
 
 LINES = list(mmie_lines(60, image="kite.png", unscored=0.05))
 REASONS = ["unparsed", "left_out", "unavailable"]
@@ -55,8 +54,10 @@ def test_a_mean_is_rounded_as_the_official_table(verdicts):
         MmieRecord(id=str(n), category="SA", official=verdict, robust=verdict)
         for n, verdict in enumerate(verdicts)
     ]
-    samples = [record.sample({}) for record in records]
-    value = metric_value(samples, BENCHMARK.metrics[0], "official", BENCHMARK.scale)
+    samples = tuple(record.sample({}) for record in records)
+    value = TaskRun(task="mmie_sa", benchmark=BENCHMARK, records=samples).score(
+        BENCHMARK.metrics[0], "official"
+    )
     rows = [TABLE.rows(record)["official"] for record in records]
     expected = percent(rows)
     assert value.percent == (None if math.isnan(expected) else expected)
@@ -125,7 +126,7 @@ def test_a_field_of_the_wrong_kind_is_named(fields, named):
 def test_points_that_are_not_on_the_scale_are_none(points):
     verdict = {"points": points, "reading": ""}
     sample = BENCHMARK.read_line(changed(official=verdict))
-    checked = without_off_scale_points(sample, BENCHMARK.scale)
+    checked = as_counted(sample, BENCHMARK.scale)
     assert checked.official.reason == "off_scale"
     assert checked.robust == sample.robust
 
