@@ -31,7 +31,7 @@ _RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
 """Commands that evaluate: module and function of each, and its line of ``mmie-tasks --help``."""
 
 _RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
+    "report": ("results.commands:report", "scores, charts and every sample, in one HTML file"),
     "table": ("results.commands:table", "models by benchmarks, as Markdown, CSV or LaTeX"),
     "compare": ("results.commands:compare", "whether one tested model is better than another"),
     "agreement": (
