@@ -12,7 +12,7 @@ from mmie_tasks.record.metrics import weighted_mean
 
 
 def mean(points):
-    return weighted_mean({"": [*map(Scored, points)]}, {"": 1}, floor=0).value
+    return weighted_mean({"": [*map(Scored, points)]}, {"": 1.0}, floor=0).value
 
 
 def percent(points):
