@@ -115,8 +115,8 @@ def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(
     assert "  68.52  " in mmie
     assert "9 of 10, 1 left out" in mmie
     assert (
-        "11 of 20,103 samples; categories not in MMIE's proportions; judge: made-up, not the "
-        "paper's; other prompt words; 1 unscored" in mmie
+        "1 unscored: no_answer; 11 of 20,103 samples; categories not in MMIE's proportions; "
+        "judge: made-up, not the paper's; other prompt words" in mmie
     )
     assert block.rstrip().splitlines()[-1] == "mmie-tasks report out -o report.html"
 
