@@ -20,13 +20,14 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.benchmarks.task_answers import id_of
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judging.benchmark_judge import judging_in
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.rows import logged_value
-from mmie_tasks.runner.answer_files import NamedModel, id_of
+from mmie_tasks.runner.answer_files import NamedModel
 from mmie_tasks.runner.early_checks import (
     answers_are_saved,
     check_before_model,
@@ -35,6 +36,8 @@ from mmie_tasks.runner.early_checks import (
     errors_end,
 )
 from mmie_tasks.runner.evaluation import (
+    COMMAND_OPTIONS,
+    CommandOptions,
     RunningEvaluation,
     new_evaluation,
     running,
@@ -252,5 +255,7 @@ def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
     if command_line.predict_only:
         folder = output.folder if evaluation.benchmarks else None
         return scoring_lines(name, folder, command_line) if folder else ""
+    command, summary = COMMAND_OPTIONS.get(CommandOptions()), evaluation.summary
+    command.scores.update(summary.scores)
     report = report_command(output.path, has_samples=command_line.log_samples)
-    return evaluation.summary.block(name, report)
+    return summary.block(name, report, has_notes=command.is_score)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
+from mmie_tasks.answers.saved import answer_paths, argument_of
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run, resolver
 from mmie_tasks.benchmarks.registry import is_setting, require_judged
 from mmie_tasks.core.choice import parse_choice, split_options
@@ -55,7 +56,11 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     choices = _with_settings(choices, tasks)
     source = split_name(options.run).path
     output = options.output_path or _output_folder(source, choices, failed=options.failed)
-    sys.argv[1:] = _eval_arguments(logged_run, tasks, config, str(output), options.model_args)
+    logs, names = [task.log for task in tasks], ",".join(task.task for task in tasks)
+    arguments = predictions_arguments(
+        logs, names, config, argument_of(Path(output)), options.model_args
+    )
+    sys.argv[1:] = ["eval", *arguments]
 
     with answer_folders_of_run():
         _search_pictures(tasks, config, source)
@@ -167,7 +172,7 @@ def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], sou
     folders = [Path(str(config.get("output_path") or "")), source]
     if config.get("model") == "predictions":
         named = re.findall(r"(?:^|,)(?:path|images)=([^,]*)", str(config.get("model_args")))
-        paths = [Path(name).expanduser() for name in named]
+        paths = [path for names in named for path in answer_paths(names)]
         folders[:0] = [path if path.is_dir() else path.parent for path in paths]
     for benchmark in {task.benchmark.name: task.benchmark for task in tasks}.values():
         for folder in filter(Path.is_dir, folders):
@@ -184,21 +189,3 @@ def _warn_of_changed_images(tasks: Sequence[TaskRun]) -> None:
             f"{counted(len(changed), 'image')} of answers changed since the run, the first: "
             f"`{changed[0]}`. The judge gets the files as they are now."
         )
-
-
-def _eval_arguments(
-    logged_run: Run,
-    tasks: Sequence[TaskRun],
-    config: Mapping[str, object],
-    output: str,
-    model_args: str,
-) -> list[str]:
-    """The command line; raises `SettingWrong` if a path has a separator of model arguments."""
-    logs = [str(task_run.log) for task_run in tasks]
-    if mark := next((mark for mark in ",;" if mark in "".join(logs)), ""):
-        raise SettingWrong(
-            f"`{logged_run.folder}` has `{mark}` in its path, which separates arguments of models.",
-            hint="rename the folder",
-        )
-    names = ",".join(task_run.task for task_run in tasks)
-    return ["eval", *predictions_arguments(logs, names, config, output, model_args)]

@@ -41,6 +41,15 @@ class RunSummary:
 
     _headlines: dict[str, Headline] = field(default_factory=dict)
     _details: dict[str, dict[str, float]] = field(default_factory=dict)
+    _notes: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> dict[str, float | None]:
+        """Task to its official score in percent."""
+        return {
+            task: None if line.official is None else line.official.percent
+            for task, line in self._headlines.items()
+        }
 
     def add(
         self,
@@ -71,6 +80,8 @@ class RunSummary:
             )
             headline, details = headline_of(run), details_of(run, records)
             notes = list(notes_of(run, records))
+            why = [note for note in notes if note.startswith(("unscored: ", "without official"))]
+            self._notes[task] = [*why, *map(str, run.signatures)]
             if lines:
                 scale = benchmark.scale
                 pairs = zip(lines, records, strict=True)
@@ -91,17 +102,19 @@ class RunSummary:
         for task in self._details:
             _remove_empty(results["results"][task])
 
-    def block(self, name: str, report: str) -> str:
+    def block(self, name: str, report: str, *, has_notes: bool = False) -> str:
         """One line per task, and a report (see `report_command`); empty without a task of ours.
 
-        `name` is that of the run.
+        `name` is that of the run. With notes, reasons of unscored samples and signatures follow.
         """
         if not self._headlines:
             return ""
         lines = [(task, name, *line.cells[1:]) for task, line in self._headlines.items()]
         table = tabulate(lines, _COLUMNS, tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
-        return f"\n{title}\n\n{table}\n\n{report}"
+        notes = [f"{task}: {note}" for task in self._headlines for note in self._notes[task]]
+        below = ["\n".join(notes)] if has_notes else []
+        return "\n\n".join([f"\n{title}", table, *below, report])
 
 
 def _sample(record: Record, line: Line) -> LoggedSample:
