@@ -42,8 +42,7 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     choices = parse_flags(options.judge, options.judge_args, is_setting)
     has_judge = any(chosen.judges for chosen in choices.values())
     if not has_judge and not options.failed:
-        hint = "`--judge JUDGE` judges every answer, `--failed` those without a reply"
-        raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
+        return _read_again(options)
     require_judged(choices, "`--judge`")
     _check_model_args(options.model_args)
     logged_run = open_run(options.run, listed_names(options.tasks))
@@ -66,6 +65,23 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
         _search_pictures(tasks, config, source)
         _warn_of_changed_images(tasks)
         return run_lmms_eval(choices, tested=served_model_of(config))
+
+
+def _read_again(options: argparse.Namespace) -> int:
+    """Print what today's readers say of the saved replies."""
+    if given := [
+        name for name in ("judge_args", "model_args", "output_path") if vars(options)[name]
+    ]:
+        raise SettingWrong(
+            f"`--{given[0]}` needs `--judge` or `--failed`: without them no judge is asked and no "
+            "run is saved.",
+            hint="`--judge JUDGE` judges every answer, `--failed` those without a reply",
+        )
+    from mmie_tasks.runner.regrade import regraded, regraded_text
+
+    logged_run = open_run(options.run, listed_names(options.tasks))
+    print(regraded_text([regraded(task_run) for task_run in logged_run.tasks.values()]))
+    return 0
 
 
 def _check_model_args(model_args: str) -> None:
