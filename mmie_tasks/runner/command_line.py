@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mmie_tasks.core.command import as_called
 from mmie_tasks.runner.plugin import install_hooks
 from mmie_tasks.runner.post_import import after_import
+from mmie_tasks.runner.wrap import wrap_once
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.choice import JudgeChoices
@@ -42,11 +43,8 @@ def run_lmms_eval(
     failed: list[Namespace] = []
 
     def watch_evaluations(runner: ModuleType) -> None:
-        from mmie_tasks.runner import hooks
-
-        hooks.wrap_once(runner, "parse_eval_args", with_short_errors)
-        hooks.wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
-        hooks.wrap_once(runner.eval_logger, "add", _colour_by_default)
+        wrap_once(runner, "parse_eval_args", with_short_errors)
+        wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
 
     install_hooks()  # before the runner imports its tasks
     after_import("lmms_eval.__main__", watch_evaluations)
@@ -132,16 +130,3 @@ def _list_failures(
         return results, samples
 
     return evaluate_single
-
-
-def _colour_by_default(add: Callable[..., int]) -> Callable[..., int]:
-    """Wrap loguru's ``add``, since the runner always asks for colours (``__main__.py:515``);
-    loguru's default is colours in terminals, or by ``LOGURU_COLORIZE``.
-    """
-
-    @functools.wraps(add)
-    def add_sink(*args: object, **options: object) -> int:
-        options.pop("colorize", None)
-        return add(*args, **options)
-
-    return add_sink

@@ -15,7 +15,7 @@ import inspect
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
@@ -61,17 +61,7 @@ from mmie_tasks.runner.loaded_tasks import (
 from mmie_tasks.runner.results_metadata import add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command
 from mmie_tasks.runner.saved_answers import scoring_lines
-
-_WRAPPED = "_mmie_tasks_wrapped"
-
-
-def wrap_once(owner: object, name: str, wrap: Callable[[Method], Method]) -> None:
-    """Replace a function of a class or module by its wrapper, unless it is wrapped already."""
-    original = getattr(owner, name)
-    if not hasattr(original, _WRAPPED):
-        wrapper = wrap(original)
-        setattr(wrapper, _WRAPPED, True)
-        setattr(owner, name, wrapper)
+from mmie_tasks.runner.wrap import wrap_once
 
 
 def wrap_task_loader(load: Method) -> Method:
