@@ -159,7 +159,8 @@ def _samples(
     docs = benchmark.documents(str(file.content.get("dataset_name")), environment)
     columns = id_columns(docs)
     wordings = file.content.get("lmms_eval_specific_kwargs") or {}
-    of_others = any(saved.task not in {None, task} for saved in matcher.saved)
+    all_ids = {sample_id for column in columns for sample_id in column}
+    of_others = any(one.task not in {None, task} and one.id in all_ids for one in matcher.saved)
     samples = [
         RequestedSample(
             ids=tuple(column[number] for column in columns),
@@ -167,4 +168,4 @@ def _samples(
         )
         for number in range(min(len(docs), limit or len(docs)))
     ]
-    return samples, {sample_id for column in columns for sample_id in column}
+    return samples, all_ids

@@ -117,7 +117,9 @@ def _benchmark(
         yield Finding(entry.name, text, "" if files else hint, is_problem=not files)
     for name in tasks or files:
         if name in files:
-            yield from checked(f"{name}: task file", partial(_task_file, files[name], benchmark))
+            yield from checked(
+                f"{name}: task file", partial(task_file_result, files[name], benchmark)
+            )
     yield from asset_findings(assets)
     if benchmark.judge is None:
         yield Finding(f"{entry.name}: judge", "none is needed: it is scored by rule")
@@ -126,8 +128,12 @@ def _benchmark(
         yield from _judges(benchmark, benchmark.judge, session)
 
 
-def _task_file(file: TaskFile, benchmark: Benchmark) -> str:
-    """Load the functions that a task file names, and compare its metrics with the class."""
+def task_file_result(file: TaskFile, benchmark: Benchmark) -> str:
+    """Load the functions that a task file names, and compare its metrics with the class; empty.
+
+    Raises:
+        DataBroken: A function cannot be loaded, or the class has no metric of a name.
+    """
     for name in file.functions:
         module, _, function = name.rpartition(".")
         try:

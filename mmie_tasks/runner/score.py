@@ -41,6 +41,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     selection = select_tasks(options.tasks.split(","))
     if not selection:
         raise SettingWrong("`--tasks` names no task.", hint="`--tasks mmie,milebench`")
+    for entry in selection:
+        entry.load().configure(choices)  # OpenING's questions have words of `prompts=`
     _check(options, selection, environment)
     tasks = [task for names in selection.values() for task in names]
     sys.argv[1:] = ["eval", *_eval_arguments(options, tasks), "--verbosity", "WARNING"]
@@ -71,7 +73,8 @@ def _check(
 
     errors: list[str] = []
     for text, error in check_answers(options, selection, environment, downloads=True):
-        print(text, flush=True)
+        if ": " in text:  # else it is what could not be read
+            print(text, flush=True)
         errors += [] if error is None or str(error) in errors else [str(error)]
     if errors:
         raise SystemExit("\n\n".join(errors))

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.task_files import read_task_files
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
-from mmie_tasks.preflight.checks import Finding, asset_findings, checked
+from mmie_tasks.preflight.checks import Finding, asset_findings, checked, task_file_result
 
 
 def fails() -> str:
@@ -64,3 +66,36 @@ def test_the_checks_of_an_asset_end_with_the_first_problem() -> None:
     assert list(asset_findings([asset("checkpoint", *checks)])) == [
         Finding("files", "Two images are missing", "download them", is_problem=True)
     ]
+
+
+TASK = """
+task: sketch
+process_results: !function {function}
+metric_list:
+  - metric: {metric}
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "metric", "named"),
+    [
+        pytest.param("mmie_tasks.benchmarks.mmie.task.percent", "official_SA", "", id="right"),
+        pytest.param("own.score", "robust", "", id="a-file-next-to-it"),
+        pytest.param("mmie_tasks.benchmarks.mmie.task.pct", "official", "`mmie_tasks.", id="name"),
+        pytest.param("no.such.module.percent", "official", "ModuleNotFoundError", id="module"),
+        pytest.param("broken.score", "official", "ZeroDivisionError", id="broken-file"),
+        pytest.param("own.score", "official_speed", "`official_speed`", id="metric"),
+    ],
+)
+def test_a_task_file_that_cannot_run_is_named(
+    tmp_path: Path, function: str, metric: str, named: str
+) -> None:
+    (tmp_path / "own.py").write_text("def score(): ...", encoding="utf-8")
+    (tmp_path / "broken.py").write_text("1 / 0", encoding="utf-8")
+    text = TASK.format(function=function, metric=metric)
+    (tmp_path / "_shared").write_text(text, encoding="utf-8")
+    (tmp_path / "sketch.yaml").write_text("include: _shared\ntask: sketch", encoding="utf-8")
+    file = read_task_files(tmp_path)["sketch"]
+    findings = list(checked("sketch", lambda: task_file_result(file, BENCHMARK)))
+    assert [finding.is_problem for finding in findings] == [True] * bool(named)
+    assert all(named in finding.message for finding in findings)
