@@ -99,6 +99,15 @@ def test_every_command_has_a_help_that_shows_its_defaults(
             assert f"default: {action.default}" in output
 
 
+def test_the_help_of_eval_has_our_options_and_names_that_of_the_runner(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of(monkeypatch, "--model", "x", "--help") == 0
+    output = capsys.readouterr().out
+    assert output.index("\n  --judge_args k=v,...") < output.index("`lmms-eval --help`")
+    assert "--judge-args" not in output
+
+
 def test_options_have_the_runners_style_and_one_meaning(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
