@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.judge_server import JudgeServer
@@ -14,6 +15,7 @@ from support.runner import CommandResult, Workplace
 
 pytestmark = pytest.mark.slow
 NAME = "answers,of;mine.json"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SETTINGS = {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY}
 CHECKED = f"mmie: answers {N} of {N}, images 12 of 12"
 
@@ -118,3 +120,22 @@ def test_what_is_missing_stops_both_commands_with_the_way_out(
         assert "Traceback" not in result.output
     assert len(judge) == asked
     assert not (workplace.folder / "other").exists()
+
+
+def test_a_run_of_all_benchmarks_prints_a_screen(tmp_path: Path) -> None:
+    names = ("mmie", "milebench", "mia_bench", "opening")
+    folders = {name: EXAMPLES / name for name in names}
+    judges = [f"mia_bench=replay:path={folders['mia_bench'] / 'replies.jsonl'}"]
+    for name in ("mmie", "opening"):
+        replies, prompts = folders[name] / "replies.jsonl", folders[name] / "prompts.json"
+        judges.append(f"{name}=replay:path={replies},prompts={prompts}")
+    result = Workplace(folder=tmp_path).run(
+        *("mmie-tasks", "score", *(str(folder / "answers") for folder in folders.values())),
+        *("--tasks", ",".join(names), "--images", str(folders["mmie"] / "answers")),
+        *(word for judge in judges for word in ("--judge", judge)),
+        **{f"{name.upper()}_DATA": str(folder / "data") for name, folder in folders.items()},
+    )
+    assert result.status == 0, result.output
+    assert result.output.count("\n") <= 58  # `make demo` adds two
+    assert "id that no sample has" not in result.output
+    assert not result.has_codes
