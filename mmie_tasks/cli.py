@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +25,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "score": ("runner.score:run", "score answers that exist already"),
     "rejudge": ("runner.rejudge:run", "judge a saved run again, or read its replies again"),
     "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
-    "table": ("results.table.command:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
-    "compare": ("results.compare.command:run", "whether one tested model is better than another"),
-    "agreement": ("results.agreement:run", "whether judges agree with each other, or with people"),
-    "export": ("results.export:run", "convert a run to the official formats of its benchmark"),
+    "table": ("results.commands:table", "models by benchmarks, as Markdown, CSV or LaTeX"),
+    "compare": ("results.commands:compare", "whether one tested model is better than another"),
+    "agreement": (
+        "results.commands:agreement",
+        "whether judges agree with each other, or with people",
+    ),
+    "export": ("results.commands:export", "convert a run to the official formats of its benchmark"),
     "doctor": ("preflight.doctor:run", "check whether a run can start: data, judges, answers"),
     "prefetch": ("preflight.prefetch:run", "download data, prompts and judges"),
     "cache": ("judges.cache_command:run", "the cache of judge replies: path, export, clear"),
@@ -55,6 +59,9 @@ def main() -> None:
     The exit status is 1 for an error or a failed evaluation, 2 for an invalid command line, 130
     after Ctrl-C, else 0.
     """
+    for stream in (sys.stdout, sys.stderr):  # such as a pipe in cp1252
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
         os.environ.setdefault("LOGURU_COLORIZE", "no")  # before loguru is imported, which reads it
     try:
@@ -95,7 +102,7 @@ def _run(command: _RunCommand, arguments: Sequence[str]) -> None:
 
 
 def _eval(arguments: Sequence[str], _environment: Mapping[str, str]) -> int:
-    from mmie_tasks.judges.arguments import judge_parser
+    from mmie_tasks.judges.names import judge_parser
 
     if {"-h", "--help"} & {*arguments}:
         judge_parser().print_help()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError
-from mmie_tasks.judges.arguments import add_judge_options
+from mmie_tasks.judges.names import add_judge_options
 
 if TYPE_CHECKING:
     from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def add_answer_options(parser: argparse.ArgumentParser, *, are_required: bool) -> None:
     """Add the arguments of ``mmie-tasks score``, which ``doctor`` takes, too.
 
-    It imports nothing that takes time: see `results.arguments`.
+    It imports nothing that takes time: see `results.commands`.
     """
     answers_help = "files or folders of saved answers, as JSON or JSONL"
     parser.add_argument(

@@ -19,11 +19,11 @@ from mmie_tasks.core.errors import DataBroken, MmieTasksError, SettingWrong, fir
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.hub.asset import Asset, Check
 from mmie_tasks.judges.choice import VARIABLE, environment_choices, parse_flags
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession, judging_in
 from mmie_tasks.preflight.answers import check_answers
 from mmie_tasks.preflight.needed import select_tasks
 from mmie_tasks.record.rows import RunnerTable
+from mmie_tasks.record.signature import Signature
 
 PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
 
@@ -223,7 +223,7 @@ def _judges(
 
         def usable() -> str:
             session.check(judge, benchmark_judge.max_images)  # noqa: B023 - called at once
-            return f"{name}, can be used: {judge.signature}"  # noqa: B023
+            return f"{name}, can be used: {Signature.of_judges([judge.signature])}"  # noqa: B023
 
         yield from checked(subject, partial(_setup, benchmark))
         yield from checked(numbered, usable)

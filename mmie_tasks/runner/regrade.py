@@ -13,8 +13,7 @@ from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.record.log_files import read_lines
 from mmie_tasks.record.record import BadRecord, is_scored
 from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.runs.headline import headline_of
-from mmie_tasks.runs.run import TaskRun, without_off_scale_points
+from mmie_tasks.results.run import TaskRun, as_counted
 
 _SHOWN = 20  # changed verdicts
 
@@ -36,7 +35,7 @@ class RegradedTask:
     @property
     def changes(self) -> Iterator[tuple[str, ScoreKind, Verdict, Verdict]]:
         """Id, kind of score, and verdict before and after, of each verdict that changed."""
-        for old, new in zip(self.before.samples, self.after.samples, strict=True):
+        for old, new in zip(self.before.records, self.after.records, strict=True):
             for kind in SCORE_KINDS:
                 verdicts = old.verdict(kind), new.verdict(kind)
                 if _is_changed(*verdicts):
@@ -54,7 +53,7 @@ def regraded(task_run: TaskRun) -> RegradedTask:
     """Read the replies of a task again, or the answers if it is scored by rule."""
     benchmark = task_run.benchmark
     samples, kept = task_run.by_id, Counter[str]()
-    for numbered in read_lines(task_run.log):
+    for numbered in (one for log in task_run.logs for one in read_lines(log)):
         if (line := numbered.line) is None or not is_scored(line):
             continue
         record = benchmark.read_record(line)
@@ -66,13 +65,13 @@ def regraded(task_run: TaskRun) -> RegradedTask:
             kept[f"{type(error).__name__}: {error}"] += 1
         else:
             samples[record.id] = _of_today(samples[record.id], today, task_run)
-    after = replace(task_run, samples=tuple(samples.values()))
+    after = replace(task_run, records=tuple(samples.values()))
     return RegradedTask(before=task_run, after=after, kept=kept)
 
 
 def _of_today(logged: LoggedSample, today: LoggedSample, task_run: TaskRun) -> LoggedSample:
     """The sample with the verdicts of today."""
-    today = without_off_scale_points(today, task_run.benchmark.scale)
+    today = as_counted(today, task_run.benchmark.scale)
     return replace(logged, official=today.official, robust=today.robust, shares=today.shares)
 
 
@@ -86,14 +85,11 @@ def regraded_text(tasks: Sequence[RegradedTask]) -> str:
 
 
 def _score_rows(task: RegradedTask) -> Iterator[list[str]]:
-    before, after = headline_of(task.before), headline_of(task.after)
-    for kind, *values in (
-        ("official", before.official, after.official),
-        ("robust", before.robust, after.robust),
-    ):
+    for kind in SCORE_KINDS:
+        values = task.before.headline(kind), task.after.headline(kind)
         was, now = (None if value is None else value.percent for value in values)
         difference = None if was is None or now is None else now - was
-        counts = [NO_VALUE if value is None else value.counts_text for value in values]
+        counts = [NO_VALUE if value is None else value.counts for value in values]
         cells = [percent_cell(was), percent_cell(now), signed_cell(difference)]
         yield [task.before.task, kind, *cells, " -> ".join(dict.fromkeys(counts))]
 

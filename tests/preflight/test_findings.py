@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.task_files import read_task_files
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
@@ -79,9 +79,11 @@ metric_list:
 @pytest.mark.parametrize(
     ("function", "metric", "named"),
     [
-        pytest.param("mmie_tasks.benchmarks.mmie.task.percent", "official_SA", "", id="right"),
+        pytest.param("mmie_tasks.benchmarks.mmie.benchmark.percent", "robust", "", id="right"),
         pytest.param("own.score", "robust", "", id="a-file-next-to-it"),
-        pytest.param("mmie_tasks.benchmarks.mmie.task.pct", "official", "`mmie_tasks.", id="name"),
+        pytest.param(
+            "mmie_tasks.benchmarks.mmie.benchmark.pct", "official", "`mmie_tasks.", id="name"
+        ),
         pytest.param("no.such.module.percent", "official", "ModuleNotFoundError", id="module"),
         pytest.param("broken.score", "official", "ZeroDivisionError", id="broken-file"),
         pytest.param("own.score", "official_speed", "`official_speed`", id="metric"),
