@@ -145,9 +145,7 @@ def task_file_result(file: TaskFile, benchmark: Benchmark) -> str:
                 hint="correct the name in the task file, or the module",
             ) from error
     table = RunnerTable(metrics=benchmark.metrics, scale=benchmark.scale)
-    has_own_table = type(benchmark).table is not Benchmark.table  # which depends on the sample
-    unknown = [name for name in file.metrics if name not in table.names]
-    if unknown and not has_own_table:
+    if unknown := [name for name in file.metrics if name not in table.names]:
         raise DataBroken(
             f"`{file.path}` lists the metric `{unknown[0]}`, which the benchmark does not have.",
             hint=f"add it to `metrics` of the class, or leave it out; it has "
