@@ -154,8 +154,8 @@ def test_every_judge_of_a_panel_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
         )
         assert (server.checks, closed.checks) == (1, 1)
     assert (status, problems(findings)) == (1, ["mmie: judge 2"])
-    assert "`openai`, named by `--judge`, judge 1, can be used: " in (
-        findings["mmie: judge 1"][0].text
+    assert findings["mmie: judge 1"][0].message.startswith(
+        "`openai`, named by `--judge`, can be used: "
     )
     assert not findings["mmie: judge 3"][0].is_problem
     assert "mmie_score: files" in findings
