@@ -64,6 +64,7 @@ IMPORTS_BY_STRING = (
     "benchmarks/registry.py",
     "judges/registry.py",  # built-in judges
     "cli.py",  # its table of commands
+    "preflight/checks.py",  # the functions that task files name
 )
 """The only files that import a module whose name is computed."""
 

@@ -6,13 +6,14 @@ reports whether each is here, ``prefetch`` downloads the missing ones.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
 
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.core.files import cache_dir
+from mmie_tasks.core.files import cache_dir, readable_size
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -50,6 +51,15 @@ class DownloadPlan:
         """Bytes to be downloaded; None if the size of a file is unknown."""
         sizes = [size for size in self.file_bytes if size is not None]
         return sum(sizes) if sizes and len(sizes) == len(self.file_bytes) else None
+
+    @property
+    def text(self) -> str:
+        """For display: ``MMIE/MMIE@c0ffeec0ffee: data.json: to fetch: 3.7 GiB``."""
+        source = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28}\b", r"\1", self.source)
+        if self.size_bytes == 0:
+            return f"{source}: in the Hub's cache, to unpack"
+        size = "unknown" if self.size_bytes is None else readable_size(self.size_bytes)
+        return f"{source}: to fetch: {size}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -223,10 +223,9 @@ def test_a_scored_answer_that_is_not_in_the_log_cannot_be_scored_again() -> None
 
 def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
     result = workplace.run("mmie-tasks", "doctor", "--tasks", "odd_one_out")
-    lines = [line.split(maxsplit=2) for line in result.output.splitlines()]
     assert result.status == 0
-    assert ["ok", "odd_one_out", "of the package `odd_one_out`, task files: 1"] in lines
-    assert "odd_one_out: judge  none is needed: it is scored by rule" in result.output
+    assert "ok       odd_one_out: of the package `odd_one_out`, task files: 1" in result.output
+    assert "odd_one_out: judge: none is needed: it is scored by rule" in result.output
 
 
 def test_the_doctor_reports_broken_packages_as_problems(tmp_path: Path) -> None:
@@ -239,7 +238,7 @@ def test_the_doctor_reports_broken_packages_as_problems(tmp_path: Path) -> None:
     result = workplace.run("mmie-tasks", "doctor", "--tasks", "broken,sketch")
     lines = [line for line in result.output.splitlines() if line.startswith("problem")]
     assert result.status == 1
-    assert [line.split()[1] for line in lines] == ["broken", "sketch"], result.output
+    assert [line.split()[1] for line in lines] == ["broken:", "sketch:"], result.output
     assert "TypeError" in result.output
     assert "task files: 0" in lines[1]
 

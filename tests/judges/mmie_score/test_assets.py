@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmie_tasks.preflight.assets import check_assets
+from mmie_tasks.preflight.findings import Finding
 from support.golden import GOLDEN
 from support.judge_creation import create
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.memory import TWO_STEPS
-from mmie_tasks.preflight.assets import check_assets
-from mmie_tasks.preflight.findings import Finding
 
 pytestmark = needs_transformers_5
 
