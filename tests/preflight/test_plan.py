@@ -23,7 +23,7 @@ def planned(
     folder: Path = FOLDER,
     fetch: Callable[[], str] = lambda: "is here",
 ) -> PlannedAsset:
-    plan = DownloadPlan(source="owner/a@" + "c0ffee" * 6 + "c0ff", file_bytes=(size_bytes,))
+    plan = DownloadPlan(source="owner/a@" + "c0ffee" * 6 + "c0ff", size_bytes=size_bytes)
     return plan_asset(
         Asset(
             name=name,

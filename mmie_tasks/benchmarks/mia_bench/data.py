@@ -67,7 +67,7 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
         folder, revision = _local_folder(Path(local).expanduser()), ""
     else:
         fetched = DATASET.fetch()
-        folder, revision = fetched.folder, str(fetched.source)
+        folder, revision = fetched.folder, fetched.source
     path = folder / ANNOTATION
     file = read_json_file(path, layout=_LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:
@@ -90,10 +90,10 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
 
 
 def check_data(docs: datasets.Dataset) -> None:
-    """Checks the header of every image.
+    """Checks that every image exists.
 
     Raises:
-        DataMissing: Files are missing or are not images; gives the number and the first name.
+        DataMissing: Files are missing; gives the number and the first name.
     """
     hint = f"the images are {NUMBERED}; complete them, or unset `MIA_BENCH_DATA` to download them"
     check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs}, hint)

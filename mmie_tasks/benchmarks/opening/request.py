@@ -16,12 +16,12 @@ from pathlib import Path
 from mmie_tasks.benchmarks import answer_request
 from mmie_tasks.benchmarks.answer_request import BuiltRequest
 from mmie_tasks.benchmarks.opening import prompts
+from mmie_tasks.benchmarks.opening.jpeg import reencode
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.record import StepFacts
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.hub.images import reencode
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment
 

@@ -74,9 +74,6 @@ def test_missing_images_are_counted_before_anything_is_generated(tmp_path):
     (root / "DocVQA" / "images" / "3.png").unlink()
     with pytest.raises(DataMissing, match=r"1 of the \d images .* sample DocVQA/.*3\.png"):
         data.check_data(docs(root=root))
-    (root / "DocVQA" / "images" / "3.png").write_text("<html>")
-    with pytest.raises(DataMissing, match="is not an image"):
-        data.check_data(docs(root=root))
 
 
 def test_an_image_that_breaks_later_makes_only_its_sample_unscored(tmp_path):
