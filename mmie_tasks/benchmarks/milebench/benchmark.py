@@ -30,7 +30,7 @@ class MileBench(Benchmark[MileRecord]):
 
     name = "milebench"
     title = "MileBench"
-    version = "4-C"
+    version = "5-C"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MileRecord
