@@ -42,8 +42,8 @@ import mmie_tasks.benchmarks.mmie.task, mmie_tasks.benchmarks.milebench.task
 import mmie_tasks.benchmarks.mia_bench.task, mmie_tasks.benchmarks.opening.task
 """
 PROMPT_IN_THE_RUNNER = """
-from mmie_tasks.benchmarks.mia_bench.request import check_prompt
-check_prompt()
+from mmie_tasks.benchmarks.mia_bench.prompts import runner_prompt
+runner_prompt()
 """
 JUDGE = """
 from mmie_tasks.judges.choice import open_judge, parse_choice

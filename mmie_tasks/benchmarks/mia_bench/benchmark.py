@@ -10,8 +10,9 @@ from typing_extensions import override
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
 from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
+from mmie_tasks.benchmarks.mia_bench.prompts import runner_prompt
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
-from mmie_tasks.benchmarks.mia_bench.request import check_prompt, grade, request_for
+from mmie_tasks.benchmarks.mia_bench.request import grade, request_for
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results
@@ -56,14 +57,14 @@ class MiaBench(Benchmark[MiaRecord]):
 
     @override
     def check_setup(self) -> None:
-        check_prompt()
+        runner_prompt()
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
         """The samples with images, and the judge prompt, which is installed with the runner."""
 
         def describe_prompt() -> str:
-            check_prompt()
+            runner_prompt()
             return "unchanged, as in lmms-eval's own task"
 
         return [
