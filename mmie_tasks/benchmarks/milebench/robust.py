@@ -170,7 +170,7 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
         return Unscored("bad_gold", "the gold or an option is not text")
     if not isinstance(answer, str):
         return Unscored("not_text", type(answer).__name__)
-    choices = _Options.of([str(option) for option in options])
+    choices = _AnswerOptions.of([str(option) for option in options])
     correct = choices.equal_to(gold)
     if not correct:
         return Unscored("bad_gold", "the gold is not among the options")
@@ -184,7 +184,7 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
+class _AnswerOptions:
     """Options as `phrase` and `fold`. Methods return indices, several only for equal options."""
 
     phrases: tuple[str, ...]
@@ -192,7 +192,7 @@ class _Options:
     labels: dict[str, frozenset[int]]
 
     @classmethod
-    def of(cls, options: Sequence[str]) -> _Options:
+    def of(cls, options: Sequence[str]) -> _AnswerOptions:
         labels = {label(i): frozenset({i}) for i, option in enumerate(options) if fold(option)}
         return cls(tuple(map(phrase, options)), tuple(map(fold, options)), labels)
 
@@ -243,7 +243,7 @@ def _whole(option: str) -> re.Pattern[str]:
     return re.compile(f"{before}{re.escape(text)}{after}")
 
 
-def _chosen(answer: str, options: _Options) -> frozenset[int]:
+def _chosen(answer: str, options: _AnswerOptions) -> frozenset[int]:
     """The option that the rules of `read_choice` give."""
 
     def answer_line(line: re.Match[str]) -> str:
@@ -264,7 +264,7 @@ def _chosen(answer: str, options: _Options) -> frozenset[int]:
     )
 
 
-def _declared(text: str, options: _Options) -> frozenset[int]:
+def _declared(text: str, options: _AnswerOptions) -> frozenset[int]:
     """The option that the last "answer is", "choice:" or ``<answer>`` declares."""
     # The limits bound the work on an answer that repeats itself for a megabyte.
     for match in reversed(deque(_DECLARATION.finditer(text), maxlen=_MAX_DECLARATIONS)):
@@ -279,7 +279,7 @@ def _declared(text: str, options: _Options) -> frozenset[int]:
     return frozenset()
 
 
-def _leading(text: str, options: _Options, *, is_declared: bool = False) -> frozenset[int]:
+def _leading(text: str, options: _AnswerOptions, *, is_declared: bool = False) -> frozenset[int]:
     """The option whose label begins a text."""
     lead = _LEADING_LABEL.match(text)
     if not lead or not (chosen := options.labelled(lead[1])):
