@@ -33,7 +33,7 @@ MEANS_OF_MEANS = {"official": "real", "robust": "real", "official_real": "real"}
 def metric(path: str, name: str) -> str:
     """A metric of the task file at a path."""
     means = MEANS_OF_MEANS if path == "milebench/_milebench_all" else {}
-    function = f"benchmarks.{path.partition('/')[0]}.task.{means.get(name, 'percent')}"
+    function = f"benchmarks.{path.partition('/')[0]}.benchmark.{means.get(name, 'percent')}"
     is_better = "true"
     if name == "coverage":
         function, is_better = "record.rows.coverage", "null"

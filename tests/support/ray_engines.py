@@ -77,15 +77,15 @@ class ScriptedEngine:
             return False
         return True
 
-    def start(self) -> tuple[str, str]:
+    def start(self) -> tuple[dict[str, str], str]:
         (self._folder / f"{os.getpid()}.engine").touch()
         if self._signature == "error":
             raise JudgeMisconfigured("No such checkpoint.", hint="copy it there")
         if self._signature == "exit":
             os._exit(1)
         if self._signature == "first-other":
-            return "other" if self._first("other") else "scripted", "a GPU"
-        return self._signature, "a GPU"
+            return {"judge": "other" if self._first("other") else "scripted"}, "a GPU"
+        return {"judge": self._signature}, "a GPU"
 
     def judge(self, request: JudgeRequest, *images: bytes) -> Outcome:
         text = str(request.parts[0])

@@ -38,6 +38,7 @@ from mmie_tasks.judges.mmie_score.ray_engines import (
     idle_gpus,
 )
 from mmie_tasks.judges.mmie_score.request_queue import longest_first
+from mmie_tasks.record.signature import signature_text
 
 _PACKAGES = ("torch", "transformers", "sentencepiece", "safetensors", "pillow", "psutil")
 
@@ -86,12 +87,12 @@ class MmieScoreJudge(Judge):
         self._compute_lock = threading.Lock()
         self._open_lock = threading.RLock()
         self._uses_ray = False
-        self._settled: str | None = None
+        self._settled: Mapping[str, object] | None = None
         self._has_room = self._has_counted_idle = False
         self._before_loading: Callable[[], object] = lambda: None
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """The checkpoint's content, and how it is computed; before `settle`, how it likely will be.
 
         Starts no engine, since the tested model may fill the GPUs.
@@ -99,7 +100,7 @@ class MmieScoreJudge(Judge):
         with self._open_lock:
             return self._settled or self._likely_signature()
 
-    def _likely_signature(self) -> str:
+    def _likely_signature(self) -> Mapping[str, object]:
         if self.has_device() or self.options.device != "auto" or not self.ray_gpus():
             return self.local.signature()
         import torch
@@ -130,9 +131,10 @@ class MmieScoreJudge(Judge):
             self.local.start()
             settled = self.local.signature()
         if settled != likely:
+            expected, actual = signature_text(**likely), signature_text(**settled)
             logger.warning(
-                f"MMIE-Score computes otherwise than was expected: its signature is `{settled}`, "
-                f"not `{likely}`. Single tokens of replies may differ between the two, and each "
+                f"MMIE-Score computes otherwise than was expected: its signature is `{actual}`, "
+                f"not `{expected}`. Single tokens of replies may differ between the two, and each "
                 "has its own replies in the cache."
             )
         self._settled = settled

@@ -19,7 +19,6 @@ from mmie_tasks.judges.mmie_score.devices import DtypeOption
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.request_queue import PromptPreparer, RequestQueue, queue_of
 from mmie_tasks.record.reply import JudgeReply, Usage
-from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
     import torch
@@ -112,7 +111,7 @@ class LocalJudge:
         """The device; CUDA is not started."""
         return devices.choose_device(self.options.device, self._environment)
 
-    def signature(self, device: torch.device | None = None) -> str:
+    def signature(self, device: torch.device | None = None) -> Mapping[str, object]:
         """The checkpoint's content, and how it is computed on `device`, by default that of this
         process.
 
@@ -120,15 +119,15 @@ class LocalJudge:
         signature is then the likely one. Raises like `choose_engine`.
         """
         placement = self._placement or self._likely_placement(device or self.device())
-        return signature_text(
-            judge="mmie_score",
-            model=f"MMIE-Score@{self.checkpoint.digest}",
-            dtype=devices.dtype_name(placement.dtype),
-            device=placement.device.type,
-            engine=placement.engine.version,
-            batch_invariant="true" if self.options.batch_invariant else None,
-            stop="end",
-        )
+        return {
+            "judge": "mmie_score",
+            "model": f"MMIE-Score@{self.checkpoint.digest}",
+            "dtype": devices.dtype_name(placement.dtype),
+            "device": placement.device.type,
+            "engine": placement.engine.version,
+            "batch_invariant": "true" if self.options.batch_invariant else None,
+            "stop": "end",
+        }
 
     def _likely_placement(self, device: torch.device) -> Placement:
         return Placement(

@@ -62,7 +62,7 @@ class EngineActor:
         self._pending: dict[int, Future[Outcome]] = {}
         self._keys, self._lock = count(), threading.Lock()
 
-    def start(self) -> tuple[str, str]:
+    def start(self) -> tuple[Mapping[str, object], str]:
         """The signature, then GPU and versions; raises like `LocalJudge.start`."""
         self._judge.start()
         return self._judge.signature(), self._judge.machine() or ""
@@ -115,7 +115,7 @@ class RayEngines:
         self._actor_class, self._actors = actor_class, dict[_Actor, str]()  # with their machines
         self._unreached = dict[_Actor, float]()  # with the times until which others are preferred
         self._max_in_flight = 0
-        self._start: Callable[[], str]
+        self._start: Callable[[], Mapping[str, object]]
         self._closing = threading.Event()  # of the session that is ours
         self._session: threading.Thread | None = None
 
@@ -147,7 +147,9 @@ class RayEngines:
         number = min(gpus, self._limit or gpus)
         return number if number > 1 or self._limit else 0
 
-    def start(self, options: Mapping[str, object], *, number: int, max_rows: int) -> str:
+    def start(
+        self, options: Mapping[str, object], *, number: int, max_rows: int
+    ) -> Mapping[str, object]:
         """Start so many actors and return their signature; raises `JudgeMisconfigured` if none can
         be used.
 
@@ -169,7 +171,9 @@ class RayEngines:
         logger.info(f"MMIE-Score: Ray starts {number} engines.")
         starts = {actor: actor.start.remote() for actor in actors}
         results = {actor: _result(start) for actor, start in starts.items()}
-        signatures: list[str] = [one[0] for one in results.values() if isinstance(one, tuple)]
+        signatures: list[Mapping[str, object]] = [
+            one[0] for one in results.values() if isinstance(one, tuple)
+        ]
         for actor, result in results.items():
             if isinstance(result, tuple) and result[0] == signatures[0]:
                 self._actors[actor] = result[1]

@@ -15,6 +15,7 @@ from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases, read
 from support.judge_creation import create
+from support.recordings import cached_judge
 from support.transformers_5 import needs_transformers_5
 from transformers.utils import import_utils
 
@@ -22,8 +23,8 @@ from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, RequestBroken, RequestUnfit
-from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import CacheFile
+from mmie_tasks.judges.cache import outcomes_of
+from mmie_tasks.judges.cache_file import CacheFile
 from mmie_tasks.judges.mmie_score import local, transformers_engine, vllm_engine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.local import LocalJudge, check_libraries
@@ -109,8 +110,8 @@ def test_control_strings_are_read_as_official_and_counted(scripted) -> None:
 
 def test_the_signature_depends_on_content_and_not_on_the_folder(tmp_path: Path, judge) -> None:
     shutil.copytree(CHECKPOINT, tmp_path / "copy")
-    copied = judge_with(tmp_path / "copy").signature
-    assert copied == judge.signature
+    copied = judge_with(tmp_path / "copy").storage_signature
+    assert copied == judge.storage_signature
     assert str(tmp_path) not in copied
     assert copied.endswith(f"|dtype:float32|device:cpu|engine:{TRANSFORMERS}|stop:end")
     (tmp_path / "copy" / "generation_config.json").unlink()
@@ -201,62 +202,63 @@ def test_replies_of_the_engine_that_was_used_in_the_end_are_cached_under_its_nam
     monkeypatch, tmp_path, logs
 ) -> None:
     file = CacheFile(tmp_path / "replies.sqlite3")
-    before = CachedJudge(judge=judge_with(), file=file)
-    list(before.ask([request("Why?")]))
+    before = cached_judge(judge_with(), file)
+    list(outcomes_of(before, [request("Why?")]))
     settles_on_another_engine(monkeypatch)
     freed: list[str] = []
-    after = CachedJudge(judge=judge_with(), file=file)
-    after.judge.before_loading(lambda: freed.append("freed"))
+    after = cached_judge(judge_with(), file)
+    after.before_loading(lambda: freed.append("freed"))
     assert after.signature == before.signature
     signatures = {
-        index: (after.signature, reply.cached)
-        for index, reply in after.ask([request("Why?"), request("How?")])
+        index: (after.signature["engine"], reply.cached)
+        for index, reply in outcomes_of(after, [request("Why?"), request("How?")])
     }
-    settled = before.signature.replace(TRANSFORMERS, "transformers 9.9")
-    assert signatures == {0: (before.signature, True), 1: (settled, False)}
+    assert signatures == {0: (TRANSFORMERS, True), 1: ("transformers 9.9", False)}
     assert freed == ["freed"]
+    settled = after.storage_signature
     assert any(settled in message and "expected" in message for message in logs)
     with file.open() as replies:
         stored = [reply.signature for reply in replies.read_all()]
-    assert sorted(stored) == sorted([before.signature, settled])
-    resumed = CachedJudge(judge=judge_with(), file=file)
-    ((_, reply),) = resumed.ask([request("How?")])
+    assert sorted(stored) == sorted([before.storage_signature, settled])
+    resumed = cached_judge(judge_with(), file)
+    ((_, reply),) = outcomes_of(resumed, [request("How?")])
     assert reply.cached
-    assert resumed.signature == settled
+    assert resumed.storage_signature == settled
 
 
-def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signature(
-    judge, tmp_path
-) -> None:
-    fresh = CachedJudge(judge=judge_with(), file=CacheFile(tmp_path / "replies.sqlite3"))
-    assert fresh.judge.machine() is None
+def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signature(judge) -> None:
+    fresh = judge_with()
+    assert fresh.machine() is None
     list(fresh.ask([request("Why?")]))
-    assert fresh.judge.machine() == f"CPU, torch {torch.__version__}"
-    assert torch.__version__ not in fresh.signature == judge.signature
+    assert fresh.machine() == f"CPU, torch {torch.__version__}"
+    assert torch.__version__ not in fresh.storage_signature
+    assert fresh.signature == judge.signature
 
 
 def test_without_a_gpu_here_the_signature_starts_no_engine_of_ray(monkeypatch) -> None:
     judge = create("mmie_score", {"model": str(CHECKPOINT)}, {})
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(MmieScoreJudge, "ray_gpus", lambda _: 8)
-    assert judge.signature.endswith(f"|dtype:bfloat16|device:cuda|engine:{TRANSFORMERS}|stop:end")
+    assert judge.storage_signature.endswith(
+        f"|dtype:bfloat16|device:cuda|engine:{TRANSFORMERS}|stop:end"
+    )
     assert not judge._uses_ray
 
 
 def test_the_hook_runs_once_before_each_loading_of_the_weights(tmp_path) -> None:
     calls: list[str] = []
-    cached = CachedJudge(judge=judge_with(), file=CacheFile(tmp_path / "replies.sqlite3"))
+    cached = cached_judge(judge_with(), tmp_path / "replies.sqlite3")
     assert cached.in_process
     cached.check()
     cached.before_loading(lambda: calls.append("hook"))
     assert calls == []
-    list(cached.ask([request("Why?")]))
-    list(cached.ask([request("How?")]))
+    list(outcomes_of(cached, [request("Why?")]))
+    list(outcomes_of(cached, [request("How?")]))
     assert calls == ["hook"]
     cached.close()
-    list(cached.ask([request("Why?")]))  # cached: nothing is loaded
+    list(outcomes_of(cached, [request("Why?")]))  # cached: nothing is loaded
     assert calls == ["hook"]
-    list(cached.ask([request("When?")]))
+    list(outcomes_of(cached, [request("When?")]))
     assert calls == ["hook", "hook"]
 
 
@@ -354,7 +356,7 @@ def test_vllm_is_started_with_the_options_of_the_judge_and_is_in_its_signature(v
         "max_memory_bytes": 9 * 2**30,
     }
     tail = "|device:cpu|engine:vllm 0.33.1|batch_invariant:true|stop:end"
-    assert judge.signature.endswith(tail)
+    assert judge.storage_signature.endswith(tail)
     assert sum("vllm 0.33.1 (`engine=vllm`)" in message for message in logs) == 1
 
 

@@ -226,7 +226,7 @@ def test_the_judge_on_vllm_gives_the_official_replies(checkpoint):
     folder = str(checkpoint.location.folder)
     options = {"model": folder, "device": "cpu", "engine": "vllm", "max_memory": "2GiB"}
     judge = create("mmie_score", options, {})
-    assert f"|engine:{installed()}|" in judge.signature
+    assert f"|engine:{installed()}|" in judge.storage_signature
     judge.check()
     with closing(judge):
         outcomes = dict(judge.ask(asked))
