@@ -53,7 +53,6 @@ SLOW = (  # imports torch or the runner, starts processes, or computes for long
     "judges/mmie_score/test_transformers_engine.py",
     "judges/mmie_score/test_vllm.py",
     "judges/mmie_score/test_vllm_engine.py",
-    "judges/openai_batch/test_resuming.py",
     "parity",
     "preflight/test_doctor.py",
     "preflight/test_doctor_hub.py",

@@ -17,7 +17,7 @@ from support.settings import change
 from support.wheels import build, unpack
 
 from mmie_tasks import __version__, load_run
-from mmie_tasks.extend import BadRecord, Benchmark, Unscored, signature_text
+from mmie_tasks.extend import BadRecord, Benchmark, Signature, Unscored
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
@@ -140,7 +140,7 @@ def test_the_signature_is_in_the_results(workplace: Workplace, result: CommandRe
 @pytest.mark.usefixtures("odd_one_out")
 def test_another_floor_of_coverage_is_in_the_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     change(monkeypatch, benchmark(), min_coverage=0.5)
-    provenance = signature_text(**benchmark().provenance({}))
+    provenance = str(Signature(benchmark=benchmark().provenance({})))
     assert str(benchmark().signature({})) == f"{provenance}|min_coverage:0.5|pkg:{__version__}"
 
 

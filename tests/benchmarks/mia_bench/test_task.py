@@ -96,7 +96,7 @@ def test_another_text_of_the_runner_stops_the_run(monkeypatch):
     monkeypatch.setattr(prompts, "find_function", lambda _: "")
     prompts.runner_prompt.cache_clear()
     with pytest.raises(DataBroken, match="hint: install"):
-        BENCHMARK.request_provenance()
+        BENCHMARK.check_setup()
 
 
 def test_the_tested_model_gets_the_image_then_the_instruction(docs):
