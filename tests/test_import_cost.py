@@ -43,8 +43,8 @@ import mmie_tasks.benchmarks.mmie.benchmark, mmie_tasks.benchmarks.milebench.ben
 import mmie_tasks.benchmarks.mia_bench.benchmark, mmie_tasks.benchmarks.opening.benchmark
 """
 PROMPT_IN_THE_RUNNER = """
-from mmie_tasks.benchmarks.mia_bench.request import check_prompt
-check_prompt()
+from mmie_tasks.benchmarks.mia_bench.prompts import runner_prompt
+runner_prompt()
 """
 JUDGE = """
 from mmie_tasks.judges.choice import open_judge, parse_choice

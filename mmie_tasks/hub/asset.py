@@ -1,6 +1,6 @@
 """Assets: the datasets, prompts and checkpoints that a run needs on this machine.
 
-A benchmark lists its assets in ``Benchmark.assets``, a judge in ``HasAssets.assets``. ``doctor``
+A benchmark lists its assets in ``Benchmark.assets``, a judge in ``Judge.assets``. ``doctor``
 reports whether each is here, ``prefetch`` downloads the missing ones.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.core.files import cache_dir, readable_size
+from mmie_tasks.core.files import readable_size
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -39,18 +39,12 @@ class DownloadPlan:
 
     Attributes:
         source: Repository, commit and files: ``MMIE/MMIE@c0ffee: data.json, images.tar.gz``.
-        file_bytes: Bytes to be downloaded for each file; None if the server gives no size. All
-            zeros if the files are in the Hub's cache and only have to be unpacked.
+        size_bytes: Bytes to be downloaded; None if the server gives no size. 0 if the files are in
+            the Hub's cache and only have to be unpacked.
     """
 
     source: str
-    file_bytes: tuple[int | None, ...] = ()
-
-    @property
-    def size_bytes(self) -> int | None:
-        """Bytes to be downloaded; None if the size of a file is unknown."""
-        sizes = [size for size in self.file_bytes if size is not None]
-        return sum(sizes) if sizes and len(sizes) == len(self.file_bytes) else None
+    size_bytes: int | None = None
 
     @property
     def text(self) -> str:
@@ -122,38 +116,6 @@ def local_asset(
         copies={setting: path},
         checks=checks,
         origin="local",
-    )
-
-
-def data_asset(
-    *,
-    name: str,
-    setting: str,
-    path: str | Path | None,
-    source: str,
-    is_here: Callable[[], bool],
-    plan: Callable[[], DownloadPlan],
-    fetch: Callable[[], str],
-    environment: Mapping[str, str],
-    describe: Callable[[], str],
-) -> Asset:
-    """An asset below `mmie_tasks.core.files.cache_dir`, or at the `path` that `setting` names.
-
-    `describe` is the only check; `Asset` explains the other arguments.
-    """
-    checks = (Check(subject=name, describe=describe),)
-    if local := local_asset(name, setting, path, checks):
-        return local
-    folder = cache_dir(environment).absolute()
-    return Asset(
-        name=name,
-        source=source,
-        folder=folder,
-        is_here=is_here,
-        plan=plan,
-        fetch=fetch,
-        copies={"MMIE_TASKS_CACHE": folder},
-        checks=checks,
     )
 
 

@@ -20,7 +20,7 @@ def fails() -> str:
 def asset(
     name: str, *checks: Check, is_here: bool = True, size_bytes: int | None = 3 * 2**20
 ) -> Asset:
-    plan = DownloadPlan(source="MMIE", file_bytes=(size_bytes,))
+    plan = DownloadPlan(source="MMIE", size_bytes=size_bytes)
     return Asset(
         name=name,
         source="MMIE",

@@ -26,7 +26,7 @@ def missing(name: str, error: Exception | None = None) -> Asset:
             raise error
         return "was fetched"
 
-    plan = DownloadPlan(source="owner/a@" + "c0ffee" * 6 + "c0ff", file_bytes=(2**30,))
+    plan = DownloadPlan(source="owner/a@" + "c0ffee" * 6 + "c0ff", size_bytes=2**30)
     return Asset(
         name=name,
         source="owner/a",

@@ -76,7 +76,6 @@ pin = file.OFFICIAL = dataclasses.replace(
     file.OFFICIAL, url="{url}", size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest()
 )
 file.prompts_file.__defaults__ = (None, pin)
-file.cached_file.__defaults__ = (pin,)
 """
 
 
@@ -121,7 +120,8 @@ def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(
 ) -> None:
     output = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin).output
     assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in output
-    assert f"export HF_HOME={tmp_path}/hf\n" in output
+    assert f"export HF_HUB_CACHE={tmp_path}/hf/hub\n" in output
+    assert f"export HF_ASSETS_CACHE={tmp_path}/hf/assets\n" in output
     assert output.endswith("export HF_HUB_OFFLINE=1")
     assert TOKEN not in output
 
