@@ -44,6 +44,10 @@ _SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
         "cli:_prefetch",
         "download data, prompts and judges, for machines without internet",
     ),
+    "serve": (
+        "judges.mmie_score.serve:run",
+        "serve the judge MMIE-Score by vLLM: `vllm serve` with its official tokens",
+    ),
     "cache": ("judges.cache_command:run", "the cache of judge replies: path, export, clear"),
     "path": ("cli:_path", "print the folder of our task files, for `--include_path`"),
 }

@@ -164,7 +164,7 @@ def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off:
     assert "8 samples of lmms-lab-encoder/MIA-Bench@" in by_subject["mia_bench: data"]["message"]
     assert "official@" in by_subject["mmie: judge prompts"]["message"]
     subjects = [f"{name}: data" for name in ("mmie", "milebench", "mia_bench")]
-    subjects += ["mmie: judge prompts", "mmie_score: files", "mmie_score: memory"]
+    subjects += ["mmie: judge prompts", "mmie_score: files", "mmie_score: device"]
     assert {by_subject[subject]["status"] for subject in subjects} == {"ok"}
 
 

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 from support.internvl_golden import CHECKPOINT
-from support.ray_engines import TESTS
 from support.transformers_5 import needs_transformers_5
+
+ROOT = Path(__file__).resolve().parents[3]
 
 pytestmark = needs_transformers_5
 
@@ -28,7 +30,7 @@ os.wait()
 
 
 def test_a_process_forked_after_check_and_signature_can_use_cuda() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "LOGURU_LEVEL": "ERROR"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LOGURU_LEVEL": "ERROR"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],
         env=environment,
