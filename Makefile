@@ -113,13 +113,13 @@ dist: $(READY)  ## the two archives of a release, checked as a package index and
 
 check: lint test  ## what developers and CI run
 
-bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script
+bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script, OLD=folder results commands with another checkout
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/judge_storms.py
 	TQDM_DISABLE=1 $(BIN)/python -W ignore tests/bench/drawing_floor.py
 	$(BIN)/python -W ignore tests/bench/mmie_requests.py
-	$(BIN)/python -W ignore tests/bench/results_speed.py
+	$(BIN)/python -W ignore tests/bench/results_speed.py $(if $(OLD),--old '$(OLD)')
 	$(BIN)/python tests/bench/import_cost.py
 
 parity: $(READY)  ## one table of comparisons with published artefacts, and docs/parity.md; VARIABLE=folder for each source that it names

@@ -15,17 +15,17 @@ from mmie_tasks.core import __version__
 __all__ = ["__version__", "judge", "load_run"]
 
 if TYPE_CHECKING:
-    from mmie_tasks.judging.judge import judge
-    from mmie_tasks.results.frames import load_run
+    from mmie_tasks.judges.judge import judge
+    from mmie_tasks.results.run import load_run
 else:
 
     def __getattr__(name: str) -> object:
         if name == "judge":
-            from mmie_tasks.judging.judge import judge
+            from mmie_tasks.judges.judge import judge
 
             return judge
         if name == "load_run":
-            from mmie_tasks.results.frames import load_run
+            from mmie_tasks.results.run import load_run
 
             return load_run
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

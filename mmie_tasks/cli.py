@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,10 +32,13 @@ _RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
 
 _RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
-    "table": ("results.table.command:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
-    "compare": ("results.compare.command:run", "whether one tested model is better than another"),
-    "agreement": ("results.agreement:run", "whether judges agree with each other, or with people"),
-    "export": ("results.export:run", "convert a run to the official formats of its benchmark"),
+    "table": ("results.commands:table", "models by benchmarks, as Markdown, CSV or LaTeX"),
+    "compare": ("results.commands:compare", "whether one tested model is better than another"),
+    "agreement": (
+        "results.commands:agreement",
+        "whether judges agree with each other, or with people",
+    ),
+    "export": ("results.commands:export", "convert a run to the official formats of its benchmark"),
 }
 """Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 
@@ -87,6 +91,9 @@ def main() -> None:
     The exit status is 1 for an error or a failed evaluation, 2 for an invalid command line, 130
     after Ctrl-C, else 0.
     """
+    for stream in (sys.stdout, sys.stderr):  # such as a pipe in cp1252
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
         os.environ.setdefault("LOGURU_COLORIZE", "no")  # before loguru is imported, which reads it
     try:
@@ -173,8 +180,8 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
             _stop_at_unknown_command(name, commands)
         raise SystemExit(run_lmms_eval())
     from mmie_tasks.benchmarks.registry import is_setting, require_judged
-    from mmie_tasks.judges.arguments import judge_parser
     from mmie_tasks.judges.choice import split_eval_arguments
+    from mmie_tasks.judges.names import judge_parser
 
     try:
         split = split_eval_arguments(arguments, is_setting)

@@ -28,7 +28,6 @@ from mmie_tasks.core.verdict import Unscored as Unscored
 from mmie_tasks.core.verdict import UnscoredReason as UnscoredReason
 from mmie_tasks.core.verdict import Verdict as Verdict
 from mmie_tasks.core.verdict import Verdicts as Verdicts
-from mmie_tasks.http.sender import ReplyStore as ReplyStore
 from mmie_tasks.hub.asset import Asset as Asset
 from mmie_tasks.hub.asset import Check as Check
 from mmie_tasks.hub.asset import DownloadPlan as DownloadPlan
@@ -47,10 +46,7 @@ from mmie_tasks.judges.base import ReplySchema as ReplySchema
 from mmie_tasks.judges.base import RequestBroken as RequestBroken
 from mmie_tasks.judges.base import RequestCounts as RequestCounts
 from mmie_tasks.judges.base import RequestUnfit as RequestUnfit
-from mmie_tasks.judging.batch import PendingSample as PendingSample
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge as BenchmarkJudge
-from mmie_tasks.judging.requests import GradedRequest as GradedRequest
-from mmie_tasks.record.judgement import Judged as Judged
+from mmie_tasks.judges.session import BenchmarkJudge as BenchmarkJudge
 from mmie_tasks.record.judgement import Judgement as Judgement
 from mmie_tasks.record.metrics import Metric as Metric
 from mmie_tasks.record.metrics import Scale as Scale
@@ -58,6 +54,7 @@ from mmie_tasks.record.record import BadRecord as BadRecord
 from mmie_tasks.record.record import ImageRecord as ImageRecord
 from mmie_tasks.record.record import Line as Line
 from mmie_tasks.record.record import Record as Record
+from mmie_tasks.record.record import SampleRecord as SampleRecord
 from mmie_tasks.record.record import answer_text as answer_text
 from mmie_tasks.record.reply import JudgeReply as JudgeReply
 from mmie_tasks.record.reply import JudgeResult as JudgeResult
@@ -72,5 +69,4 @@ from mmie_tasks.record.segment import Segment as Segment
 from mmie_tasks.record.segment import Segments as Segments
 from mmie_tasks.record.segment import text_segments as text_segments
 from mmie_tasks.record.signature import Signature as Signature
-from mmie_tasks.record.signature import signature_text as signature_text
 from mmie_tasks.record.text_facts import TextFacts as TextFacts

@@ -89,7 +89,7 @@ def logs() -> Iterator[list[str]]:
 @pytest.fixture(autouse=True)
 def _no_open_judges() -> None:
     """No judge that another test has opened outside a run, and no sample that waits for one."""
-    if session := sys.modules.get("mmie_tasks.judging.session"):
+    if session := sys.modules.get("mmie_tasks.judges.session"):
         session.session_without_run.cache_clear()
 
 

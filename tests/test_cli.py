@@ -14,11 +14,7 @@ from mmie_tasks import __version__
 from mmie_tasks.cli import COMMANDS, HELP, load_command, main
 from mmie_tasks.core.files import task_dir
 
-WITH_HELP = (
-    *((name,) for name in COMMANDS),
-    ("export", "mmie"),
-    *(("cache", action) for action in ("path", "export", "clear")),
-)
+WITH_HELP = (*((name,) for name in COMMANDS), ("export", "mmie"))
 
 
 @pytest.fixture(autouse=True)
@@ -184,3 +180,12 @@ def test_ctrl_c_ends_a_command_with_status_130_and_without_a_traceback(
     monkeypatch.setattr("mmie_tasks.cli.load_command", interrupt)
     assert status_of(monkeypatch, "report", "out") == 130
     assert capsys.readouterr().err.strip() == "Stopped by Ctrl-C."
+
+
+def test_what_a_terminal_cannot_encode_is_replaced(tmp_path: Path) -> None:
+    write_run(tmp_path / "模型", "mmie", mmie_lines(2))
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    words = [sys.executable, "-m", "mmie_tasks", "table", str(tmp_path / "模型")]
+    ended = subprocess.run(words, capture_output=True, env=environment, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert b"| ?? " in ended.stdout

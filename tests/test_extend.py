@@ -18,13 +18,13 @@ OWN_SCRIPT = "a script of this repository, not an example of use"
 
 PUBLIC = """
 AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
-Doc DownloadPlan Environment GradedRequest ImageOpener Judge JudgeError JudgeMisconfigured
-JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judged Judgement Line
-LoggedSample Metric MmieTasksError Needle OutOfBudget Outcome PendingSample
-ImageRecord Prepared PublishedRow Record ReplySchema ReplyStore RequestBroken RequestCounts
-RequestUnfit Row RunnerTable Scale ScoreKind Scored Segment Segments SettingWrong Signature
-TaskSettings TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation answer_text
-check_images coverage failure_of signature_text text_segments
+Doc DownloadPlan Environment ImageOpener Judge JudgeError JudgeMisconfigured
+JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judgement Line
+LoggedSample Metric MmieTasksError Needle OutOfBudget Outcome
+ImageRecord Prepared PublishedRow Record ReplySchema RequestBroken RequestCounts
+RequestUnfit Row RunnerTable SampleRecord Scale ScoreKind Scored Segment Segments SettingWrong
+Signature TaskSettings TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation
+answer_text check_images coverage failure_of signature_text text_segments
 user_turn write_answer
 """
 

@@ -22,7 +22,7 @@ except SystemExit as stop:
 """
 TYPO = """
 import mmie_tasks.cli as cli
-sys.argv[1:] = ["table", "--colums", "all", "out"]
+sys.argv[1:] = ["{}", "--colums", "all", "out", "out"]
 try:
     cli.main()
 except SystemExit as stop:
@@ -38,8 +38,8 @@ import json, sys
 print(json.dumps([*{{name.partition(".")[0] for name in sys.modules}}]))
 """
 FUNCTIONS_OF_TASKS = """
-import mmie_tasks.benchmarks.mmie.task, mmie_tasks.benchmarks.milebench.task
-import mmie_tasks.benchmarks.mia_bench.task, mmie_tasks.benchmarks.opening.task
+import mmie_tasks.benchmarks.mmie.benchmark, mmie_tasks.benchmarks.milebench.benchmark
+import mmie_tasks.benchmarks.mia_bench.benchmark, mmie_tasks.benchmarks.opening.benchmark
 """
 PROMPT_IN_THE_RUNNER = """
 from mmie_tasks.benchmarks.mia_bench.request import check_prompt
@@ -72,12 +72,11 @@ def loaded_by(start: str) -> set[str]:
         pytest.param(
             "sys.argv[1:] = ['path']; import mmie_tasks.cli as cli; cli.main()", id="path"
         ),
+        *(pytest.param(HELP.format(name), id=f"{name}-help") for name in COMMANDS),
         *(
-            pytest.param(HELP.format(name), id=f"{name}-help")
-            for name in COMMANDS
-            if name != "agreement"
+            pytest.param(TYPO.format(name), id=f"{name}-usage-error")
+            for name in ("report", "table", "compare", "agreement")
         ),
-        pytest.param(TYPO, id="usage-error"),
     ],
 )
 def test_nothing_heavy_is_imported(start: str) -> None:

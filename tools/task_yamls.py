@@ -36,7 +36,7 @@ def metric_list(
     benchmark: str, table: RunnerTable, functions: Mapping[str, str] | None = None
 ) -> str:
     """The last part of a task file; `functions` are those of metrics that are not ``percent``."""
-    module = f"mmie_tasks.benchmarks.{benchmark}.task"
+    module = f"mmie_tasks.benchmarks.{benchmark}.benchmark"
     lines = [HEAD]
     for name in table.names:
         function = f"{module}.{(functions or {}).get(name, 'percent')}"

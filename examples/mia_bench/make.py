@@ -266,8 +266,7 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
     from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.extend import JudgeReply
-    from mmie_tasks.judges.cache_export import export_line
-    from mmie_tasks.judges.cache_store import CachedReply
+    from mmie_tasks.judges.cache_file import CachedReply, export_line
     from mmie_tasks.judges.content import content_key
 
     docs = sorted(dataset({"MIA_BENCH_DATA": str(folder)}), key=lambda doc: int(doc["id"]))

@@ -196,13 +196,12 @@ def replies(folder: Path) -> list[str]:
     """The lines of the recording: the reply to each answer, with its request's key."""
     from mmie_tasks.answers.saved import read_answers
     from mmie_tasks.benchmarks.mmie.data import dataset
-    from mmie_tasks.benchmarks.mmie.request import build_request
+    from mmie_tasks.benchmarks.mmie.request import prepared
     from mmie_tasks.benchmarks.mmie.sample import Sample
     from mmie_tasks.benchmarks.mmie.settings import MmieSettings
     from mmie_tasks.benchmarks.model_answers import add_answer_folder
     from mmie_tasks.extend import JudgeReply
-    from mmie_tasks.judges.cache_export import export_line
-    from mmie_tasks.judges.cache_store import CachedReply
+    from mmie_tasks.judges.cache_file import CachedReply, export_line
     from mmie_tasks.judges.content import content_key
 
     add_answer_folder(folder / "answers")
@@ -213,9 +212,9 @@ def replies(folder: Path) -> list[str]:
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
         if doc["id"] not in REPLIES:
             continue
-        asked = build_request(Sample.from_doc(doc), [answer_of[doc["id"]]], settings)
+        asked = prepared(Sample.from_doc(doc), [answer_of[doc["id"]]], settings)
         if asked.request is None:
-            raise ValueError(f"{doc['id']} is not judged: {asked.detail}")
+            raise ValueError(f"{doc['id']} is not judged: {asked.record.official.detail}")
         recorded = CachedReply(
             signature=JUDGE,
             request_key=content_key(asked.request),

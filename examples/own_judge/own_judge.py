@@ -11,7 +11,6 @@ from mmie_tasks.extend import (
     JudgeRequest,
     JudgeUnavailable,
     Outcome,
-    signature_text,
 )
 
 
@@ -27,9 +26,9 @@ class CommandJudge(Judge):
         self.command = options.command
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """What moves a score: the program and its arguments."""
-        return signature_text(judge="command", model=self.command)
+        return {"judge": "command", "model": self.command}
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Run the program once for each request."""

@@ -74,7 +74,7 @@ def milebench_answers() -> list[dict[str, Any]]:
 def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRequest]:
     """The requests for the answers that are judged, by sample id."""
     from mmie_tasks.benchmarks.mmie.data import dataset
-    from mmie_tasks.benchmarks.mmie.request import build_request
+    from mmie_tasks.benchmarks.mmie.request import prepared
     from mmie_tasks.benchmarks.mmie.sample import Sample
     from mmie_tasks.benchmarks.mmie.settings import MmieSettings
     from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
@@ -85,7 +85,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     with answer_folders_of_run():
         add_answer_folder(images)
         for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
-            asked = build_request(Sample.from_doc(doc), [answers[doc["id"]]], settings)
+            asked = prepared(Sample.from_doc(doc), [answers[doc["id"]]], settings)
             if asked.request is not None:
                 requests[doc["id"]] = asked.request
     return requests
@@ -94,8 +94,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
 def line(judge: str, request: JudgeRequest, text: str) -> str:
     """One reply of a recording, under the request's own key; `judge` is the judge's model."""
     from mmie_tasks.extend import JudgeReply
-    from mmie_tasks.judges.cache_export import export_line
-    from mmie_tasks.judges.cache_store import CachedReply
+    from mmie_tasks.judges.cache_file import CachedReply, export_line
     from mmie_tasks.judges.content import content_key
 
     reply = JudgeReply(text=text, model=judge)

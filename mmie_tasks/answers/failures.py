@@ -1,7 +1,7 @@
 """Recognises failures in the place of an answer, such as an error message of a server.
 
 The list has what lmms-eval and the most used clients write. Other texts are answers; the same text
-in many answers shows in the last lines of a run (`mmie_tasks.runs.marks`).
+in many answers shows in the last lines of a run (`mmie_tasks.results.marks`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.answers.failures import MISSING
@@ -65,6 +65,24 @@ class MatchReport:
         return "; ".join(texts)
 
 
+def padded_ids(given: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """The known id of each unknown one that lost its leading zeros, as in a spreadsheet: known id
+    to given id.
+
+    Digits are padded to the length of all known ids of digits, if these have one length.
+
+    >>> padded_ids(["101", "0202", "x"], ["0101", "0202"])
+    {'0101': '101'}
+    """
+    lengths = {len(one) for one in known if one.isdecimal()}
+    if len(lengths) != 1:
+        return {}
+    (length,) = lengths
+    ids = {*given}
+    lost = {one.zfill(length): one for one in ids if one.isdecimal() and one not in known}
+    return {id_: one for id_, one in lost.items() if id_ in known and id_ not in ids}
+
+
 @dataclass(frozen=True, slots=True)
 class MatchedAnswers:
     """An answer, or None, for each sample, and the report."""
@@ -84,7 +102,7 @@ class AnswerMatcher:
 
     def has_answers(self, ids: Collection[str]) -> bool:
         """Whether any answer has one of the ids."""
-        return not self._by_id.keys().isdisjoint(ids)
+        return bool(self._by_id.keys() & {*ids} or padded_ids(self._by_id, ids))
 
     def match(
         self, task: str, samples: Sequence[RequestedSample], *, all_ids: Collection[str] = ()
@@ -97,8 +115,9 @@ class AnswerMatcher:
         Raises:
             AnswersUnusable: A sample has two answers.
         """
-        answers = tuple(self._only_answer(sample, task) for sample in samples)
         known = {*all_ids, *(sample_id for sample in samples for sample_id in sample.ids)}
+        padded = padded_ids(self._by_id, known)
+        answers = tuple(self._only_answer(sample, task, padded) for sample in samples)
         missing = answers.count(None)
         report = MatchReport(
             task=task,
@@ -108,7 +127,9 @@ class AnswerMatcher:
             strangers=tuple(
                 answer
                 for answer in self.saved
-                if answer.task in {None, task} and answer.id not in known
+                if answer.task in {None, task}
+                and answer.id not in known
+                and answer.id not in padded.values()
             ),
         )
         return MatchedAnswers(answers, report)
@@ -125,8 +146,13 @@ class AnswerMatcher:
             hint="point `path` at the answers to this task",
         )
 
-    def _only_answer(self, sample: RequestedSample, task: str) -> SavedAnswer | None:
-        with_id = [answer for one in sample.ids for answer in self._by_id.get(one, ())]
+    def _only_answer(
+        self, sample: RequestedSample, task: str, padded: Mapping[str, str]
+    ) -> SavedAnswer | None:
+        """`padded` has a sample's id to that of its answer where they differ: `padded_ids`."""
+        with_id = [
+            answer for one in sample.ids for answer in self._by_id.get(padded.get(one, one), ())
+        ]
         answers = [answer for answer in with_id if answer.task in {None, task}] or [
             answer for answer in with_id if answer.input == sample.input
         ]

@@ -10,13 +10,15 @@ A record is recognised by its fields, never by the name of its file:
 * any other: ``id``, and ``answer`` or ``text``, with ``images`` or ``image``; MMIE's ``data.json``
   is of this form; or one object ``{id: answer}``
 
-Only the newest log of a task in a folder is read.
+Of several logs of a task in a folder, the newest is read, and older ones of its tested model that
+share no sample with it: parts of one run.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +27,7 @@ from typing import TypeAlias
 from mmie_tasks.answers.drawn import json_text
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.core.files import json_problem
+from mmie_tasks.core.files import files_below, json_problem
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.record.log_files import SampleLog
 
@@ -122,8 +124,9 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
     answers: list[SavedAnswer] = []
     notes: list[str] = []
     models: set[str] = set()
-    for file in _newest(roots, notes):
-        if of_file := list(_answers_of(file, datasets, notes, is_named=file in roots)):
+    of_files = _read_files(roots, datasets, notes)
+    for file in _without_older(of_files, notes):
+        if of_file := of_files[file]:
             answers += of_file
             models.add(_tested_model(file))
     if not answers:
@@ -139,31 +142,66 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
 # The files
 
 
-def _newest(roots: Sequence[Path], notes: list[str]) -> list[Path]:
-    """The files below the roots, without those of older runs of a task in the same folder.
+def _read_files(
+    roots: Sequence[Path], datasets: Collection[str], notes: list[str]
+) -> dict[Path, list[SavedAnswer]]:
+    """The answers of every file; a damaged one of an older run of its task has none."""
+    files = _files(roots)
 
-    Of one run, the answers that it saved before judging complete a log of samples that ends early.
-    """
+    def answers(file: Path) -> list[SavedAnswer]:
+        try:
+            return list(_answers_of(file, datasets, notes, is_named=file in roots))
+        except AnswersUnusable:
+            if _has_newer_run(file, files):
+                return []
+            raise
+
+    return {file: answers(file) for file in files}
+
+
+def _files(roots: Sequence[Path]) -> list[Path]:
+    """The files below the roots that may have answers."""
     files = [
         path
         for root in roots
-        for path in (sorted(root.rglob("*.json*")) if root.is_dir() else [root])
+        for path in (files_below(root, "*.json*") if root.is_dir() else [root])
         if path == root
         or (path.suffix in (".json", ".jsonl") and not _NEVER_ANSWERS.fullmatch(path.name))
     ]
-    run_of = {path: match for path in files if (match := _RUN_FILE.fullmatch(path.name))}
-    newest: dict[tuple[Path, str], str] = {}
-    for path, match in run_of.items():
-        key = path.parent, match["task"]
-        newest[key] = max(match["date"], newest.get(key, ""))
-    kept = []
-    for path in dict.fromkeys(files):
-        match = run_of.get(path)
-        if match is None or newest[path.parent, match["task"]] == match["date"]:
-            kept.append(path)
-        else:
-            notes.append(f"{path} was left out: its folder has a newer run of the task")
-    return kept
+    return list(dict.fromkeys(files))
+
+
+def _has_newer_run(file: Path, files: Sequence[Path]) -> bool:
+    """Whether the folder has a newer run of the file's task."""
+    runs = {path: _RUN_FILE.fullmatch(path.name) for path in files if path.parent == file.parent}
+    own = runs[file]
+    return own is not None and any(
+        run["date"] > own["date"] for run in runs.values() if run and run["task"] == own["task"]
+    )
+
+
+def _without_older(of_files: Mapping[Path, Sequence[SavedAnswer]], notes: list[str]) -> list[Path]:
+    """The files without those of older runs of a task in the same folder; see the module.
+
+    Of one run, the answers that it saved before judging complete a log of samples that ends early.
+    """
+    runs: defaultdict[tuple[Path, str], defaultdict[str, list[Path]]]
+    runs = defaultdict(lambda: defaultdict(list))
+    for file in of_files:
+        if match := _RUN_FILE.fullmatch(file.name):
+            runs[file.parent, match["task"]][match["date"]].append(file)
+    left_out: dict[Path, None] = {}
+    for by_date in runs.values():
+        newest = max(by_date)
+        taken = {answer.id for file in by_date[newest] for answer in of_files[file]}
+        for date in sorted(by_date.keys() - {newest}, reverse=True):
+            files = by_date[date]
+            ids = {answer.id for file in files for answer in of_files[file]}
+            if taken & ids or _tested_model(files[0]) != _tested_model(by_date[newest][0]):
+                left_out |= dict.fromkeys(files)
+            taken |= ids
+    notes += [f"{file} was left out: its folder has a newer run of the task" for file in left_out]
+    return [file for file in of_files if file not in left_out]
 
 
 def _tested_model(path: Path) -> str:

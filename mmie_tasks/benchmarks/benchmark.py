@@ -11,25 +11,34 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
+from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.settings import TaskSettings, read_settings
 from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results
-from mmie_tasks.core.errors import MmieTasksError, first_line
+from mmie_tasks.core.errors import DataBroken, MmieTasksError, first_line
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdicts
+from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdict, Verdicts
 from mmie_tasks.hub.run_images import ImageOpener
+from mmie_tasks.judges.batch import GradedRequest, PendingSample
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
-from mmie_tasks.judging.batch import PendingSample
-from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import NO_REPLY, RECORD_KEY, BadRecord, Line, Record, read_record
+from mmie_tasks.record.record import (
+    NO_REPLY,
+    RECORD_KEY,
+    BadRecord,
+    Line,
+    Record,
+    SampleRecord,
+    read_record,
+)
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.rows import Row, RunnerTable
+from mmie_tasks.record.rows import Row, RunnerTable, aggregation
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment, text_segments
 from mmie_tasks.record.signature import Signature
@@ -40,7 +49,7 @@ if TYPE_CHECKING:
 
     from mmie_tasks.hub.asset import Asset
     from mmie_tasks.judges.base import JudgeRequest
-    from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+    from mmie_tasks.judges.session import BenchmarkJudge
 
 Doc: TypeAlias = Mapping[str, Any]
 """A sample as lmms-eval passes it to a task's functions."""
@@ -84,6 +93,23 @@ class Prepared(Generic[RecordT]):
     request: JudgeRequest | None
     drawn_by: str | None = None
 
+    @classmethod
+    def of(
+        cls,
+        kind: type[RecordT],
+        request: JudgeRequest | Unscored,
+        drawn_by: str | None = None,
+        **fields: object,
+    ) -> Prepared[RecordT]:
+        """An answer with a record of class `kind` and its `fields`; its request, or why the judge
+        gets none.
+        """
+        if not isinstance(request, Unscored):
+            record = kind.of(Verdicts.unscored("unavailable", ""), **fields)
+            return cls(record=record, request=request, drawn_by=drawn_by)
+        record = kind.of(Verdicts.unscored(request.reason, request.detail), **fields)
+        return cls(record=record, request=None, drawn_by=drawn_by)
+
     def withdrawn(self, reason: UnscoredReason, detail: str) -> Prepared[RecordT]:
         """The same answer, unscored and without a request."""
         verdicts = Judged(verdicts=Verdicts.unscored(reason, detail))
@@ -93,22 +119,22 @@ class Prepared(Generic[RecordT]):
 class Benchmark(ABC, Generic[RecordT]):
     """A benchmark: its samples, its questions, its judge, and what it reports.
 
-    A task file names functions of a module, so a benchmark's module ``task`` has lines such as
-    ``process_docs = BENCHMARK.process_docs``.
+    A benchmark with a judge overrides `question`, `request` and `read`; one that is scored by rule
+    `question` and `score`. Everything else has a default. A task file names functions of a module,
+    so the module of `BENCHMARK` has lines such as ``process_results = BENCHMARK.process_results``.
 
-    A benchmark with a judge overrides `request` and `grade`, one that is scored by rule `score`; a
-    benchmark whose answers are more than a text overrides `prepared`. Importing its module must
-    stay cheap: no torch, datasets, numpy or lmms_eval, which methods import when called.
+    Importing that module must stay cheap: no torch, datasets, numpy or lmms_eval, which methods
+    import when called.
 
     Attributes:
         name: Prefix of the task names: ``mmie`` for ``mmie``, ``mmie_sa``, ...
         title: Display name: ``MMIE``.
         version: ``N-X`` of the tasks: N changes with the scores, X with the interface.
+        scale: The scale of the verdicts.
         metrics: The reported metrics, headline first. A run without a metric's groups is shown
             without that metric.
+        record: The class of the records that a run logs.
         judge: Selects and calls the judge; None if the benchmark is scored by rule.
-        has_picture_answers: Whether answers may have pictures, so that `picture_limit` counts.
-        has_export: Whether `export` is implemented.
         image_token: Marks an image in a question, for models that take text and images separately;
             ``{n}`` in it counts from 1. A task file may set another ``image_token``.
         strata: The kind of group within which samples are drawn, for intervals; empty to draw from
@@ -132,11 +158,9 @@ class Benchmark(ABC, Generic[RecordT]):
     title: ClassVar[str]
     version: ClassVar[str] = "1-A"
     scale: ClassVar[Scale]
-    metrics: ClassVar[tuple[Metric, ...]]
-    record: type[RecordT]
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric(name="", title="All samples", kind="headline"),)
+    record: type[RecordT] = cast("type[RecordT]", SampleRecord)  # of a benchmark that names none
     judge: ClassVar[BenchmarkJudge | None] = None
-    has_picture_answers: ClassVar[bool] = False
-    has_export: ClassVar[bool] = False
     image_token: ClassVar[str] = "<image>"  # noqa: S105 - not a secret
     strata: ClassVar[str] = ""
     stratum_sizes: ClassVar[Mapping[str, int]] = {}
@@ -174,12 +198,15 @@ class Benchmark(ABC, Generic[RecordT]):
         raise NotImplementedError
 
     def check_data(self, docs: Any) -> None:  # noqa: ANN401 - a `Dataset`
-        """Check a run's samples before anything is generated; raises a `MmieTasksError`."""
+        """Check a run's samples before anything is generated; raises a `MmieTasksError`.
 
-    def check_setup(self) -> None:
-        """Check what judging needs besides judges, such as official prompts; raises a
-        `MmieTasksError`.
+        By default, they must have an ``id``, and `groups` is called with the first one.
         """
+        for doc in islice(docs, 1):
+            if "id" not in doc:
+                hint = "give every sample a unique `id`"
+                raise DataBroken(f"The samples of {self.title} have no `id`.", hint=hint)
+            self.groups(self.fields(doc))
 
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:  # noqa: ARG002
         """What the named tasks need on this machine; all tasks if none is named."""
@@ -191,55 +218,88 @@ class Benchmark(ABC, Generic[RecordT]):
     def question(self, doc: Doc, options: Mapping[str, Any]) -> Sequence[str | Path]:
         """Texts and image files of a question, in order; `options` come from the task file."""
 
-    def add_answer_folder(self, folder: Path) -> None:
-        """Add a folder to search for images that a run's answers refer to."""
-
     def picture_limit(self, doc: Doc) -> int:  # noqa: ARG002 - for pictures in answers
         """How many pictures of an answer the judge can see; 0 if answers are texts."""
         return 0
 
     # The answer, and its score.
 
-    def fields(self, doc: Doc) -> Mapping[str, object]:
-        """Values for the record's fields: by default, the sample's fields of the same names."""
-        return doc
+    def fields(self, doc: Doc) -> Mapping[str, Any]:
+        """What the log has of a sample, and what its verdicts depend on: by default, everything
+        that JSON has. A benchmark with a record of its own returns values of that record's fields.
+        """
+        return {name: value for name, value in doc.items() if _is_json(value)}
+
+    def groups(self, sample: Mapping[str, Any]) -> Mapping[str, str | tuple[str, ...]]:  # noqa: ARG002
+        """Kind of group to the group that contains a sample, or to several, for `metrics`; `sample`
+        is what `fields` returns. A record of another class than `SampleRecord` has its own.
+        """
+        return {}
+
+    def answer(self, results: Sequence[object]) -> str | Unscored:
+        """The text of an answer without its thinking, or why there is none."""
+        return answer_of_results(results)
 
     def request(self, doc: Doc, answer: str) -> JudgeRequest:
         """The request to the judge about an answer."""
         raise NotImplementedError
 
-    def grade(self, record: RecordT, result: JudgeResult) -> Verdicts:
-        """Every verdict on a judge's replies, on the benchmark's own scale."""
+    def read(self, reply: str) -> Verdict:
+        """The official verdict on the text of a judge's reply, on the benchmark's own scale."""
         raise NotImplementedError
 
-    def score(self, record: RecordT, answer: str) -> Verdicts:
-        """Every verdict on an answer, for a benchmark that is scored by rule."""
+    def read_robust(self, reply: str) -> Verdict:
+        """What a reply evidently means; by default, the official verdict."""
+        return self.read(reply)
+
+    def grade(self, sample: Mapping[str, Any], result: JudgeResult) -> Verdicts:  # noqa: ARG002
+        """Both verdicts on a judge's replies: by default, the official one on the first and the
+        robust one on the last, without points that the scale does not have. `sample` is what
+        `fields` returns.
+        """
+        official, robust = result.first_verdict(self.read), result.verdict(self.read_robust)
+        return Verdicts(official=self._on_scale(official), robust=self._on_scale(robust))
+
+    def _on_scale(self, verdict: Verdict) -> Verdict:
+        if isinstance(verdict, Unscored) or self.scale.open_ended:
+            return verdict
+        is_possible = 0 <= verdict.points <= self.scale.full_marks
+        return verdict if is_possible else Unscored("off_scale", f"{verdict.points:g} points")
+
+    def is_impossible(self, sample: Mapping[str, Any], reply: str) -> bool:  # noqa: ARG002
+        """Whether the request is sent a second time, because its reply has an impossible verdict,
+        such as more points than the scale has.
+        """
+        return False
+
+    def score(self, sample: Mapping[str, Any], answer: str) -> Verdicts:
+        """Both verdicts on an answer, for a benchmark that is scored by rule; `sample` is what
+        `fields` returns.
+        """
         raise NotImplementedError
 
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[RecordT]:
-        """The request to the judge and the record for an answer. Never raises: a run's answers
-        would be lost. By default an answer that is not a text, or that reports a failure of the
-        model, is unscored.
+        """The request to the judge, or the verdicts by rule, and the record of an answer. Never
+        raises: a run's answers would be lost. By default an answer that is not a text, or that
+        reports a failure of the model, is unscored; one with pictures overrides this.
         """
-        answer = answer_of_results(results)
+        sample, answer = self.fields(doc), self.answer(results)
         question = (
             Segment(text=part) if isinstance(part, str) else Segment(image=str(part))
             for part in self.question(doc, {})
         )
+        is_own = not issubclass(self.record, SampleRecord)
         fields = {
-            **self.fields(doc),
+            **(sample if is_own else {"in_groups": self.groups(sample), "doc": sample}),
+            "id": str(doc["id"]),
             "question": tuple(question),
             "answer": text_segments(answer) if isinstance(answer, str) else (),
             "facts": asdict(facts_of_results(results)),
         }
-        record = self.record.of(Verdicts.unscored("unavailable", ""), **fields)
         if self.judge is not None and isinstance(answer, str):
-            return Prepared(record=record, request=self.request(doc, answer))
-        return Prepared(record=self._scored(record, answer), request=None)
-
-    def is_impossible(self, record: RecordT, reply: str) -> bool:  # noqa: ARG002 - see `CheckedRequest`
-        """Whether the request is sent a second time, because its reply is unusable."""
-        return False
+            return Prepared.of(self.record, self.request(doc, answer), **fields)
+        record = self.record.of(self._verdicts(sample, answer), **fields)
+        return Prepared(record=record, request=None)
 
     def regraded(self, record: RecordT, line: Line) -> RecordT:
         """The record with the verdicts of today's readers on its saved replies or answer. Raises
@@ -248,17 +308,18 @@ class Benchmark(ABC, Generic[RecordT]):
         reason = record.official.reason if isinstance(record.official, Unscored) else None
         answer = line.get("filtered_resps")
         if record.judgements:
-            return record.regraded(functools.partial(self.grade, record))
+            return record.regraded(functools.partial(self.grade, record.sample_fields))
         if reason in NOT_IN_ANSWER or (reason and self.judge is not None):
             return record
         if self.judge is None and isinstance(answer, str):
-            return self._scored(record, answer_of_results([answer]))
+            verdicts = self._verdicts(record.sample_fields, self.answer([answer]))
+            return record.graded(Judged(verdicts=verdicts))
         raise BadRecord(NO_REPLY)
 
-    def _scored(self, record: RecordT, answer: str | Unscored) -> RecordT:
+    def _verdicts(self, sample: Mapping[str, Any], answer: str | Unscored) -> Verdicts:
         if isinstance(answer, Unscored):
-            return record.graded(Judged(verdicts=Verdicts.unscored(answer.reason, answer.detail)))
-        return record.graded(Judged(verdicts=self.score(record, answer)))
+            return Verdicts.unscored(answer.reason, answer.detail)
+        return self.score(sample, answer)
 
     def table(self, doc: Doc) -> RunnerTable:  # noqa: ARG002 - some tasks lack groups
         """The metrics in lmms-eval's table for a sample's task."""
@@ -280,7 +341,7 @@ class Benchmark(ABC, Generic[RecordT]):
 
     def request_provenance(self) -> Mapping[str, object]:
         """What in the request can move a score: the prompt. Raises a `MmieTasksError` if it is not
-        available, or a setting is invalid.
+        available, or a setting is invalid; so it is called before anything is generated.
         """
         return {}
 
@@ -303,6 +364,28 @@ class Benchmark(ABC, Generic[RecordT]):
     def export(self, arguments: Sequence[str], environment: Environment) -> str:
         """Run ``mmie-tasks export NAME ARGUMENTS``; returns what to print."""
         raise NotImplementedError
+
+    # What runner and results call.
+
+    @property
+    def has_picture_answers(self) -> bool:
+        """Whether answers may have pictures: `picture_limit` is overridden."""
+        return type(self).picture_limit is not Benchmark.picture_limit
+
+    @property
+    def has_export(self) -> bool:
+        """Whether `export` is overridden."""
+        return type(self).export is not Benchmark.export
+
+    def check_setup(self) -> None:
+        """Check what judging needs besides judges, such as official prompts; raises a
+        `MmieTasksError`.
+        """
+        self.request_provenance()
+
+    def add_answer_folder(self, folder: Path) -> None:
+        """Add a folder to search for images that a run's answers refer to."""
+        model_answers.add_answer_folder(folder)
 
     def read_line(self, line: Line) -> LoggedSample:
         """The sample of a line; raises `BadRecord` if it is not a scored one of this benchmark."""
@@ -351,6 +434,10 @@ class Benchmark(ABC, Generic[RecordT]):
         gold = doc.get("gold") or ()
         return "\n".join(segment["text"] for segment in gold if segment["text"])
 
+    def percent(self, rows: Sequence[Row]) -> float:
+        """The score in percent of a line of lmms-eval's table, from the rows of its samples."""
+        return aggregation(self.scale)(rows)
+
     def process_results(self, doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
         """The rows of one answer; if there is a judge, it fills them in later."""
         prepared = self.prepared(doc, results)
@@ -369,8 +456,8 @@ class Benchmark(ABC, Generic[RecordT]):
         assert self.judge is not None  # noqa: S101 - there is a request to it
         request = GradedRequest(
             request=prepared.request,
-            is_impossible=functools.partial(self.is_impossible, record),
-            grade=functools.partial(self.grade, record),
+            is_impossible=functools.partial(self.is_impossible, record.sample_fields),
+            grade=functools.partial(self.grade, record.sample_fields),
         )
         metrics = (RECORD_KEY, *table.names)
         pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics)
@@ -389,4 +476,13 @@ class Benchmark(ABC, Generic[RecordT]):
 
     def _open(self, doc: Doc, path: Path) -> Image.Image:
         """The image; a blank one if it cannot be opened (see `ImageOpener`)."""
-        return self.opener.open(doc["id"], path)
+        return self.opener.open(str(doc["id"]), path)
+
+
+def _is_json(value: object) -> bool:
+    """Whether JSON has such a value; an opened image of a dataset is not logged."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_json(part) for key, part in value.items())
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    return value is None or isinstance(value, str | int | float | bool)

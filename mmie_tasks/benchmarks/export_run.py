@@ -3,70 +3,79 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from loguru import logger
 
 from mmie_tasks.benchmarks.registry import entry_of_task
-from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.log_files import find_runs, read_lines
-from mmie_tasks.record.record import BadRecord, Line, RecordT
+from mmie_tasks.record.record import BadRecord, ImageRecord, Line
 
-
-def export_parser(name: str, description: str, output: str) -> argparse.ArgumentParser:
-    """The arguments of ``mmie-tasks export NAME``: runs, their models' names, and the output."""
-    parser = argparse.ArgumentParser(prog=f"mmie-tasks export {name}", description=description)
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="folder or sample log of a run with `--log_samples`"
-    )
-    parser.add_argument("-o", "--output", metavar="PATH", required=True, help=output)
-    help_text = "the tested model's name, once per run; default: the run's"
-    parser.add_argument("--model", action="append", metavar="NAME", help=help_text)
-    return parser
+RecordT = TypeVar("RecordT", bound=ImageRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRun:
-    """A run to be exported: a sample log or a folder, and the name of its tested model."""
+class ExportedRun(Generic[RecordT]):
+    """A run to be exported.
+
+    Attributes:
+        model: The name of the tested model.
+        output: Where to write.
+        records: Sample id to record, in the order of the logs.
+    """
 
     model: str
-    path: Path
+    output: Path
+    records: Mapping[str, RecordT]
 
 
-def named_runs(parsed: argparse.Namespace) -> list[ExportedRun]:
-    """The runs of parsed arguments; raises `SettingWrong` if runs and names differ in number."""
-    paths = [Path(run).expanduser() for run in parsed.runs]
-    names = parsed.model or [find_runs(str(path))[0].name for path in paths]
-    if len(names) != len(paths):
-        message = f"{counted(len(paths), 'run')}, but {counted(len(names), 'name')} of `--model`."
-        raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
-    return [ExportedRun(model=n, path=p) for n, p in zip(names, paths, strict=True)]
-
-
-def records_of(
-    run: Path,
+def exported_run(
     benchmark: str,
-    read: Callable[[Line], RecordT],
+    arguments: Sequence[str],
     *,
-    same: Callable[[RecordT], object],
-    noun: str,
-) -> Mapping[str, RecordT]:
-    """The records of a run, by id, in the order of the logs.
+    description: str,
+    output: str,
+    read: Callable[[Line], RecordT],
+) -> ExportedRun[RecordT]:
+    """The run that the arguments of ``mmie-tasks export`` name.
 
     Args:
-        run: A sample log, or the folder of one run; the newest log of a task counts.
         benchmark: Name of the benchmark.
-        read: Reads the record of a line; raises `BadRecord` for a line of another benchmark.
-        same: What must be equal in two tasks about one sample.
-        noun: What `same` compares, for the message.
+        arguments: The arguments. Invalid ones end the process with status 2, as argparse does.
+        description: What the export does, for its help.
+        output: What ``-o`` names, for the help.
+        read: Reads the record of a line; raises `BadRecord` for a line that cannot be exported.
 
     Raises:
         AnswersUnusable: There is not exactly one run of the benchmark, a line is unusable, or two
-            tasks differ on a sample.
+            tasks have different answers or replies to a sample.
     """
+    parser = argparse.ArgumentParser(prog=f"mmie-tasks export {benchmark}", description=description)
+    parser.add_argument(
+        "run", metavar="RUN", help="folder or sample log of a run with `--log_samples`"
+    )
+    parser.add_argument("-o", "--output", metavar="PATH", required=True, help=output)
+    parser.add_argument(
+        "--model", metavar="NAME", help="the tested model's name; default: the run's"
+    )
+    parsed = parser.parse_args(arguments)
+    run = Path(parsed.run).expanduser()
+    return ExportedRun(
+        model=parsed.model or find_runs(str(run))[0].name,
+        output=Path(parsed.output).expanduser(),
+        records=_records_of(run, benchmark, read),
+    )
+
+
+def _records_of(
+    run: Path, benchmark: str, read: Callable[[Line], RecordT]
+) -> Mapping[str, RecordT]:
+    """The records of a run; the newest log of a task counts."""
     hint = f"name the folder of one run with `--log_samples`, or its `*_samples_{benchmark}*.jsonl`"
     runs = [
         logs
@@ -88,9 +97,10 @@ def records_of(
                 record = read(numbered.line)
             except BadRecord as error:
                 raise AnswersUnusable(f"{location}: {error}.", hint=hint) from error
-            if same(records.setdefault(record.id, record)) != same(record):
+            first = records.setdefault(record.id, record)
+            if (first.answer, first.replies) != (record.answer, record.replies):
                 raise AnswersUnusable(
-                    f"{location}: the second, different {noun} to {record.id}.", hint=hint
+                    f"{location}: another answer or reply to {record.id} than before.", hint=hint
                 )
     if not records:
         raise AnswersUnusable(f"`{run}` holds no samples of {benchmark}.", hint=hint)

@@ -1,11 +1,11 @@
-"""The folders in which images of answers are searched, and the images that saved answers name."""
+"""Answers with images: read, with their image files, and the images that saved answers name."""
 
 from __future__ import annotations
 
 import functools
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,60 @@ from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.saved import ResultText, SavedAnswer
 from mmie_tasks.core.files import cache_dir
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.core.wording import listed
+from mmie_tasks.record.answer_facts import AnswerFacts
+from mmie_tasks.record.segment import Segments
+from mmie_tasks.record.text_facts import text_facts
 
 # Global, because lmms-eval passes the functions of a task an answer and nothing about the run.
 _answer_folders: dict[Path, None] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageAnswer:
+    """An answer of texts and images.
+
+    Attributes:
+        segments: In order; every image is a file or has a problem.
+        facts: What was noted about it.
+        unscored: Why it is not judged; None if it is, also without content.
+        drawn_by: Protocol and drawer of an answer of ``--model interleaved``, else None.
+    """
+
+    segments: Segments
+    facts: AnswerFacts
+    unscored: Unscored | None
+    drawn_by: str | None
+
+
+def read_image_answer(results: Sequence[object]) -> ImageAnswer:
+    """The answer in lmms-eval's results: one text, or one per round. Never raises."""
+    answer = read_answer(results)
+    text = text_facts(answer.text, thinking=answer.thinking, is_expected=bool(answer.images))
+    drawing = answer.drawing
+    facts = AnswerFacts(
+        thinking=text.thinking,
+        tag=text.tag,
+        short_text=text.short_text,
+        shape=answer.shape,
+        unread=answer.unread,
+        unfilled_placeholders=answer.unfilled,
+        unplaced=answer.unplaced,
+        looks_unread=answer.looks_unread,
+        drawn=drawing.drawn if drawing else None,
+        not_drawn=drawing.failed if drawing else {},
+        unused=drawing.unused if drawing else {},
+    )
+    unscored = Unscored("no_answer", answer.failure) if answer.failure else None
+    if drawing and drawing.withheld:
+        unscored = Unscored("not_drawn", f"pictures not drawn: {listed(drawing.withheld)}")
+    return ImageAnswer(
+        segments=resolver().resolved(answer.segments),
+        facts=facts,
+        unscored=unscored,
+        drawn_by=drawing.signature if drawing else None,
+    )
 
 
 def add_answer_folder(folder: Path) -> None:

@@ -132,10 +132,20 @@ class BenchmarkEntry:
 def _missing(benchmark: Benchmark) -> list[str]:
     """What the benchmark needs for a run and does not define."""
     kind = type(benchmark)
-    needed = ["title", "scale", "metrics", "record"]
-    if kind.prepared is Benchmark.prepared and kind.process_results is Benchmark.process_results:
-        needed += ["score"] if benchmark.judge is None else ["request", "grade"]
-    return [part for part in needed if getattr(kind, part, None) is getattr(Benchmark, part, None)]
+
+    def has(name: str) -> bool:
+        return getattr(kind, name, None) is not getattr(Benchmark, name, None)
+
+    missing = [name for name in ("title", "scale") if not has(name)]
+    if has("prepared") or has("process_results"):
+        return missing
+    if benchmark.judge is None:
+        return missing + ["score"] * (not has("score"))
+    return (
+        missing
+        + ["request"] * (not has("request"))
+        + ["read"] * (not (has("read") or has("grade")))
+    )
 
 
 class _TaskLoader(yaml.SafeLoader):
@@ -181,7 +191,7 @@ def dataset_names() -> frozenset[str]:
 def entry_of_module(module: str) -> BenchmarkEntry | None:
     """The benchmark whose package contains a module; None if there is none.
 
-    >>> entry_of_module("mmie_tasks.benchmarks.milebench.task").name
+    >>> entry_of_module("mmie_tasks.benchmarks.milebench.benchmark").name
     'milebench'
     """
     return next((e for e in entries() if f"{module}.".startswith(f"{e.package}.")), None)

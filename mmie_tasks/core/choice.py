@@ -1,4 +1,4 @@
-"""Parses the choice of a judge or drawer, ``NAME:MODEL,key=value``, and reads its options.
+"""Parses the choice of a judge or drawer, ``NAME[:MODEL][,key=value...]``, and reads its options.
 
 A judge or drawer declares its options in a subclass of `ChoiceOptions`.
 """
@@ -19,8 +19,7 @@ from mmie_tasks.core.suggestions import valid_names_text
 
 _SECRETS = ("api_key", "key", "token", "password", "secret")
 _COMMA = re.compile(",")
-_JSON_VALUE = re.compile(r"=\s*['\"]?\{")
-_BRACES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
+_FORM = "`NAME[:MODEL][,k=v...]`, each option once"
 _MAY_HOLD_SECRET = re.compile(r"\?|://[^/\s]*@")  # in a URL
 
 OptionsT = TypeVar("OptionsT", bound="ChoiceOptions")
@@ -74,69 +73,56 @@ class Choice:
 
 
 def parse_choice(text: str, source: str, kind: str = "judge") -> Choice:
-    """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``; `kind` is for messages.
+    """Parse ``NAME[:MODEL][,key=value...]``; `kind` is for messages.
+
+    What follows the colon is an option, too, if it has the form ``word=``.
 
     Raises:
         SettingWrong: The form is wrong. The text is not repeated, as it may hold an API key.
 
     >>> parse_choice("openai:gpt-4o,timeout=60", "here").options
     {'model': 'gpt-4o', 'timeout': '60'}
+    >>> parse_choice("replay,path=a", "") == parse_choice("replay:path=a", "")
+    True
     """
-    name, _, rest = text.strip().partition(":")
-    if not name:
-        hint = "`NAME`, `NAME:MODEL` or `NAME:k=v,k=v`"
-        raise SettingWrong(f"{source} names no {kind}.", hint=hint)
-    subject = f"{source} names a {kind}"
-    return Choice(name=name, options=parse_pairs(rest, subject, "model"), source=source)
+    name, separator, rest = (*re.split("([:,])", text.strip(), maxsplit=1), "", "")[:3]
+    if not name.strip():
+        raise SettingWrong(f"{source} names no {kind}.", hint=_FORM)
+    if separator == ":" and rest and not re.match(r"\s*\w+=", rest):
+        rest = f"model={rest}"
+    options = parse_pairs(rest, f"{source} names a {kind}", _FORM)
+    return Choice(name=name.strip(), options=options, source=source)
 
 
-def parse_pairs(text: str, subject: str, first: str = "") -> dict[str, str]:
-    """Parse ``k=v,k=v``; a first part without ``=`` is the value of the option `first`.
+def parse_pairs(text: str, subject: str, hint: str = "`k=v,k=v`, each once") -> dict[str, str]:
+    """Parse ``k=v,k=v``.
 
     Raises:
         SettingWrong: A part has another form, or an option is repeated.
     """
-    pairs = [pair.strip() for pair in split_options(text) if pair.strip()]
-    if first and pairs and "=" not in pairs[0]:
-        pairs[0] = f"{first}={pairs[0]}"
     options: dict[str, str] = {}
-    for pair in pairs:
+    for pair in filter(None, map(str.strip, split_options(text))):
         key, equals, value = pair.partition("=")
         if not (key and equals) or key in options:
-            name = "`NAME`, `NAME:MODEL` or `NAME:k=v,k=v`" if first else "`k=v,k=v`"
-            raise SettingWrong(
-                f"{subject} in an invalid form, at option {len(options) + 1}.",
-                hint=f"{name}, each option once",
-            )
+            message = f"{subject} in an invalid form, at option {len(options) + 1}."
+            raise SettingWrong(message, hint=hint)
         options[key] = value
     return options
 
 
 def split_options(text: str, separator: re.Pattern[str] = _COMMA) -> list[str]:
-    """Split a text at the matches of a pattern, but not inside a JSON object after ``=``.
+    """Split a text at the matches of a pattern, but not between braces, as of a JSON object.
 
-    >>> split_options('a=1,b={"c": [1, 2], "d": "},"},e=2')
-    ['a=1', 'b={"c": [1, 2], "d": "},"}', 'e=2']
+    >>> split_options('a=1,b={"c": [1, 2], "d": {}},e=2')
+    ['a=1', 'b={"c": [1, 2], "d": {}}', 'e=2']
     """
-    parts, start, position = [], 0, 0
-    while match := separator.search(text, position):
-        value = _JSON_VALUE.search(text, position)
-        if value is not None and value.end() <= match.start():
-            position = _end_of_object(text, value.end() - 1)
-            continue
-        parts.append(text[start : match.start()])
-        start = position = match.end()
+    parts, start = [], 0
+    for match in separator.finditer(text):
+        part = text[start : match.start()]
+        if part.count("{") <= part.count("}"):
+            parts.append(part)
+            start = match.end()
     return [*parts, text[start:]]
-
-
-def _end_of_object(text: str, start: int) -> int:
-    """The position after the matching closing brace, or the end of the text."""
-    depth = 0
-    for token in _BRACES.finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(token[0], 0)
-        if depth == 0:
-            return token.end()
-    return len(text)
 
 
 def option_text(value: object) -> str:
@@ -181,8 +167,8 @@ def read_options(
         if not wrong:
             needed = ",".join(f"{key}=..." for key in missing)
             raise SettingWrong(f"{subject} needs `{needed}`.", hint=f"`{name}:{needed}`") from None
-        key, problem = wrong[0]["loc"][0], wrong[0]["msg"]
+        key, problem = "".join(map(str, wrong[0]["loc"][:1])), wrong[0]["msg"]
         raise SettingWrong(
-            f"{subject} cannot use the option `{key}={options[str(key)]}`. {problem}.",
+            f"{subject} cannot use the option `{key}={options.get(key, '')}`. {problem}.",
             hint=f"`{key}=` with such a value, or leave it out",
         ) from None

@@ -129,3 +129,18 @@ def cache_dir(environment: Mapping[str, str]) -> Path:
     if configured := environment.get("MMIE_TASKS_CACHE"):
         return Path(configured).expanduser()
     return Path(environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "mmie-tasks"
+
+
+def files_below(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder, at any depth and sorted, that match a pattern such as ``*.json``.
+
+    Names that begin with a dot, and the folder ``__MACOSX``, are left out: operating systems,
+    notebooks and archives leave copies of other files there.
+    """
+    return [
+        path
+        for path in sorted(folder.rglob(pattern))
+        if not any(
+            part.startswith(".") or part == "__MACOSX" for part in path.relative_to(folder).parts
+        )
+    ]

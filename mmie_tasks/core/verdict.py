@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 UnscoredReason: TypeAlias = Literal[
-    # the answer: `benchmarks.text_answer`, `benchmarks.answer_request`, `scoring` of MileBench;
-    # images also `request` of the benchmark and `Benchmark.process_results`
+    # the answer: `benchmarks.text_answer`, `benchmarks.model_answers`; images also `request` of
+    # the benchmark and `Benchmark.process_results`
     "no_answer",  # the tested model gave no answer: missing, or its API failed
     "not_text",  # the answer is null, a number or a list
     "not_drawn",  # a picture was withheld for a reason outside the models: see `answers.drawn`

@@ -1,133 +1,190 @@
-"""Errors of servers: what an error response means, without secrets, and unusable bodies."""
+"""Errors of servers: what one means for a request, in the server's words and without secrets.
+
+An error body is read as text: its messages, wherever they are in it, and the words that tell which
+parameter, key or quota it is about. Providers and gateways wrap errors in too many forms to list.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from typing import Literal, TypeAlias
 
-from mmie_tasks.http.error_body import read_error_body
+FaultKind: TypeAlias = Literal[
+    "busy",  # 429: send again, with fewer requests in flight
+    "failed",  # 408, 409, 5xx, no connection, an unusable body: send again
+    "denied",  # wrong key, unknown model, no credit left: concerns every request
+    "rejected",  # the server does not accept this request
+]
 
-_FILTER_CODES = (
-    "content_filter",
-    "content_policy_violation",
-    "responsibleaipolicyviolation",
-    "invalid_prompt",
-    "moderation_blocked",
-    "data_inspection_failed",
+TIMED_OUT = "no answer in time"
+"""The reason of a fault without a response within the client's timeout."""
+
+_MESSAGE_KEYS = (
+    *("error", "errors", "data", "message", "msg", "detail"),
+    *("loc", "code", "metadata", "raw"),
 )
-_PARAMETER_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
+_FILTERED = re.compile(
+    r"content_filter|content_policy|responsibleai|data_inspection|moderation_blocked|invalid_prompt",
+    re.IGNORECASE,
+)
+_NO_CREDIT = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
+_WRONG_KEY = re.compile(
+    r"api[ _-]?key\b.{0,20}\b(?:not valid|invalid|incorrect|expired|missing|not found)\b"
+    r"|\b(?:invalid|incorrect|expired|missing|no valid) api[ _-]?key\b",
+    re.IGNORECASE,
+)
 _UNSUPPORTED = re.compile(
     r"unsupported|not support|deprecated|unrecogni[sz]ed|unknown|not permitted|unexpected",
     re.IGNORECASE,
 )
-_PARAMETERS = re.compile(
-    r"\b(?:max_tokens|max_completion_tokens|temperature|response_format|seed)\b"
-)
-_WRONG_KEY = re.compile(
-    r"\bapi[ _-]?key\b.{0,20}\b(?:not valid|invalid|incorrect|expired|missing|not found)\b"
-    r"|\b(?:invalid|incorrect|expired|missing|no valid) api[ _-]?key\b",
-    re.IGNORECASE,
-)
 _KEY = re.compile(
-    r"\b(?:sk|pk|rk|hf|gsk|xai|nvapi)[-_][\w*.-]{4,}|\bAIza[\w-]{20,}|\b(?i:bearer|basic)\s+[^\s\"',}]{8,}"
+    r"\b(?:sk|hf|gsk|xai|nvapi)[-_][\w*.-]{4,}|\bAIza[\w-]{20,}"
+    r"|\b(?i:bearer|basic)\s+[^\s\"',}]{8,}"
 )
-_CREDENTIALS = re.compile(r"(\w+://)[^\s/@\"']+@")
-_MAX_CHARACTERS = 200
-_MAX_READ = 2_000  # characters of a message in which keys are looked for
-_SECRET_CHARACTERS = 6  # a shorter value is a version or a stand-in for a key: `x`, `none`, `EMPTY`
+_CREDENTIALS = re.compile(r"\b(\w{1,20}://)[^\s/@\"']+@")
+_WAIT = re.compile(
+    r"(?:retry.?(?:delay|in|after)|try again in)[\"'\s:]{0,9}([\d.hms]{1,20})", re.IGNORECASE
+)
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|$)")
+_UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+_MAX_BYTES, _MAX_CHARACTERS, _MAX_ENTRIES = 2**16, 300, 5
+_MAX_READ = 10 * _MAX_CHARACTERS
 
 
-class UnusableBody(Exception):
-    """A response breaks the API's promise. A retry may help."""
+class Fault(Exception):
+    """Why a request brought no reply; its text is for messages.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerError:
-    """An error response. All texts may be empty."""
-
-    status: int  # of HTTP
-    code: str = ""  # the provider's, in lower case: `insufficient_quota`
-    param: str = ""  # the parameter that the error is about
-    message: str = ""  # the server's, cut to 200 characters, without keys
-
-    def __str__(self) -> str:
-        code = f" ({self.code})" if self.code else ""
-        param = f" (`{self.param}`)" if self.param and self.param not in self.message else ""
-        return f"HTTP {self.status}{code}" + (f": {self.message}" if self.message else "") + param
-
-    @property
-    def cause(self) -> str:
-        """Message and code, for errors without an HTTP status."""
-        return f"{self.message} ({self.code})" if self.code else self.message
-
-    @property
-    def is_content_filter(self) -> bool:
-        """Whether a content filter stopped the request."""
-        return any(code in self.code for code in _FILTER_CODES)
-
-    @property
-    def is_quota(self) -> bool:
-        """Whether the account has no credit left: waiting does not help."""
-        return "insufficient_quota" in self.code or "billing" in self.code
-
-    @property
-    def is_key(self) -> bool:
-        """Whether the server denies the key; Gemini's answers 400."""
-        return self.status == 401 or (self.status < 500 and bool(_WRONG_KEY.search(self.message)))
-
-    @property
-    def is_parameter(self) -> bool:
-        """Whether the server does not support a parameter or its value."""
-        has_code = any(code in self.code for code in _PARAMETER_CODES)
-        return self.status in (400, 422) and (has_code or bool(_UNSUPPORTED.search(self.message)))
-
-    @property
-    def is_model(self) -> bool:
-        """Whether the server does not have the model."""
-        has_code = self.code in ("model_not_found", "deploymentnotfound", "unknown_model")
-        return has_code or (self.status == 404 and "model" in self.message.lower())
-
-    def concerns(self, parameter: str) -> bool:
-        """Whether the error is about this parameter."""
-        if self.param:
-            return self.param.rpartition(".")[2] == parameter
-        # The first parameter in the message is the wrong one; a second may be its replacement.
-        match = _PARAMETERS.search(self.message)
-        return match is not None and match.group() == parameter
-
-
-def read_server_error(status: int, body: object, secrets: Sequence[str] = ()) -> ServerError:
-    """Read an error response of any form that `read_error_body` knows.
-
-    >>> str(read_server_error(429, b'{"error": {"code": "insufficient_quota", "message": "Pay."}}'))
-    'HTTP 429 (insufficient_quota): Pay.'
+    Attributes:
+        kind: What follows for the request.
+        status: HTTP status; 0 without a response.
+        body: The body of the error, as text.
+        wait_s: The wait in seconds that the server demands; None if it demands none.
     """
-    error = read_error_body(body)
-    return ServerError(
-        status=status,
-        code=redact(error.code[:_MAX_READ], secrets).lower(),
-        param=redact(error.param[:_MAX_READ], secrets),
-        message=redact(error.message[:_MAX_READ], secrets),
-    )
+
+    def __init__(
+        self,
+        kind: FaultKind,
+        reason: str,
+        *,
+        status: int = 0,
+        body: str = "",
+        wait_s: float | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.kind, self.status, self.body, self.wait_s = kind, status, body, wait_s
+
+    def rejects(self, *parameters: str) -> str | None:
+        """The parameter that the error calls unsupported, if it is one of these patterns.
+
+        The first in the body counts: a second one may be its replacement.
+        """
+        if self.status not in (400, 404, 422, 501) or not _UNSUPPORTED.search(self.body):
+            return None
+        match = re.search(rf"\b(?:{'|'.join(parameters)})\b", self.body)
+        return match and match.group()
+
+
+def fault_of(error: Exception, secrets: Sequence[str]) -> Fault:
+    """The fault in an exception of the OpenAI SDK, a timeout or an error of the system."""
+    import openai  # takes a second
+
+    match error:
+        case openai.APIStatusError(response=response):
+            body = response.content[:_MAX_BYTES].decode(errors="replace")
+            return Fault(
+                kind_of(error.status_code, body),
+                redact(f"HTTP {error.status_code}: {message_of(body)}".rstrip(": "), secrets),
+                status=error.status_code,
+                body=body,
+                wait_s=demanded_wait_s(response.headers, body),
+            )
+        case openai.APITimeoutError() | asyncio.TimeoutError():
+            return Fault("failed", TIMED_OUT)
+    cause = error.__cause__ or error
+    text = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+    return Fault("failed", redact(f"no connection ({text})", secrets))
+
+
+def is_filtered(body: str) -> bool:
+    """Whether the body of a response says that a content filter stopped the request."""
+    return _FILTERED.search(body) is not None
+
+
+def kind_of(status: int, body: str) -> FaultKind:
+    """What an error response means for its request; `body` is its text."""
+    if is_filtered(body):
+        return "rejected"
+    if status in (401, 402, 403, 404, 405) or (status < 500 and _WRONG_KEY.search(body)):
+        return "denied"
+    if status == 429:
+        return "denied" if _NO_CREDIT.search(body) else "busy"
+    return "failed" if status in (408, 409, 425) or status >= 500 else "rejected"
+
+
+def message_of(body: str) -> str:
+    """The messages in an error body; the text of one that is not JSON, without markup.
+
+    >>> message_of('[{"error": {"code": 404, "message": "No.", "status": "NOT_FOUND"}}]')
+    'No.'
+    >>> message_of("<html><title>502 Bad Gateway</title></html>")
+    '502 Bad Gateway'
+    """
+    texts = dict.fromkeys(_texts(body))
+    return " ".join(re.sub(r"<[^<>]*>", " ", "; ".join(texts)).split())
+
+
+def _texts(value: object) -> list[str]:
+    match value:
+        case str():
+            try:
+                parsed = json.loads(value)
+            except (ValueError, RecursionError):
+                return [value]
+            if isinstance(parsed, str):
+                return [parsed]
+            return _texts(parsed) if isinstance(parsed, (dict, list)) else [value]
+        case list():
+            return [text for entry in value[:_MAX_ENTRIES] for text in _texts(entry)]
+        case dict():
+            return [text for key in _MESSAGE_KEYS if key in value for text in _texts(value[key])]
+    return []
+
+
+def demanded_wait_s(headers: Mapping[str, str], body: str = "") -> float | None:
+    """The wait in seconds that a response demands; None if it demands none.
+
+    In order: ``retry-after-ms`` and ``Retry-After`` (seconds or a date), Gemini's ``retryDelay``,
+    and the words of OpenAI and Groq.
+
+    >>> demanded_wait_s({"retry-after": "2"}), demanded_wait_s({}, "Try again in 6m0s.")
+    (2.0, 360.0)
+    """
+    after = headers.get("retry-after", "")
+    for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (after, 1.0)):
+        if re.fullmatch(r"\d{1,9}(?:\.\d+)?", text):
+            return float(text) * unit_s
+    try:
+        return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        match = _WAIT.search(body)
+    parts = _PART.findall(match[1].rstrip(".")) if match else []
+    return sum(float(number) * _UNITS_S[unit] for number, unit in parts) or None
 
 
 def redact(text: str, secrets: Sequence[str] = ()) -> str:
-    """The first 200 characters of a server's message, without keys and passwords.
+    """The first 300 characters of a server's message, without keys and passwords.
 
     >>> redact("wrong key sk-abcdef123 at http://me:word@host/v1")
     'wrong key … at http://host/v1'
     """
-    text = without_secrets(text, secrets)
-    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
-
-
-def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
-    """A text without these secrets, what looks like a key, and passwords in addresses.
-
-    Secrets of less than 6 characters stay: without each `x`, a message would be unreadable.
-    """
+    text = text[:_MAX_READ]
     for secret in secrets:
-        if len(secret) >= _SECRET_CHARACTERS:
+        if len(secret) >= 6:  # a shorter one is a stand-in: without each `x`, nothing is readable
             text = text.replace(secret, "…")
-    return _CREDENTIALS.sub(r"\1", _KEY.sub("…", text))
+    text = _CREDENTIALS.sub(r"\1", _KEY.sub("…", text))
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"

@@ -1,16 +1,17 @@
 """The drawer `images`: servers of ``/v1/images/generations``, such as OpenAI, vLLM-Omni and
 SGLang-Diffusion.
 
-Requests are sent and retried like those of the `openai` judge: see `http.send_all`.
+Requests are sent and retried like those of the `openai` judge: see `http.sender`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import re
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, TypeAlias
@@ -21,18 +22,12 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.log import warn
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.http import access as http_access
-from mmie_tasks.http import client as http_client
 from mmie_tasks.http.access import Access
-from mmie_tasks.http.attempt import Failure, Success
-from mmie_tasks.http.bodies import json_list, json_object, parse_json
-from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
-from mmie_tasks.http.model_list import check_model_lists
-from mmie_tasks.http.pace import Pace
-from mmie_tasks.http.send_all import send_all
-from mmie_tasks.http.sender import Sender, Undelivered
+from mmie_tasks.http.errors import Fault, fault_of, is_filtered, message_of, redact
+from mmie_tasks.http.sender import Budget, Pace, Sender, Undelivered
 from mmie_tasks.interleaved.drawer import (
     DrawerMisconfigured,
     DrawerRefused,
@@ -49,7 +44,8 @@ from mmie_tasks.interleaved.pictures import MAX_SIDE_PX, parse_size, picture_of
 _KEY_VARIABLES = ("OPENAI_API_KEY",)
 _URL_VARIABLES = ("OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE")
 
-_MAX_BODY_BYTES = 96 * 2**20  # a PNG of 4096 x 4096 pixels as base64
+_MAX_REPLIES = 3
+"""A request whose picture cannot be used is sent so often."""
 
 _OPTIONAL = ("response_format", "seed")  # left out where a server does not know them
 _CHOSEN = re.compile(r"\b(?:size|quality|num_inference_steps|guidance_scale|negative_prompt)\b")
@@ -119,8 +115,8 @@ def open_server(options: ImageOptions, environment: Mapping[str, str]) -> ImageS
         patience_s=options.patience,
         price_usd=options.price,
         budget=Budget(
-            max_cost_usd=http_access.cost_share_usd(options.max_cost, environment),
-            price_usd=options.price,
+            max_usd=http_access.cost_share_usd(options.max_cost, environment),
+            request_usd=options.price or 0.0,
         ),
     )
 
@@ -166,7 +162,28 @@ class ImageServer:
 
     def check(self) -> None:
         """See `Drawer.check`: a missing or denied key, or a server that cannot be reached."""
-        check_model_lists(self.access, self.model, self.pace.check_s, DrawerMisconfigured)
+        access, name = self.access, f"{self.access.service} at {self.access.address}"
+        if (missing_key := access.missing_key(DrawerMisconfigured)) is not None:
+            raise missing_key
+        try:
+            models = access.model_names(max_retries=len(self.pace.check_s))
+        except Fault as fault:
+            is_denied = fault.kind == "denied" and fault.status not in (404, 405)
+            if fault.status and (not is_denied or "scope" in str(fault)):
+                return  # not every server has a list, and not every key may read it
+            variables = ", ".join(f"`{name}`" for name in access.key_variables)
+            raise DrawerMisconfigured(
+                f"{name} cannot be used: {str(fault).rstrip('.')}.",
+                hint=f"correct the key, from {variables}"
+                if fault.status
+                else access.unreachable_hint,
+            ) from None
+        if models and self.model not in models:
+            others = ", ".join(f"`{o}`" for o in http_access.similar_names(self.model, models))
+            warn(
+                f"{name} is not in the server's list of models. It has {others}.",
+                hint="check `model=`",
+            )
 
     def draw(
         self, requests: Sequence[PictureRequest]
@@ -186,8 +203,8 @@ class ImageServer:
             patience_s=self.patience_s,
             pace=self.pace,
         )
-        results = send_all(requests, lambda client: partial(self._attempt, client), sender)
-        for index, result in results:
+        send = partial(self._send, sender)
+        for index, result in sender.send_all(requests, send):
             if isinstance(result, Undelivered):
                 yield index, _undrawn(result, self.access.service)
             else:
@@ -196,28 +213,42 @@ class ImageServer:
     def close(self) -> None:
         """Do nothing: a server uses no memory of this machine."""
 
-    async def _attempt(
-        self, client: openai.AsyncOpenAI, request: PictureRequest
-    ) -> Success[_DrawnPicture] | Failure:
-        """Send a request, again at once without parameters that the server does not know.
+    async def _send(
+        self, sender: Sender, client: openai.AsyncOpenAI, request: PictureRequest
+    ) -> _DrawnPicture:
+        """Send a request, again at once without parameters that the server does not know, and if
+        its picture cannot be used.
 
-        They are remembered after a success, so an error of another cause changes nothing.
+        The parameters are remembered after a reply, so an error of another cause changes nothing.
         """
-        omitted = _unknown_to(self.model) | self._omitted
-        result = await self._send(client, request, omitted)
-        while rejected := _unknown_parameters(result) - omitted:
-            omitted |= rejected
-            result = await self._send(client, request, omitted)
-        if isinstance(result, Success) and not omitted <= _unknown_to(self.model) | self._omitted:
+        omitted = known = _unknown_to(self.model) | self._omitted
+        replies = 0
+        while True:
+            try:
+                outcome = await self._attempt(client, request, omitted)
+            except Fault as fault:
+                if not (
+                    name := fault.rejects(*(name for name in _OPTIONAL if name not in omitted))
+                ):
+                    raise
+                omitted |= {name}
+                continue
+            replies += 1
+            is_final = not isinstance(outcome, PictureUnusable) or isinstance(
+                outcome, _RemotePicture
+            )
+            if is_final or replies == _MAX_REPLIES or not sender.may_send_again:
+                break
+        if not omitted <= known | self._omitted:
             self._omitted.update(omitted)
             names = " and ".join(f"`{name}`" for name in sorted(omitted))
             drawer = f"{self.access.service} at {self.access.address}"
             logger.warning(f"{drawer} now gets no {names}: it does not know them.")
-        return result
+        return outcome
 
-    async def _send(
+    async def _attempt(
         self, client: openai.AsyncOpenAI, request: PictureRequest, omitted: frozenset[str]
-    ) -> Success[_DrawnPicture] | Failure:
+    ) -> _DrawnPicture:
         secrets = self.access.secrets
         parameters = {
             "n": 1,
@@ -226,24 +257,21 @@ class ImageServer:
             **self.parameters,
         }
         body = {name: value for name, value in parameters.items() if name not in omitted}
-        outcome: _DrawnPicture
+        generate = client.images.with_raw_response.generate
         try:
-            content, pause_s = await http_client.receive(
-                client.images.with_streaming_response.generate(
+            response = await asyncio.wait_for(
+                generate(
                     model=self.model, prompt=replace_surrogates(request.prompt), extra_body=body
                 ),
                 self.access.timeout_s,
-                _MAX_BODY_BYTES,
             )
-        except UnusableBody as error:
-            outcome, pause_s = PictureUnusable(redact(str(error), secrets)), None
-        except http_client.ATTEMPT_ERRORS as error:
-            failure = http_client.failure_from_error(error, secrets)
-            return replace(failure, kind="denied") if _is_wrong_option(failure) else failure
-        else:
-            outcome = await asyncio.to_thread(read_reply, content, self.max_side_px, secrets)
-        is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, _RemotePicture)
-        return Success(reply=outcome, is_final=is_final, cost_usd=self.price_usd, pause_s=pause_s)
+        except (openai.OpenAIError, asyncio.TimeoutError) as error:
+            fault = fault_of(error, secrets)
+            if fault.kind == "rejected" and _is_wrong_option(fault):
+                raise Fault("denied", str(fault), status=fault.status, body=fault.body) from None
+            raise fault from None
+        self.budget.spend(self.price_usd)
+        return await asyncio.to_thread(read_reply, response.content, self.max_side_px, secrets)
 
 
 def _undrawn(undelivered: Undelivered, service: str) -> DrawingError:
@@ -260,21 +288,10 @@ def _undrawn(undelivered: Undelivered, service: str) -> DrawingError:
     return DrawerUnavailable(undelivered.reason)
 
 
-def _is_wrong_option(failure: Failure) -> bool:
+def _is_wrong_option(fault: Fault) -> bool:
     """Whether a server rejects a parameter of the user, and therefore every request."""
-    error = failure.error
-    if failure.kind != "rejected" or error is None or error.is_content_filter:
-        return False
-    message = "" if "prompt is" in error.message else error.message
-    return bool(_CHOSEN.search(error.param or message))
-
-
-def _unknown_parameters(result: Success[_DrawnPicture] | Failure) -> set[str]:
-    """The optional parameters that a server says it does not know."""
-    error = result.error if isinstance(result, Failure) else None
-    if error is None or not error.is_parameter:
-        return set()
-    return {name for name in _OPTIONAL if error.concerns(name)}
+    is_of_prompt = is_filtered(fault.body) or "prompt is" in fault.body
+    return not is_of_prompt and _CHOSEN.search(fault.body) is not None
 
 
 def _unknown_to(model: str) -> frozenset[str]:
@@ -290,24 +307,26 @@ def _unknown_to(model: str) -> frozenset[str]:
 def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str]) -> _DrawnPicture:
     """The picture in the body of a reply, or why there is none, without secrets."""
     try:
-        body = json_object(parse_json(content))
-        entry = json_object(next(iter(json_list(body.get("data"))), None))
-        return picture_of(_image_of(entry, body, secrets), max_side_px)
-    except UnusableBody as error:
-        return PictureUnusable(str(error))
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        return PictureUnusable("the server sent a body that is no JSON")
+    entry: dict[str, object] = {}
+    match body:
+        case {"data": [dict() as first, *_]}:
+            entry = first
+    try:
+        return picture_of(_image_of(entry, body), max_side_px)
     except (PictureUnusable, DrawerRefused) as error:
         # A new error, since a traceback would keep the body in memory.
         return type(error)(redact(str(error), secrets))
 
 
-def _image_of(
-    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
-) -> bytes:
+def _image_of(entry: Mapping[str, object], body: object) -> bytes:
     """The bytes of the image file in a reply."""
     encoded, url = (str(entry.get(key) or "").strip() for key in ("b64_json", "url"))
     text = encoded or url
     if not text:
-        raise _missing_image(entry, body, secrets)
+        raise _missing_image(entry, body)
     if text.startswith("data:"):
         text = text.partition(",")[2]
     elif not encoded:
@@ -319,15 +338,11 @@ def _image_of(
         raise PictureUnusable("the server sent a picture whose base64 is damaged") from None
 
 
-def _missing_image(
-    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
-) -> PictureUnusable | DrawerRefused:
-    message = ""
-    for fields in (entry, body):
-        error = read_server_error(200, fields, secrets)
-        message = message or error.message
-        if isinstance(refusal := fields.get("refusal"), str) and refusal.strip():
-            return DrawerRefused(f"the drawer refused: {refusal}")
-        if error.is_content_filter or fields.get("finish_reason") == "content_filter":
-            return DrawerRefused(error.message or "the picture was withheld by a content filter")
+def _missing_image(entry: Mapping[str, object], body: object) -> PictureUnusable | DrawerRefused:
+    if refusal := entry.get("refusal"):
+        return DrawerRefused(f"the drawer refused: {refusal}")
+    text = json.dumps(body)
+    message = message_of(text)
+    if is_filtered(text):
+        return DrawerRefused(message or "the picture was withheld by a content filter")
     return PictureUnusable(f"the server sent JSON without a picture: {message or 'no reason'}")

@@ -24,14 +24,13 @@ from loguru import logger
 
 from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.log import traceback_text
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
     from mmie_tasks.http.access import Access
-    from mmie_tasks.http.sender import ReplyStore
     from mmie_tasks.hub.asset import Asset
+    from mmie_tasks.judges.cache_file import CacheFile
 
 
 class JudgeError(Exception):
@@ -131,6 +130,7 @@ class Judge(ABC):
         name: The name the user chose the judge by, set by `registry.create`.
         model: The server's name for the model; empty without a server.
         in_process: Whether the model runs in this process and takes its memory.
+        cache: The file that `cache.outcomes_of` stores the replies in; None for none.
     """
 
     Options: ClassVar[type[JudgeOptions]] = JudgeOptions
@@ -140,6 +140,7 @@ class Judge(ABC):
     name: str = ""
     model: str = ""
     in_process: bool = False
+    cache: CacheFile | None = None
 
     def __init__(self, options: Any, environment: Mapping[str, str]) -> None:  # noqa: ANN401
         self.options = options
@@ -156,10 +157,11 @@ class Judge(ABC):
 
     @property
     @abstractmethod
-    def signature(self) -> str:
-        """Everything about the judge that can move a score, as ``key:value|key:value``.
+    def signature(self) -> Mapping[str, object]:
+        """Everything about the judge that can move a score, by key: ``judge`` with its kind first.
 
-        Keys and limits move no score and are left out; an address is reduced to its host.
+        A value of None is left out. API keys and limits move no score and are not in it; an address
+        is reduced to its host. A panel has the values of all members, joined.
         """
 
     @abstractmethod
@@ -169,18 +171,6 @@ class Judge(ABC):
         A panel yields one outcome per request and judge: judge ``j`` on request ``i`` has the index
         ``j * len(requests) + i``.
         """
-
-    def ask_with_store(
-        self,
-        requests: Sequence[JudgeRequest],
-        store: ReplyStore[Outcome],  # noqa: ARG002
-    ) -> Iterator[tuple[int, Outcome]]:
-        """Like `ask`, but shares replies with other processes while they arrive.
-
-        An override looks into the store right before it sends a request, and stores each reply as
-        soon as it arrives, whether or not the outcome is consumed.
-        """
-        return self.ask(requests)
 
     @property
     def members(self) -> tuple[Judge, ...]:
@@ -203,12 +193,7 @@ class Judge(ABC):
         Includes a server with a port: another server may have other weights under the same name.
         """
         server = None if self.access is None else self.access.storage_name
-        return signature_text(self.signature, servers=server)
-
-    @property
-    def cache_file(self) -> Path | None:
-        """Path of the cache file; None without a cache."""
-        return None
+        return signature_text(**{**self.signature, "servers": server})
 
     def check(self, max_images: int = 0) -> None:
         """Check in seconds, at almost no cost, that the judge can be used.
@@ -262,34 +247,6 @@ class Judge(ABC):
 
     def close(self) -> None:
         """Free the memory of a model in this process; a later request loads it again."""
-
-
-def outcomes_of(
-    judge: Judge, requests: Sequence[JudgeRequest], name: str = ""
-) -> Iterator[tuple[int, Outcome]]:
-    """The outcomes of `Judge.ask`, exactly one for each index.
-
-    If a plugin's judge raises or skips requests, they get `JudgeUnavailable`. The log calls the
-    judge `name`, or by default its title.
-    """
-    missing = dict.fromkeys(range(len(requests) * len(judge.members)))
-    reason = "the judge returned neither a reply nor an error"
-    try:
-        for index, outcome in judge.ask(requests) if requests else ():
-            if index in missing:
-                del missing[index]
-                yield index, outcome
-    except Exception as error:  # noqa: BLE001 - a plugin: its replies are lost, not the run
-        reason = f"the judge ended early: {type(error).__name__}: {error}"
-        name = name or judge.title(0)
-        logger.error(
-            "{} ended early; {} samples left without its verdict.\n{}",
-            name[0].upper() + name[1:],
-            len(missing),
-            traceback_text(error),
-        )
-    for index in missing:
-        yield index, JudgeUnavailable(reason)
 
 
 def close_judge(judge: Judge) -> None:

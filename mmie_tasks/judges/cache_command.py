@@ -12,7 +12,6 @@ from typing import IO
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.wording import counted
-from mmie_tasks.judges.cache_path import default_path
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -20,53 +19,58 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
     Invalid arguments end in argparse's SystemExit (2).
     """
-    parsed = _parser(default_path(environment)).parse_args(arguments)
-    path = Path(parsed.cache).expanduser()
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks cache",
+        description="The cache of judge replies: `path` prints where it is, `export FILE` writes "
+        "its replies to a JSONL, `clear` removes all of them without asking.",
+    )
+    parser.add_argument("action", choices=("path", "export", "clear"))
+    parser.add_argument("file", nargs="?", help="of `export`: the JSONL; `-` is standard output")
+    parser.add_argument(
+        "--judge",
+        metavar="TEXT",
+        default="",
+        help="of `export`: only judges with this signature, "
+        "or with this part of one; default: all judges",
+    )
+    parser.add_argument("--cache", metavar="PATH", help="the cache file; default: the judges'")
+    parsed = parser.parse_args(arguments)
+    if (parsed.action == "export") != (parsed.file is not None):
+        parser.error("`export` needs the name of a file, and the other actions take none")
+    from mmie_tasks.judges.cache_file import CacheFile, default_path, named_errors
+
+    path = Path(parsed.cache).expanduser() if parsed.cache else default_path(environment)
     try:
-        match parsed.action:
-            case "path":
-                _print(str(path))
-            case "export":
-                _export(path, parsed.file)
-            case _:
-                _clear(path)
+        if parsed.action == "path":
+            _print(str(path))
+        elif not path.exists():
+            raise SettingWrong(f"There is no cache at {path}.", hint="name one with `--cache PATH`")
+        elif parsed.action == "export":
+            _export(path, parsed.file, parsed.judge)
+        else:
+            with CacheFile(path).open() as replies, named_errors(path):
+                _print(f"Removed {counted(replies.clear(), 'reply')} from {path}.")
     except MmieTasksError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
 
 
-def _parser(default_cache: Path) -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument(
-        "--cache",
-        metavar="PATH",
-        default=str(default_cache),
-        help="the cache file; default: %(default)s",
-    )
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks cache",
-        description="The cache of judge replies: where it is, a copy of it, and deletion.",
-    )
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("path", parents=[common], help="print the path of the cache file")
-    export = actions.add_parser("export", parents=[common], help="write all replies to a JSONL")
-    export.add_argument("file", metavar="FILE", help="the JSONL; `-` is standard output")
-    actions.add_parser("clear", parents=[common], help="remove all replies, without asking")
-    return parser
+def _export(path: Path, target: str, judge: str) -> None:
+    from mmie_tasks.judges.cache_file import CacheFile, export_line, named_errors
 
-
-def _export(path: Path, target: str) -> None:
-    if not path.exists():
-        raise SettingWrong(f"There is no cache at {path}.", hint="name one with `--cache PATH`")
-    from mmie_tasks.judges.cache_export import export_line
-    from mmie_tasks.judges.cache_store import CacheFile, named_errors
-
-    count = 0
+    count, others = 0, set[str]()
     with CacheFile(path).open() as replies, named_errors(path), _output(target) as file:
         for cached in replies.read_all():
-            file.write(export_line(cached))
-            count += 1
+            if judge in cached.signature:
+                file.write(export_line(cached))
+                count += 1
+            else:
+                others.add(cached.signature)
+        if others and not count:
+            names = "\n".join(f"  {signature}" for signature in sorted(others))
+            message = f"No judge in {path} has `{judge}` in its signature. Its judges are:\n{names}"
+            raise SettingWrong(message, hint="`--judge` with a part of one of them")
     if target != "-":
         _print(f"Exported {counted(count, 'reply')} to {target}.")
 
@@ -88,16 +92,6 @@ def _output(target: str) -> Iterator[IO[str]]:
         raise SettingWrong(
             f"`{path}` cannot be written: {error.strerror}.", hint="name another file"
         ) from error
-
-
-def _clear(path: Path) -> None:
-    if not path.exists():
-        _print(f"There is no cache at {path}.")
-        return
-    from mmie_tasks.judges.cache_store import CacheFile, named_errors
-
-    with CacheFile(path).open() as replies, named_errors(path):
-        _print(f"Removed {counted(replies.clear(), 'reply')} from {path}.")
 
 
 def _print(text: str) -> None:

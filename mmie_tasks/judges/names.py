@@ -1,4 +1,6 @@
-"""The names of judges, and where their classes are. Nothing is imported for them.
+"""The names of judges, and the options ``--judge`` and ``--judge_args``.
+
+Nothing that takes time is imported for them.
 
 A built-in judge needs a module here and an entry in `BUILT_IN`. One of another package needs:
 
@@ -8,6 +10,7 @@ A built-in judge needs a module here and an entry in `BUILT_IN`. One of another 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 
@@ -29,3 +32,38 @@ def judge_names() -> tuple[str, ...]:
 def installed_judges() -> dict[str, EntryPoint]:
     """The judges of other packages by name."""
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+
+
+def add_judge_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--judge`` and ``--judge_args``."""
+    group = parser.add_argument_group("judges")
+    group.add_argument(
+        "--judge",
+        action="append",
+        default=[],
+        metavar="[BENCHMARK=]JUDGE[:MODEL][,k=v...]",
+        help=f"the judge ({', '.join(judge_names())}) and its model, for all benchmarks or for "
+        "the one that is named: `--judge mmie=mmie_score --judge mia_bench=openai:MODEL`; several "
+        "for the same benchmarks judge together; default: that of the benchmark",
+    )
+    group.add_argument(
+        "--judge_args",
+        action="append",
+        default=[],
+        metavar="k=v,...",
+        help="options of a single `--judge`; settings of the benchmarks; default: none. Options of "
+        "one of several judges follow it: `--judge openai:MODEL,k=v`",
+    )
+    hidden = argparse.SUPPRESS
+    group.add_argument(
+        "--judge-args", action="append", dest="judge_args", default=hidden, help=hidden
+    )
+
+
+def judge_parser() -> argparse.ArgumentParser:
+    """The judge options of ``mmie-tasks eval``, which lmms-eval does not know."""
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks eval", usage=argparse.SUPPRESS, add_help=False, allow_abbrev=False
+    )
+    add_judge_options(parser)
+    return parser

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
-from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome, close_judge, outcomes_of
+from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome, close_judge
+from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.record.signature import Signature
 
 if TYPE_CHECKING:
@@ -36,15 +37,19 @@ class PanelJudge(Judge):
         return self._members
 
     @property
-    def signature(self) -> str:
-        """The signatures of the judges."""
-        return str(Signature.of_judges([one.signature for one in self.members]))
+    def signature(self) -> Mapping[str, object]:
+        """The values of all judges, joined; see `Signature.fields`."""
+        return Signature.of_judges([one.signature for one in self.members]).fields
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield the outcomes of all judges as they arrive; see `Judge.ask`."""
+        """Yield the outcomes of all judges as they arrive; see `Judge.ask`.
+
+        If one is interrupted, all are stopped, and what has arrived by then is still yielded.
+        """
         arrived: _Arrived = SimpleQueue()
         is_closed = threading.Event()
         running = len(self.members)
+        interrupt: BaseException | None = None
         with ThreadPoolExecutor(1) as in_turn, ThreadPoolExecutor(running) as together:
             for position, member in enumerate(self.members):
                 pool = in_turn if member.in_process else together
@@ -55,13 +60,16 @@ class PanelJudge(Judge):
                         case None:
                             running -= 1
                         case BaseException() as error:
-                            raise error
+                            interrupt = error
+                            self.stop()
                         case outcome:
                             yield outcome
             finally:
                 is_closed.set()
                 if running:
                     self.stop()
+        if interrupt is not None:
+            raise interrupt
 
     def _collect(
         self,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.core.log import warn
 from mmie_tasks.judges.base import (
     Judge,
     JudgeOptions,
@@ -23,150 +23,141 @@ from mmie_tasks.judges.base import (
     Outcome,
     RequestBroken,
 )
-from mmie_tasks.judges.cache_export import read_recording
-from mmie_tasks.judges.cache_path import default_path
-from mmie_tasks.judges.cache_store import CachedReply
+from mmie_tasks.judges.cache_file import default_path, read_recording
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.signature import Signature, signature_text
+from mmie_tasks.record.signature import Signature
 
 
 class ReplayOptions(JudgeOptions):
     """The options of the judge `replay`.
 
     Attributes:
-        path: The recording, or several joined by ``;``; by default, the default cache.
-        signature: Signature of the judge to replay, or a part of it that no other judge has.
-        model: Model to replay, as named in the replies or in the signature.
+        path: The recording; by default the default cache.
+        signature: Signature of the judge to replay, or a part of it.
     """
 
     path: str | None = None
-    signature: str | None = None
-    model: str | None = None
+    signature: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recording:
-    """The recorded judge's signature, and its replies by the request's key."""
+@dataclass(kw_only=True)
+class _RecordedJudge:
+    """A recorded judge: the text of its signature, and its replies by the request's key."""
 
     signature: str
-    replies: Mapping[str, JudgeReply]
+    replies: dict[str, JudgeReply] = field(default_factory=dict)
+    newest_s: int = 0  # when its newest reply arrived
+
+    @cached_property
+    def fields(self) -> Mapping[str, object]:
+        """The signature, and a digest of all that can move a score.
+
+        The digest is the first 12 hex digits of the SHA-256 of the request key, text and finish of
+        every reply. A server's port is in the key of a cache, not in the signature of its judge.
+        """
+        digest = hashlib.sha256()
+        for request_key, reply in sorted(self.replies.items()):
+            digest.update(json.dumps([request_key, reply.text, reply.finish]).encode() + b"\n")
+        judges = Signature.parse(self.signature).without("servers").judges
+        return {**(judges[0] if judges else {}), "replayed": digest.hexdigest()[:12]}
 
 
 class ReplayJudge(Judge):
-    """Replays recorded replies. Recordings are read once, when they are first needed."""
+    """Replays recorded replies. The recording is read once, when it is first needed.
+
+    Of several recorded judges, the newest one that has a reply to every request of the first `ask`
+    is replayed; if none has, the one with most. It stays the judge of later calls, so each
+    benchmark needs an object of its own. Until then the signature is that of the newest.
+    """
 
     Options = ReplayOptions
     is_cached = False
 
-    def __init__(
-        self, *recordings: Path, signature: str | None = None, model: str | None = None
-    ) -> None:
-        self._recordings = recordings
-        self._signature = signature
-        self._model = model
+    def __init__(self, recording: Path, *, signature: str = "") -> None:
+        self._path = recording
+        self._part = signature
+        self._chosen: _RecordedJudge | None = None
 
     @classmethod
     def open(cls, options: ReplayOptions, environment: Mapping[str, str]) -> ReplayJudge:
         """Create the judge; reads no recording yet.
 
         Raises:
-            SettingWrong: A recording does not exist.
+            SettingWrong: The recording does not exist.
         """
-        names = (name.strip() for name in (options.path or "").split(";"))
-        paths = [Path(name).expanduser() for name in names if name]
-        recordings = paths or [default_path(environment)]
-        for recording in recordings:
-            if not recording.is_file():
-                raise SettingWrong(
-                    f"There is no recording `{recording}` to replay.",
-                    hint="name a cache file or a JSONL: `replay:path=FILE`, or "
-                    "`replay:path=ONE;OTHER`",
-                )
-        return cls(*recordings, signature=options.signature, model=options.model)
+        recording = Path(options.path).expanduser() if options.path else default_path(environment)
+        if not recording.is_file():
+            raise SettingWrong(
+                f"There is no recording `{recording}` to replay.",
+                hint="name a cache file, or a JSONL of `mmie-tasks cache export`: "
+                "`replay:path=FILE`",
+            )
+        return cls(recording, signature=options.signature)
 
     @property
-    def signature(self) -> str:
-        """The recorded judge's signature, and a digest of the recording as ``replayed``.
+    def signature(self) -> Mapping[str, object]:
+        """The recorded judge's signature, and a digest of its replies as ``replayed``.
 
-        The digest is the first 12 hex digits of the SHA-256 of all that can move a score: the
-        request key, text and finish of every reply. Raises the same errors as `check`.
+        Raises the same errors as `check`.
         """
-        recording = self._recording
-        digest = hashlib.sha256()
-        for request_key, reply in sorted(recording.replies.items()):
-            digest.update(json.dumps([request_key, reply.text, reply.finish]).encode() + b"\n")
-        recorded = str(Signature.of_judges([recording.signature]).without("servers"))
-        return signature_text(recorded, replayed=digest.hexdigest()[:12])
+        return (self._chosen or self._judges[0]).fields
 
     def check(self, max_images: int = 0) -> None:  # noqa: ARG002 - as `Judge.check`
-        """Read the recording.
+        """Read the recording; a warning lists its judges if there are several.
 
         Raises:
-            SettingWrong: The recording cannot be read, or not exactly one judge matches.
+            SettingWrong: The recording cannot be read, or no judge has the signature.
             DataBroken: The file is not a recording, or has two different replies to one request.
         """
-        _ = self._recording
+        if len(self._judges) > 1:
+            warn(
+                f"The recording `{self._path}` has replies of {len(self._judges)} judges. The "
+                "first of these that has all requests is replayed, the newest first:\n"
+                f"{_listed(self._judges)}\n",
+                hint="`signature=...`, with a part of one of them, replays that judge",
+            )
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield the recorded replies, and `JudgeUnavailable` for requests without one."""
-        replies = self._recording.replies
+        keys: dict[int, str] = {}
         for index, request in enumerate(requests):
             try:
-                reply = replies.get(content_key(request))
-            except RequestBroken as error:
+                keys[index] = content_key(request)
+            except RequestBroken as error:  # noqa: PERF203 - concerns one request
                 yield index, error
-                continue
-            if reply is None:
-                names = ", ".join(recording.name for recording in self._recordings)
-                yield index, JudgeUnavailable(f"the request is not in the recording `{names}`")
-            else:
-                yield index, reply
+        if self._chosen is None:
+            requested = set(keys.values())
+            counts = [len(requested & judge.replies.keys()) for judge in self._judges]
+            self._chosen = self._judges[counts.index(max(counts))]
+        for index, key in keys.items():
+            reason = f"the request is not in the recording `{self._path.name}`"
+            yield index, self._chosen.replies.get(key) or JudgeUnavailable(reason)
 
     @cached_property
-    def _recording(self) -> _Recording:
-        path = "; ".join(map(str, self._recordings))
-        signature = self._select(
-            Counter((cached.signature, cached.reply.model) for cached in self._read()), path
-        )
-        replies: dict[str, JudgeReply] = {}
-        for cached in self._read(signature):
-            if not self._matches(signature, cached.reply.model):
-                continue
+    def _judges(self) -> Sequence[_RecordedJudge]:
+        """The recorded judges that match, the newest first; at least one."""
+        judges: dict[str, _RecordedJudge] = {}
+        for cached in read_recording(self._path):
+            judge = judges.setdefault(cached.signature, _RecordedJudge(signature=cached.signature))
+            judge.newest_s = max(judge.newest_s, cached.time_s)
             reply = replace(cached.reply, cached=True)
-            if replies.setdefault(cached.request_key, reply).text != reply.text:
+            if judge.replies.setdefault(cached.request_key, reply).text != reply.text:
                 raise DataBroken(
-                    f"`{path}` holds two different replies to the request {cached.request_key}.",
+                    f"`{self._path}` holds two different replies to the request "
+                    f"{cached.request_key}.",
                     hint="remove one of them",
                 )
-        return _Recording(signature=signature, replies=replies)
+        whole = [judges[self._part]] if self._part in judges else judges.values()
+        matching = [judge for judge in whole if self._part in judge.signature]
+        if not matching:
+            raise SettingWrong(
+                f"The recording `{self._path}` has no replies of the selected judge. Its judges "
+                f"are:\n{_listed(judges.values()) or '  none'}",
+                hint="select one with `signature=...`; a part of it is enough",
+            )
+        return sorted(matching, key=lambda judge: judge.newest_s, reverse=True)
 
-    def _read(self, signature: str | None = None) -> Iterator[CachedReply]:
-        for path in self._recordings:
-            yield from read_recording(path, signature)
 
-    def _matches(self, signature: str, model: str) -> bool:
-        return (
-            self._model in (None, model)
-            or Signature.of_judges([signature]).fields.get("model") == self._model
-        )
-
-    def _select(self, counts: Mapping[tuple[str, str], int], path: str) -> str:
-        """The only matching signature among the counts of replies by signature and model."""
-        signatures = {signature for signature, model in counts if self._matches(signature, model)}
-        if (part := self._signature) is not None:
-            signatures = (signatures & {part}) or {
-                signature for signature in signatures if part in signature
-            }
-        if len(signatures) == 1:
-            return signatures.pop()
-        listed = "\n".join(
-            f"  {signature} ({model}: {count:,})"
-            for (signature, model), count in sorted(counts.items())
-            if not signatures or signature in signatures
-        )
-        content = "replies of several judges" if signatures else "no replies of the selected judge"
-        raise SettingWrong(
-            f"The recording `{path}` has {content}. Its judges are:\n{listed or '  none'}",
-            hint="select one with `signature=...` (a part of it is enough) or `model=...`",
-        )
+def _listed(judges: Iterable[_RecordedJudge]) -> str:
+    return "\n".join(f"  {judge.signature} ({len(judge.replies):,} replies)" for judge in judges)

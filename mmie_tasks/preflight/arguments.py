@@ -1,13 +1,13 @@
 """The command lines of ``mmie-tasks doctor`` and ``prefetch``.
 
-It imports nothing that takes time: see `results.arguments`.
+It imports nothing that takes time: see `results.commands`.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from mmie_tasks.judges.arguments import add_judge_options
+from mmie_tasks.judges.names import add_judge_options
 
 OWN_JUDGE = "default"
 """``--judge`` of ``prefetch`` without a name."""

@@ -12,12 +12,12 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.hub.asset import Check
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.choice import VARIABLE, environment_choices, parse_flags
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge, judging_in
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession, judging_in
 from mmie_tasks.preflight.assets import check_assets
 from mmie_tasks.preflight.findings import Finding, Report, or_problem, problem_from, run_check
 from mmie_tasks.preflight.machine import check_gpus, check_packages
 from mmie_tasks.preflight.selection import select_tasks, split_names
+from mmie_tasks.record.signature import Signature
 
 
 def examine(options: argparse.Namespace, environment: Mapping[str, str]) -> Report:
@@ -109,4 +109,4 @@ def _check_setup(benchmark: Benchmark) -> str:
 
 def _check_server(session: JudgingSession, judge: Judge, name: str, max_images: int) -> str:
     session.check(judge, max_images)
-    return f"{name}, can be used: {judge.signature}"
+    return f"{name}, can be used: {Signature.of_judges([judge.signature])}"

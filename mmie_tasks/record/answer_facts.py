@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TypeVar
+from dataclasses import dataclass, field
 
 from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.record.text_facts import TextFacts
@@ -51,18 +50,6 @@ class AnswerFacts(TextFacts):
     def of_text(self) -> TextFacts:
         """The facts about the text alone."""
         return TextFacts(thinking=self.thinking, tag=self.tag, short_text=self.short_text)
-
-    def without_request(self: FactsT) -> FactsT:
-        """The facts of an answer that is not sent to the judge after all."""
-        return self
-
-
-FactsT = TypeVar("FactsT", bound=AnswerFacts)
-
-
-def with_text(facts: FactsT, text: TextFacts) -> FactsT:
-    """Adds the facts about the text of the answer."""
-    return replace(facts, **asdict(text))
 
 
 def properties_of(

@@ -43,6 +43,10 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def times(self, factor: float) -> Interval:
+        """The interval in another unit; `factor` is above 0."""
+        return Interval(self.low * factor, self.high * factor)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StratifiedMean:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.files import files_below
 from mmie_tasks.record.model_name import model_of_results, run_name
-from mmie_tasks.record.record import Line
+from mmie_tasks.record.record import RECORD_KEY, Line
 
 HINT = "pass the folder given as `--output_path`, of a run with `--log_samples`"
 
@@ -58,12 +59,12 @@ class SampleLog:
 
 @dataclass(frozen=True, slots=True)
 class RunLogs:
-    """The logs of one run: the newest log of each task.
+    """The logs of one run: of each task, the newest log and further parts of it; see `_parts`.
 
     Attributes:
         name: The name on the command line, or else that of the newest log's tested model.
         folder: The folder of the logs.
-        logs: The logs, sorted by task.
+        logs: The logs, sorted by task, and of a task by their first sample.
         older: Number of older logs of the same tasks, which are ignored.
     """
 
@@ -89,10 +90,13 @@ def find_runs(word: str) -> list[RunLogs]:
             raise AnswersUnusable(f"`{path}` does not exist.", hint=HINT)
         runs = []
         for folder, logs in sorted(_by_folder(path).items()):
-            newest = {log.task: log for log in sorted(logs, key=lambda log: (log.task, log.date))}
+            by_task: defaultdict[str, list[SampleLog]] = defaultdict(list)
+            for log in sorted(logs, key=lambda log: log.task):
+                by_task[log.task].append(log)
+            kept = tuple(log for of_task in by_task.values() for log in _parts(of_task))
             last = max(logs, key=lambda log: log.date)
             of_model = name or run_name(last.tested_model)
-            runs.append(RunLogs(of_model, folder, tuple(newest.values()), len(logs) - len(newest)))
+            runs.append(RunLogs(of_model, folder, kept, len(logs) - len(kept)))
     except (OSError, RuntimeError) as error:  # no permission, name too long, unknown `~user`
         reason = error.strerror if isinstance(error, OSError) else error
         raise AnswersUnusable(f"`{word[:200]}` cannot be opened: {reason}.", hint=HINT) from error
@@ -129,15 +133,82 @@ def split_name(word: str) -> NamedPath:
 def _by_folder(path: Path) -> dict[Path, list[SampleLog]]:
     match = _RESULTS_NAME.fullmatch(path.name) if path.is_file() else None
     if match:
-        files = sorted(path.parent.glob("*samples_*.jsonl"))
+        files = [f for f in sorted(path.parent.glob("*samples_*.jsonl")) if f.name[0] != "."]
     else:
-        files = sorted(path.rglob("*samples_*.jsonl")) if path.is_dir() else [path]
+        files = files_below(path, "*samples_*.jsonl") if path.is_dir() else [path]
     by_folder: dict[Path, list[SampleLog]] = defaultdict(list)
     for file in files:
         log = parse_log_name(file)
         if log is not None and (match is None or log.date == match["date"]):
             by_folder[file.parent].append(log)
     return dict(by_folder)
+
+
+def _parts(logs: Sequence[SampleLog]) -> list[SampleLog]:
+    """The logs of a task in one folder that are one run, by their first sample.
+
+    Jobs with ``--offset`` evaluate a task in parts. From the newest log to the oldest, a log of the
+    same tested model, judge and settings belongs to the run unless it shares a sample with those
+    taken.
+    """
+    newest, *older = sorted(logs, key=lambda log: log.date, reverse=True)
+    if not older:
+        return [newest]
+    whole = _contents(newest)
+    parts = [(whole.first, newest)]
+    for log in older:
+        if log.tested_model != newest.tested_model:
+            continue
+        try:
+            part = _contents(log, whole)
+        except AnswersUnusable:  # one that is broken does not stop the newest
+            continue
+        if part.ids:
+            whole.ids.update(part.ids)
+            parts.append((part.first, log))
+    return [log for _, log in sorted(parts, key=lambda part: part[0])]
+
+
+@dataclass(slots=True)
+class _Contents:
+    """The samples of a log, how they were scored, and the number of its first sample."""
+
+    ids: set[str]
+    signatures: set[str]
+    first: int
+
+
+def _contents(log: SampleLog, whole: _Contents | None = None) -> _Contents:
+    """The contents of a log; empty if it is not a further part of `whole`."""
+    contents = _Contents(set(), set(), 0)
+    doc_ids = []
+    for line in (numbered.line or {} for numbered in read_lines(log.path)):
+        record, sample = (line.get(key) for key in (RECORD_KEY, "sample"))
+        fields = record if isinstance(record, Mapping) else sample
+        if not isinstance(fields, Mapping):
+            continue
+        id_, signature = str(fields.get("id")), _settings(fields.get("signature"))
+        if whole and (id_ in whole.ids or signature not in whole.signatures):
+            return _Contents(set(), set(), 0)
+        contents.ids.add(id_)
+        contents.signatures.add(signature)
+        if isinstance(doc_id := line.get("doc_id"), int):
+            doc_ids.append(doc_id)
+    contents.first = min(doc_ids, default=0)
+    return contents
+
+
+def _settings(signature: object) -> str:
+    """What a logged signature says of judges and benchmark; a replayed reply is the judge's."""
+    if not isinstance(signature, Mapping):
+        return ""
+    judges = signature.get("judges")
+    kept = [
+        {key: value for key, value in judge.items() if key != "replayed"}
+        for judge in (judges if isinstance(judges, list) else ())
+        if isinstance(judge, Mapping)
+    ]
+    return json.dumps([kept, signature.get("benchmark")], sort_keys=True)
 
 
 def parse_log_name(path: Path) -> SampleLog | None:

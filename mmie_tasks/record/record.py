@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+)
 from typing_extensions import override
 
 from mmie_tasks.core.verdict import Scored, ScoreKind, Verdict, Verdicts
@@ -41,6 +49,11 @@ RecordT = TypeVar("RecordT", bound="Record")
 
 LoggedSegments: TypeAlias = Annotated[
     Segments, AfterValidator(lambda segments: tuple(segment.logged for segment in segments))
+]
+
+
+_Groups: TypeAlias = Annotated[
+    tuple[str, ...], BeforeValidator(lambda names: (names,) if isinstance(names, str) else names)
 ]
 
 
@@ -103,9 +116,15 @@ class Record(BaseModel):
         return tuple(r for judgement in self.judgements for r in judgement.result.replies)
 
     @property
-    def groups(self) -> dict[str, tuple[str, ...]]:
+    def groups(self) -> Mapping[str, tuple[str, ...]]:
         """Kind of group to the groups that contain the sample."""
         return {}
+
+    @property
+    def sample_fields(self) -> Mapping[str, Any]:
+        """What the verdicts depend on: the fields of the benchmark's own."""
+        own = type(self).model_fields.keys() - Record.model_fields.keys()
+        return {name: getattr(self, name) for name in own}
 
     @property
     def shown_properties(self) -> dict[str, str | float | bool]:
@@ -184,6 +203,31 @@ class ImageRecord(Record):
             unfilled_placeholders=self.facts.unfilled_placeholders,
             pictures_unplaced=self.facts.unplaced,
         )
+
+
+class SampleRecord(ImageRecord):
+    """The record of a benchmark without a class of its own.
+
+    Attributes:
+        in_groups: Kind of group to the groups that contain the sample.
+        doc: The sample, as far as JSON has its values.
+    """
+
+    in_groups: Mapping[
+        str,
+        Annotated[tuple[str, ...], BeforeValidator(lambda x: (x,) if isinstance(x, str) else x)],
+    ] = {}
+    doc: Mapping[str, JsonValue] = {}
+
+    @property
+    @override
+    def groups(self) -> Mapping[str, tuple[str, ...]]:
+        return self.in_groups
+
+    @property
+    @override
+    def sample_fields(self) -> Mapping[str, Any]:
+        return self.doc
 
 
 def read_record(kind: type[RecordT], line: Line) -> RecordT:

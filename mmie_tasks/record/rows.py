@@ -64,7 +64,7 @@ class RunnerTable:
             COVERAGE: _coverage_row(record.official),
         }
         for name, (metric, kind) in self._metric_of.items():
-            group = metric.stratum(sample)
+            group = metric.group_of(sample)
             rows[name] = (
                 {}
                 if group is None

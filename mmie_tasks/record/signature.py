@@ -99,13 +99,13 @@ class Signature:
         return replace(judges, benchmark=_texts(fields), package=__version__)
 
     @classmethod
-    def of_judges(cls, texts: Sequence[str]) -> Signature:
-        """Joins the signature texts of judges.
+    def of_judges(cls, judges: Sequence[Mapping[str, object]]) -> Signature:
+        """Joins the signatures of judges; a key with the value None is left out.
 
-        >>> Signature.of_judges(["judge:openai|model:gpt-4o"]).name
-        'gpt-4o'
+        >>> Signature.of_judges([{"judge": "openai", "model": "gpt-4o", "max": None}]).judges
+        ({'judge': 'openai', 'model': 'gpt-4o'},)
         """
-        return cls(judges=tuple(map(_grouped, texts)))
+        return cls(judges=tuple(map(_texts, judges)))
 
     @classmethod
     def parse(cls, text: str) -> Signature:

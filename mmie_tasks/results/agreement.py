@@ -5,6 +5,7 @@ It also corrects each judge's score by the reference's points for some of the an
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,20 +18,19 @@ import pandas as pd
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.command import as_called
-from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.tables import NO_VALUE, short_name
 from mmie_tasks.core.verdict import ScoreKind
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.intervals import LEVEL, MIN_SAMPLES, Interval
-from mmie_tasks.record.metrics import Scale, in_proportion, weighted_strata
-from mmie_tasks.results.arguments import listed_names, result_parser
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.results.comparability import scored_signatures, signature_differences
 from mmie_tasks.results.correct import Stratum, corrected_mean
 from mmie_tasks.results.measures import MEASURES, Measurement, alpha, measure
 from mmie_tasks.results.raters import DIGITS, Rater, read_raters, reference_of
-from mmie_tasks.results.render import Table, columns, json_text, markdown_page
-from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.runs.values import metrics_of, reasons_of, value_of
+from mmie_tasks.results.render import Table, json_text, rendered
+from mmie_tasks.results.run import TaskRun
+from mmie_tasks.results.scores import in_proportion, reasons_of, weighted_strata
 
 _MAX_PAIRED_RATERS = 4  # with more, each is compared with the reference only
 _PAPER_MEASURES = ("cosine", "mse", "mae", "pearson")
@@ -73,11 +73,12 @@ class AgreementPart:
                     missing[f"{what}, {value.why_not}"][title] = None
         return Table(
             title=self.title,
-            columns=columns(*header, text=texts),
+            header=header,
+            texts=texts,
             rows=[[_cell(value, self.decimals) for value in row.values()] for row in self.rows],
             notes=[
-                *(f"{why}: {', '.join(titles)}" for why, titles in missing.items()),
-                *self.notes,
+                *(f"- {why}: {', '.join(titles)}" for why, titles in missing.items()),
+                *(f"- {note}" for note in self.notes),
             ],
         )
 
@@ -91,35 +92,17 @@ def _cell(value: PartValue, decimals: int) -> str | int | None:
     return value
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
-    """Compare judges and people on the same samples; returns tables in Markdown, or JSON."""
-    parser = result_parser(
-        "agreement",
-        "How far judges, and people, agree on the same answers: the paper's cosine, MSE, MAE and "
-        "Pearson first, then Spearman, quadratic kappa, bias, Krippendorff's alpha, and the "
-        "samples they disagree on. Each run's score is corrected by the points that the reference "
-        "gave some of its answers, or those of another model judged alike. Reads runs saved with "
-        "`--log_samples`, and CSV files.",
-        runs="RUN_OR_CSV",
-        top=10,
-    )
-    parser.add_argument("--reference", metavar="NAME", help="default: the people, or the first run")
-    options = parser.parse_args(arguments)
-    tasks = listed_names(options.tasks)
-    if len(tasks) > 1:
-        raise SettingWrong(
-            f"`agreement` compares one task, and `--tasks` names {len(tasks)}.",
-            hint="name one of them",
-        )
+def run(options: argparse.Namespace) -> str:
+    """Compare the raters of a command line; returns tables in Markdown, or JSON."""
     kind: ScoreKind = options.score_kind
-    task, benchmark, raters = read_raters(options.runs, tasks[0] if tasks else None, kind)
+    task, benchmark, raters = read_raters(options.runs, next(iter(options.tasks), None), kind)
     reference, judges = reference_of(raters, options.reference)
     parts = list(_parts(benchmark, raters, reference, judges, kind, options.top))
     if options.json:
         return json_text({"task": task, "score": kind, "parts": parts})
-    title = f"Agreement on {benchmark.title} (`{task}`)"
     text = f"The {kind} score, {benchmark.scale.unit}; intervals in brackets."
-    return markdown_page(title, text, [part.table() for part in parts])
+    title = f"Agreement on {benchmark.title} (`{task}`)"
+    return rendered(Table(text=text), *(part.table() for part in parts), title=title)
 
 
 def _parts(
@@ -276,7 +259,7 @@ def _rater_part(raters: Sequence[Rater], kind: ScoreKind, notes: Sequence[str]) 
     rows: list[Mapping[str, PartValue]] = []
     for rater in raters:
         points = rater.verdicts["points"].dropna()
-        reasons = reasons_of(rater.run, kind) if rater.run else {}
+        reasons = reasons_of(rater.run.records, kind) if rater.run else {}
         listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
         lines += [f"{rater.name}: without points ({listed})"] if listed else []
         lines += [f"{rater.name}: {note}" for note in rater.notes]
@@ -297,7 +280,7 @@ def _group_parts(
 ) -> Iterator[AgreementPart]:
     """Agreement with the reference by group; kinds with only one group are left out."""
     ids: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for sample in (sample for rater in raters if rater.run for sample in rater.run.samples):
+    for sample in (sample for rater in raters if rater.run for sample in rater.run.records):
         for kind, groups in sample.groups.items():
             for group in groups:
                 ids[kind][group].add(sample.id)
@@ -356,10 +339,10 @@ def _score_row(
     answer of this run are the judge's, plus the difference of the two on the other answer to the
     same question. (The other model's points themselves would pull the mean towards that model's.)
     """
-    benchmark, metric = task_run.benchmark, metrics_of([task_run])[0]
-    score = value_of(task_run, metric, kind)
+    benchmark, metric = task_run.benchmark, task_run.metrics[0]
+    score = task_run.score(metric, kind)
     points = judge.verdicts.set_index("id")["points"].dropna()
-    scored = [sample for sample in task_run.samples if sample.id in points.index]
+    scored = [sample for sample in task_run.records if sample.id in points.index]
     drawn = weighted_strata(scored, metric, benchmark.strata)
     strata = [(weight, [sample.id for sample in members]) for weight, members in drawn]
     seen = _matched(bridge or judge, reference)
@@ -396,9 +379,7 @@ def _score_row(
         ],
         benchmark.scale.full_marks,
     )
-    is_draw = metric.by == benchmark.strata or in_proportion(
-        task_run.samples, benchmark.strata, benchmark.stratum_sizes
-    )
+    is_draw = metric.by == benchmark.strata or in_proportion(task_run.records, benchmark)
     return {
         **row,
         "reference alone": _percent(mean.alone, benchmark.scale, is_draw),

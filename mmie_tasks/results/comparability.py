@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.results.run import TaskRun
 
 HARMLESS_KEYS = frozenset({"pkg", "replayed"})
 """Keys that move no score: a release that moves scores raises the task's version, and a replayed
@@ -26,6 +25,9 @@ class SignatureDifference:
     key: str
     a: tuple[str, ...]
     b: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.key}: {' and '.join(self.a)} / {' and '.join(self.b)}"
 
 
 def signature_differences(
@@ -63,14 +65,8 @@ def mixed_keys(signatures: Iterable[Signature]) -> tuple[str, ...]:
 
 def scored_signatures(task_run: TaskRun) -> tuple[Signature, ...]:
     """The signatures of samples with points, or else all: a judge without scores moves no score."""
-    scored = (s for s in task_run.samples if Scored in (type(s.official), type(s.robust)))
+    scored = (s for s in task_run.records if Scored in (type(s.official), type(s.robust)))
     return tuple(dict.fromkeys(sample.signature for sample in scored)) or task_run.signatures
-
-
-def difference_table(differences: Iterable[SignatureDifference]) -> str:
-    """The differences of two runs, A and B, as a table."""
-    rows = [[d.key, " and ".join(d.a), " and ".join(d.b)] for d in differences]
-    return table(["key", "A", "B"], rows, text_columns=3)
 
 
 class NotComparable(SettingWrong):
@@ -99,8 +95,8 @@ def require_comparable(
     if refused := [difference for difference in differences if difference.key not in ignored]:
         all_keys = ",".join(difference.key for difference in differences)
         error = NotComparable(
-            f"`{run_a.task}`: A and B were not scored alike, so their scores cannot be compared."
-            f"\n\n{difference_table(refused)}",
+            f"`{run_a.task}`: A and B were not scored alike ({'; '.join(map(str, refused))}), so "
+            "their scores cannot be compared.",
             hint="run one of them again with the settings of the other; `--ignore "
             f"{all_keys}` compares them anyway",
         )

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import pandas as pd
 
+from mmie_tasks.answers.matcher import padded_ids
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
@@ -23,9 +24,8 @@ from mmie_tasks.record.log_files import split_name
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.segment import digest_of
-from mmie_tasks.results.commands import open_run, read_text
-from mmie_tasks.runs.panels import judge_runs
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.results.panels import judge_runs
+from mmie_tasks.results.run import Run, TaskRun, load_run
 
 DIGITS = 9
 """Decimals of points, so that equal fractions compare as equal."""
@@ -80,7 +80,7 @@ def read_raters(
     named = list(map(split_name, sources))
     is_csv = [source.path.suffix.lower() in (".csv", ".tsv") for source in named]
     words = [word for word, is_file in zip(sources, is_csv, strict=True) if not is_file]
-    runs = [open_run(word, [task] if task else []) for word in words]
+    runs = [load_run(word, [task] if task else []) for word in words]
     task_runs = _task_runs(runs, task)
     benchmark = task_runs[0].benchmark if task_runs else _benchmark_of(task)
     judges: list[Rater] = []
@@ -134,6 +134,10 @@ def read_people(
         raise AnswersUnusable(f"`{path}` has no scores.", hint=_CSV_HINT)
     filled = {column: any(row[column] for _, row in lines) for column in ("rater", "answer_digest")}
     answers = answers or {}
+    padded = padded_ids([row["id"] for _, row in lines], answers)
+    lost = {given: id_ for id_, given in padded.items()}
+    for _, row in lines:
+        row["id"] = lost.get(row["id"], row["id"])
     if not filled["answer_digest"] and any(len(answers.get(row["id"], ())) > 1 for _, row in lines):
         raise SettingWrong(
             f"`{path}` does not say which of the runs' answers were scored.",
@@ -160,7 +164,7 @@ def read_people(
 
 def _csv_lines(path: Path) -> Iterator[tuple[int, defaultdict[str, str]]]:
     """Line number (the last, if a row spans several) and cells by column of each row with text."""
-    text = read_text(path, _CSV_HINT)
+    text = _read(path)
     first_line = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max((",", ";", "\t"), key=first_line.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -181,6 +185,17 @@ def _csv_lines(path: Path) -> Iterator[tuple[int, defaultdict[str, str]]]:
             yield reader.line_num, row
     except csv.Error as error:
         raise _csv_error(path, reader.line_num, str(error)) from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        message = f"Cannot read `{path}`: {error.strerror}."
+        raise AnswersUnusable(message, hint="check the path and its permissions") from error
+    except UnicodeDecodeError as error:
+        message = f"`{path}` is not UTF-8 at byte {error.start}."
+        raise AnswersUnusable(message, hint=f"save it in UTF-8; {_CSV_HINT}") from error
 
 
 def _points(path: Path, line: int, score: str, scale: Scale) -> float:
@@ -230,7 +245,7 @@ def _benchmark_of(task: str | None) -> Benchmark:
 
 def _judge(name: str, task_run: TaskRun, kind: ScoreKind, notes: Sequence[str]) -> Rater:
     rows: list[VerdictRow] = []
-    for sample in task_run.samples:
+    for sample in task_run.records:
         verdict = sample.verdict(kind)
         points = verdict.points if isinstance(verdict, Scored) else math.nan
         rows.append((sample.id, digest_of(sample.answer), points))

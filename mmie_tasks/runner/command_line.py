@@ -18,7 +18,7 @@ from mmie_tasks.runner.post_import import after_import
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.choice import JudgeChoices
-    from mmie_tasks.judging.served_model import ServedModel
+    from mmie_tasks.judges.served_model import ServedModel
 
 
 def runner_commands() -> frozenset[str]:

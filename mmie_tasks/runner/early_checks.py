@@ -20,7 +20,7 @@ from mmie_tasks.benchmarks.registry import (
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.hub.pinned_file import downloads_are_off
 from mmie_tasks.judges.choice import VARIABLE, environment_choices
-from mmie_tasks.judging.benchmark_judge import judging_in
+from mmie_tasks.judges.session import judging_in
 from mmie_tasks.runner.evaluation import RunningEvaluation, model_arguments, running_evaluation
 from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged, is_predict_only
 

@@ -28,8 +28,8 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.hub.run_images import forget_last_run
 from mmie_tasks.judges.base import Outcome
 from mmie_tasks.judges.choice import JudgeChoices
-from mmie_tasks.judging.served_model import ServedModel, served_model
-from mmie_tasks.judging.session import JudgingSession
+from mmie_tasks.judges.served_model import ServedModel, served_model
+from mmie_tasks.judges.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import RunOutput
 from mmie_tasks.runner.model_memory import free_tested_models

@@ -21,7 +21,7 @@ from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.log import is_first_process
-from mmie_tasks.judging.benchmark_judge import judging_in
+from mmie_tasks.judges.session import judging_in
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
@@ -55,7 +55,7 @@ from mmie_tasks.runner.loaded_tasks import (
     leaf_tasks,
     loaded_benchmark,
 )
-from mmie_tasks.runner.results_metadata import add_signatures
+from mmie_tasks.runner.results_metadata import add_data, add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command
 from mmie_tasks.runner.saved_answers import scoring_lines
 
@@ -80,6 +80,7 @@ def wrap_task_loader(load: Method) -> Method:
         for task in leaf_tasks(loaded).values():
             if (benchmark := benchmark_of(task)) is not None:
                 BENCHMARKS[task] = benchmark
+                add_data(task)
                 check_before_requests(task, benchmark)
         return loaded
 
@@ -253,4 +254,4 @@ def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
         folder = output.folder if evaluation.benchmarks else None
         return scoring_lines(name, folder, command_line) if folder else ""
     report = report_command(output.path, has_samples=command_line.log_samples)
-    return evaluation.summary.block(name, report)
+    return evaluation.summary.block(name, report, command_line.tasks)

@@ -13,7 +13,7 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run, resolver
 from mmie_tasks.benchmarks.registry import is_setting, require_judged
-from mmie_tasks.core.choice import parse_choice, split_options
+from mmie_tasks.core.choice import split_options
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
@@ -22,18 +22,17 @@ from mmie_tasks.judges.choice import (
     ALL_OTHERS,
     ChosenJudges,
     JudgeChoices,
-    join_judges,
     parse_flags,
+    parse_judges,
 )
 from mmie_tasks.record.log_files import split_name
-from mmie_tasks.results.arguments import listed_names
-from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.commands import listed_names
+from mmie_tasks.results.run import Run, TaskRun, load_run
 from mmie_tasks.runner.command_line import run_lmms_eval
 from mmie_tasks.runner.evaluation import served_model_of
 from mmie_tasks.runner.kept_replies import keep_replies
+from mmie_tasks.runner.results_metadata import judges_of
 from mmie_tasks.runner.saved_answers import SAMPLE_OPTIONS, predictions_arguments
-from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.saved_results import read_saved_results
 
 
 def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -41,11 +40,11 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     choices = parse_flags(options.judge, options.judge_args, is_setting)
     has_judge = any(chosen.judges for chosen in choices.values())
     if not has_judge and not options.failed:
-        hint = "`--judge JUDGE` judges every answer, `--failed` those without a reply"
+        hint = "`--judge JUDGE` judges every answer, `--failed` those that the judge left unscored"
         raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
     require_judged(choices, "`--judge`")
     _check_model_args(options.model_args)
-    logged_run = open_run(options.run, listed_names(options.tasks))
+    logged_run = load_run(options.run, listed_names(options.tasks))
     tasks = _judged_tasks(logged_run, choices)
     config = _config(tasks)
     if options.failed:
@@ -76,10 +75,9 @@ def _check_model_args(model_args: str) -> None:
 def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
     """The tasks with a judge, limited to the benchmarks that the choices name."""
     judged = [task for task in logged_run.tasks.values() if task.benchmark.judge is not None]
+    named = {name for name, chosen in choices.items() if chosen.judges}
     tasks = [
-        task
-        for task in judged
-        if not choices or ALL_OTHERS in choices or task.benchmark.name in choices
+        task for task in judged if not named or ALL_OTHERS in named or task.benchmark.name in named
     ]
     if not tasks:
         names = ", ".join(sorted({task.benchmark.name for task in judged})) or "none"
@@ -92,7 +90,7 @@ def _judged_tasks(logged_run: Run, choices: JudgeChoices) -> list[TaskRun]:
 
 def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
     """The lmms-eval options by name; raises `SettingWrong` if unknown or not equal in all tasks."""
-    options = [read_saved_results(task_run.log).options for task_run in tasks]
+    options = [_options(task_run) for task_run in tasks]
     if not all(options):
         raise SettingWrong(
             "A log of this run has no results file beside it, `<date>_results.json`, so the "
@@ -110,19 +108,36 @@ def _config(tasks: Sequence[TaskRun]) -> Mapping[str, object]:
     return first
 
 
+def _options(task_run: TaskRun) -> Mapping[str, object]:
+    """The lmms-eval options of a task's run; for several logs, those that select all their samples.
+
+    Raises `SettingWrong` if no options do.
+    """
+    options = task_run.saved.options
+    if len(task_run.logs) < 2 or not options:
+        return options
+    if task_run.limit is None:
+        raise SettingWrong(
+            f"The {len(task_run.logs)} logs of `{task_run.task}` leave out samples between them, "
+            "which no `--limit` and `--offset` select.",
+            hint="one log at a time",
+        )
+    return {**options, "limit": task_run.limit, "offset": task_run.offset}
+
+
 def _own_judges(tasks: Sequence[TaskRun]) -> JudgeChoices:
     """The judges of the run by benchmark; raises `SettingWrong` if unknown or ambiguous."""
     choices: JudgeChoices = {}
     for task_run in tasks:
         name = task_run.benchmark.name
-        texts = read_saved_results(task_run.log).judges.get(task_run.task)
+        texts = judges_of(task_run.saved.metadata(task_run.task))
         if not texts:
             raise SettingWrong(
                 f"The results file of `{task_run.task}` does not name its judge; none does whose "
                 "address holds a password or a query.",
                 hint=f"`--judge {name}=JUDGE` with the judge of the run",
             )
-        chosen = join_judges([parse_choice(text, "the run") for text in texts])
+        chosen = parse_judges(texts, "the run")[ALL_OTHERS]
         if choices.get(name, chosen) != chosen:
             raise SettingWrong(
                 f"The tasks of `{name}` were judged by different judges.",
@@ -137,7 +152,7 @@ def _with_settings(choices: JudgeChoices, tasks: Sequence[TaskRun]) -> JudgeChoi
     everywhere = choices.get(ALL_OTHERS, ChosenJudges()).settings
     for task_run in tasks:
         benchmark = task_run.benchmark
-        metadata = read_saved_results(task_run.log).metadata.get(task_run.task, {})
+        metadata = task_run.saved.metadata(task_run.task)
         names = metadata.keys() & benchmark.settings_type.model_fields.keys() - everywhere.keys()
         chosen = choices.get(benchmark.name, ChosenJudges())
         settings = {name: str(metadata[name]) for name in names} | {**chosen.settings}
@@ -148,8 +163,8 @@ def _with_settings(choices: JudgeChoices, tasks: Sequence[TaskRun]) -> JudgeChoi
 def _output_folder(source: Path, choices: JudgeChoices, *, failed: bool) -> Path:
     """The folder of the new run, next to the old one.
 
-    >>> judge = parse_choice("openai:Qwen/Qwen3-VL-32B", "here")
-    >>> _output_folder(Path("/runs"), {"": join_judges([judge])}, failed=False).name
+    >>> choices = parse_judges(["openai:Qwen/Qwen3-VL-32B"], "here")
+    >>> _output_folder(Path("/runs"), choices, failed=False).name
     'runs-by-Qwen3-VL-32B'
     """
     folder = (source if source.is_dir() or not source.exists() else source.parent).resolve()
@@ -176,7 +191,7 @@ def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], sou
 
 def _warn_of_changed_images(tasks: Sequence[TaskRun]) -> None:
     """Warn if image files of answers are not what the run judged."""
-    segments = (s for task_run in tasks for sample in task_run.samples for s in sample.answer)
+    segments = (s for task_run in tasks for sample in task_run.records for s in sample.answer)
     judged = sorted({(s.image, s.sha256) for s in segments if s.image and s.sha256})
     files = ((resolver().locate(image).path, sha256) for image, sha256 in judged)
     if changed := [file for file, sha256 in files if file and has_changed(file, sha256)]:
@@ -194,7 +209,7 @@ def _eval_arguments(
     model_args: str,
 ) -> list[str]:
     """The command line; raises `SettingWrong` if a path has a separator of model arguments."""
-    logs = [str(task_run.log) for task_run in tasks]
+    logs = [str(log) for task_run in tasks for log in task_run.logs]
     if mark := next((mark for mark in ",;" if mark in "".join(logs)), ""):
         raise SettingWrong(
             f"`{logged_run.folder}` has `{mark}` in its path, which separates arguments of models.",

@@ -2,7 +2,7 @@
 
 The runner imports the dotted class path in ``AVAILABLE_LAUNCHERS`` when a name is used
 (``llm_judge/launcher/__init__.py:13``). The classes (``launchers.openai``) are created on import.
-They start nothing; the hooks read their choice of a judge.
+They start nothing; the hooks read their choice of a judge, which is that of ``--judge``.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from types import ModuleType
 
 from mmie_tasks.benchmarks.registry import is_setting
-from mmie_tasks.core.choice import Choice
+from mmie_tasks.core.choice import option_text
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.suggestions import did_you_mean
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices, join_judges
+from mmie_tasks.judges.choice import JudgeChoices, parse_judges
 from mmie_tasks.judges.names import judge_names
 
 _SOURCE = "`--launcher_args`"
@@ -57,12 +57,11 @@ class JudgeLauncher:
     name = ""
 
     def __init__(self, **options: object) -> None:
-        values = {key: str(value) for key, value in options.items()}
+        pairs = "".join(f",{key}={option_text(value)}" for key, value in options.items())
         try:
-            if named := [key for key in values if "." in key]:
+            if named := [key for key in options if "." in key]:
                 raise SettingWrong(f"{_SOURCE} has `{named[0]}=`.", hint=_several_judges())
-            choice = Choice(name=self.name, options=values, source=_SOURCE)
-            self.choices: JudgeChoices = {ALL_OTHERS: join_judges([choice], is_setting=is_setting)}
+            self.choices = parse_judges([self.name + pairs], _SOURCE, is_setting=is_setting)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
 

@@ -20,21 +20,18 @@ from mmie_tasks.core.choice import Choice, option_text, parse_choice, split_opti
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.http.extra_fields import extra_fields, read_extra_body
+from mmie_tasks.http.extra_body import extra_fields, read_extra_body
 from mmie_tasks.interleaved.protocols import STEP
 from mmie_tasks.interleaved.registry import BUILT_IN
 from mmie_tasks.record.model_name import model_name, run_name
 
 HINT = "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID)"
 _CHAT_CLIENTS = ("openai", "async_openai")
-_OF_TASK = "the task's `generation_kwargs`, or `--gen_kwargs`"
-_COMPUTED: Mapping[str, str] = {
-    "model": "`model=`",
-    "reasoning_effort": "`reasoning_effort=`",
-    **dict.fromkeys(("temperature", "max_tokens", "max_completion_tokens"), _OF_TASK),
-    **dict.fromkeys(("messages", "n", "stream", "response_format"), "leave it out"),
-}
-"""Fields of a request that lmms-eval's chat clients set or rely on, to what sets them."""
+_COMPUTED = (
+    *("model", "reasoning_effort", "temperature", "max_tokens", "max_completion_tokens"),
+    *("messages", "n", "stream", "response_format"),
+)
+"""Fields of a request that lmms-eval's chat clients set or rely on."""
 _WRITER, _DRAWER = "lvlm", "t2i"
 _NAMES = {
     "lvlm": _WRITER,
@@ -223,8 +220,10 @@ def _added(writer: _Component) -> dict[str, str]:
         name: "" if value is None else option_text(value).strip() for name, value in given.items()
     }
     if "extra_body" in added:
-        secret = str(writer.options.get("api_key") or os.environ.get("OPENAI_API_KEY") or "")
-        added["extra_body"] = read_extra_body("writer", added["extra_body"], _COMPUTED, [secret])
+        try:
+            added["extra_body"] = read_extra_body(added["extra_body"], _COMPUTED)
+        except ValueError as error:
+            raise SettingWrong(f"The writer cannot be used: {error}.", hint=HINT) from None
     return added
 
 

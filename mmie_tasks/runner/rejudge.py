@@ -1,8 +1,8 @@
 """The command ``mmie-tasks rejudge``, which judges the saved answers of a run again.
 
 It runs ``mmie-tasks eval --model predictions`` with the run's tasks and settings. With
-``--failed``, the logged replies are first copied into the judge's cache, so that only samples
-without a reply cost a request.
+``--failed``, the logged replies are first copied into the judge's cache, except those that gave no
+points, so that only samples that the judge left unscored cost a request.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
-from mmie_tasks.judges.arguments import add_judge_options
+from mmie_tasks.judges.names import add_judge_options
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     run_help = "a run with `--log_samples`: the folder of `--output_path`, or a file in it"
     parser.add_argument("run", metavar="RUN", help=run_help)
     failed_help = (
-        "keep the replies of the run, and ask its judge only for those that are missing; "
+        "keep the replies of the run that gave points, and ask its judge for the others; "
         "`--judge` is needed only for options that move no score, such as `timeout`"
     )
     parser.add_argument("--failed", action="store_true", help=failed_help)

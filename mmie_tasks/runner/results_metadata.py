@@ -1,13 +1,23 @@
-"""Adds a benchmark's settings, signature and judges to the runner's results file."""
+"""Adds a benchmark's data, settings, signature and judges to the runner's results file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.runner.loaded_tasks import Task, is_predict_only
-from mmie_tasks.runs.saved_results import judge_metadata
+
+
+def add_data(task: Task) -> None:
+    """Add the revision or digest of the task's data as ``data`` to its metadata, when it is loaded.
+
+    The runner derives the keys of ``--use_cache`` from a task's configuration and the texts of
+    requests, not from images (``caching/response_cache.py``), so that answers to other data with
+    the same texts would be reused.
+    """
+    if data := task.eval_docs_no_media[0].get("data"):
+        task.config.metadata = {**(task.config.metadata or {}), "data": data}
 
 
 def add_signatures(
@@ -33,3 +43,22 @@ def add_signatures(
         if benchmark.judge is not None:
             texts = [choice.text for choice in benchmark.judge.choices().judges]
             metadata |= judge_metadata(texts, benchmark.judge.machine())
+
+
+def judge_metadata(choices: Sequence[str | None], machine: str | None) -> dict[str, object]:
+    """The fields of a task's ``metadata`` in the results that say what judged it.
+
+    `judges_of` reads ``judges`` again. None in place of a choice means that it may hold a secret:
+    then no choice is written. ``judged_on`` is the machine that computed the replies of a judge in
+    this process.
+    """
+    return {
+        **({} if None in choices else {"judges": list(choices)}),
+        **({"judged_on": machine} if machine else {}),
+    }
+
+
+def judges_of(metadata: Mapping[str, object]) -> tuple[str, ...]:
+    """The choices of judges that `judge_metadata` wrote; empty if there are none."""
+    texts = metadata.get("judges")
+    return tuple(map(str, texts)) if isinstance(texts, list) else ()

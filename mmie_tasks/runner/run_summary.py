@@ -10,9 +10,8 @@ from __future__ import annotations
 import atexit
 import functools
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from loguru import logger
@@ -20,27 +19,25 @@ from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.command import as_called
+from mmie_tasks.core.verdict import SCORE_KINDS, Unscored
+from mmie_tasks.core.wording import counted
 from mmie_tasks.record.record import RECORD_KEY, BadRecord, Line, Record
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.sample_line import sample_line
-from mmie_tasks.runs.answerers import with_answerers
-from mmie_tasks.runs.details import details_of
-from mmie_tasks.runs.headline import Headline, headline_of
-from mmie_tasks.runs.log_notes import notes_of
-from mmie_tasks.runs.run import TaskRun, without_off_scale_points
+from mmie_tasks.results.run import TaskRun, as_counted, in_order
+from mmie_tasks.results.summary import COLUMNS, last_line, notes_of, numbers_of
 
 KEY = "mmie_tasks"
 """The key of the details in the results file."""
-
-_COLUMNS = ("task", "model", "official [95 %]", "robust", "scored", "judge", "unlike the paper")
 
 
 @dataclass(slots=True)
 class RunSummary:
     """Collects the summaries of an evaluation's tasks."""
 
-    _headlines: dict[str, Headline] = field(default_factory=dict)
+    _runs: dict[str, TaskRun] = field(default_factory=dict)
     _details: dict[str, dict[str, float]] = field(default_factory=dict)
+    _unreadable: dict[str, int] = field(default_factory=dict)  # cached replies, by task
 
     def add(
         self,
@@ -58,19 +55,18 @@ class RunSummary:
         try:
             records = [benchmark.read_record({RECORD_KEY: record}) for record in logged]
             samples = tuple(
-                with_answerers(without_off_scale_points(_sample(record, line), benchmark.scale))
+                as_counted(_sample(record, line), benchmark.scale)
                 for record, line in zip(records, lines or [{}] * len(records), strict=True)
             )
             run = TaskRun(
                 task=task,
                 benchmark=benchmark,
-                log=Path(),
-                samples=samples,
+                records=samples,
                 limit=part.get("limit"),
                 offset=part.get("offset"),
             )
-            headline, details = headline_of(run), details_of(run, records)
-            notes = list(notes_of(run, records))
+            details, notes = numbers_of(run, records), list(notes_of(run, records))
+            last_line(run, "")
             if lines:
                 scale = benchmark.scale
                 pairs = zip(lines, records, strict=True)
@@ -79,7 +75,8 @@ class RunSummary:
             reason = f"{type(error).__name__}: {error}"
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
             return
-        self._headlines[task], self._details[task] = headline, details
+        self._runs[task], self._details[task] = run, details
+        self._unreadable[task] = _unreadable_cached_replies(samples)
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any]) -> None:
@@ -91,17 +88,36 @@ class RunSummary:
         for task in self._details:
             _remove_empty(results["results"][task])
 
-    def block(self, name: str, report: str) -> str:
-        """One line per task, and a report (see `report_command`); empty without a task of ours.
+    def block(self, name: str, report: str, tasks: object = None) -> str:
+        """One line per task, a report (see `report_command`), and the number of cached replies that
+        could not be read, if there are any; empty without a task of ours.
 
-        `name` is that of the run.
+        `name` is that of the run; `tasks` are those of its command, which give the order.
         """
-        if not self._headlines:
+        if not self._runs:
             return ""
-        lines = [(task, name, *line.cells[1:]) for task, line in self._headlines.items()]
-        table = tabulate(lines, _COLUMNS, tablefmt="plain", disable_numparse=True)
+        lines = [last_line(self._runs[task], name) for task in in_order(self._runs, tasks)]
+        table = tabulate(lines, COLUMNS, tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
-        return f"\n{title}\n\n{table}\n\n{report}"
+        text = f"\n{title}\n\n{table}\n\n{report}"
+        if count := sum(self._unreadable.values()):
+            again = as_called("mmie-tasks rejudge RUN --failed")
+            replies = counted(count, "unreadable reply")
+            text += f"\n\n{replies} came from the cache; `{again}` asks the judge again"
+        return text
+
+
+def _unreadable_cached_replies(samples: Iterable[LoggedSample]) -> int:
+    """How many judgements are unparsed, by a reply from the cache."""
+    judgements = (judgement for sample in samples for judgement in sample.judgements)
+    return sum(
+        any(reply.cached for reply in judgement.result.replies)
+        and any(
+            isinstance(verdict, Unscored) and verdict.reason == "unparsed"
+            for verdict in map(judgement.verdicts.verdict, SCORE_KINDS)
+        )
+        for judgement in judgements
+    )
 
 
 def _sample(record: Record, line: Line) -> LoggedSample:

@@ -21,7 +21,7 @@ from mmie_tasks.answers.failures import NO_REPLY, failure_of
 from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.http.access import storage_name
 from mmie_tasks.interleaved.protocols import STEP
-from mmie_tasks.judging.served_model import served_model
+from mmie_tasks.judges.served_model import served_model
 from mmie_tasks.runner.evaluation import running_evaluation
 from mmie_tasks.runner.pair_arguments import PairArguments
 from mmie_tasks.runner.pair_writer import AskedSample

@@ -183,3 +183,18 @@ def test_two_different_answers_to_a_sample_are_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["mmie", "mia_bench", "milebench", "opening", "results"])
 def test_the_bundled_answers_are_read(name: str) -> None:
     assert read_answers(str(EXAMPLES / name / "answers")).answers
+
+
+def test_an_id_that_lost_its_zeros_is_found_unless_it_is_ambiguous(tmp_path: Path) -> None:
+    ids = ["0101001", "0101002", "0201001"]
+    given = [{"id": 101001, "answer": "a"}, {"id": "0101002", "answer": "b"}]
+    path = write(tmp_path / "a.jsonl", *given, {"id": 101002, "answer": "c"})
+    matcher = AnswerMatcher(read_answers(str(path)).answers)
+    samples = [RequestedSample(ids=(one,), input="") for one in ids]
+    matched = matcher.match("opening", samples)
+    assert [one and one.answer for one in matched.answers] == ["a", "b", None]
+    assert [one.id for one in matched.report.strangers] == ["101002"]
+    assert matcher.has_answers(["0101001"])
+    assert matcher.match(
+        "t", [RequestedSample(ids=(one,), input="") for one in ("0101001", "1")]
+    ).answers == (None, None)

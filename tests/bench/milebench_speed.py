@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.benchmarks.milebench.sample import Sample, ScoringRule
-from mmie_tasks.benchmarks.milebench.scoring import official, robust
+from mmie_tasks.benchmarks.milebench.official import score_choice, score_rouge
+from mmie_tasks.benchmarks.milebench.robust import read_choice, read_rouge
+from mmie_tasks.benchmarks.milebench.sample import ScoringRule
 from mmie_tasks.core.verdict import Scored
 
 PINNED = "f6a38263eb109ba5b5a8e322df4e0dd4e36354aa1aac6f8f3867d00bea0f468d"
@@ -75,21 +76,13 @@ def cases(n: int) -> list[Case]:
     return [Case(name, rule, [one() for _ in range(n)]) for name, rule, one in make]
 
 
-def as_sample(case: Case, pair: Pair, i: int) -> Sample:
-    return Sample(
-        dataset="GPR1200",
-        sample_id=str(i),
-        rule=case.rule,
-        instruction="",
-        context="",
-        images=(),
-        gold=pair.gold,
-        choices=pair.choices,
-    )
-
-
-def ours(case: Case, read: Callable[[Sample, object], Any] = official) -> list[float]:
-    verdicts = (read(as_sample(case, p, i), p.answer) for i, p in enumerate(case.pairs))
+def ours(case: Case, *, is_robust: bool = False) -> list[float]:
+    if case.rule == "choice":
+        choose = read_choice if is_robust else score_choice
+        verdicts = [choose(pair.gold, pair.answer, pair.choices) for pair in case.pairs]
+    else:
+        overlap = read_rouge if is_robust else score_rouge
+        verdicts = [overlap(pair.gold, pair.answer) for pair in case.pairs]
     return [v.points if isinstance(v, Scored) else float("nan") for v in verdicts]
 
 
@@ -154,7 +147,7 @@ def main() -> None:
     scorer = load(options.evaluate) if options.evaluate else None
     print(f"{'case':<32}{'official/s':>11}{'ours/s':>9}{'ratio':>8}{'differ':>8}{'robust/s':>10}")
     for case in cases(options.n):
-        robust_rate = len(case.pairs) / seconds(lambda case=case: ours(case, robust))
+        robust_rate = len(case.pairs) / seconds(lambda case=case: ours(case, is_robust=True))
         if scorer is None:
             rate = len(case.pairs) / seconds(lambda case=case: ours(case))
             print(f"{case.name:<32}{'not run':>11}{rate:>9.0f}{'':>16}{robust_rate:>10.0f}")

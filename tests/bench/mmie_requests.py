@@ -87,19 +87,19 @@ def measure(root: Path) -> None:
         "MMIE_TASKS_JUDGE": "openai:nobody",
         "OPENAI_API_KEY": "none",
     }
-    from mmie_tasks.benchmarks.mmie import task
+    from mmie_tasks.benchmarks.mmie import benchmark
     from mmie_tasks.benchmarks.mmie.settings import MmieSettings
-    from mmie_tasks.judging.deferred import DeferredRow
+    from mmie_tasks.judges.batch import DeferredRow
 
     begun = time.perf_counter()
-    task.BENCHMARK.settings = MmieSettings(prompts=root / "words.json")
-    docs = task.process_docs(SimpleNamespace(config_name="all"))
-    task.BENCHMARK.check_data(docs)
+    benchmark.BENCHMARK.settings = MmieSettings(prompts=root / "words.json")
+    docs = benchmark.process_docs(SimpleNamespace(config_name="all"))
+    benchmark.BENCHMARK.check_data(docs)
     loaded = time.perf_counter() - begun
     answers = json.loads((root / "answers.json").read_text())
     begun = time.perf_counter()
     records = [
-        task.process_results(doc, [answer]) for doc, answer in zip(docs, answers, strict=True)
+        benchmark.process_results(doc, [answer]) for doc, answer in zip(docs, answers, strict=True)
     ]
     built = time.perf_counter() - begun
     assert all(
@@ -108,7 +108,7 @@ def measure(root: Path) -> None:
     # Not getrusage: its peak is handed down from the process that started this one.
     (peak_kib,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     cost = {"load_s": loaded, "build_s": built, "peak_mib": int(peak_kib) / 1024}
-    some = (task.BENCHMARK.prepared(docs[i], [answers[i]]) for i in range(0, len(docs), 40))
+    some = (benchmark.BENCHMARK.prepared(docs[i], [answers[i]]) for i in range(0, len(docs), 40))
     requests = [prepared.request for prepared in some if prepared.request]
     files = [part for request in requests for part in request.parts if isinstance(part, Path)]
     begun = time.perf_counter()

@@ -1,7 +1,8 @@
-"""Seconds and memory of the commands on logged runs, on runs of 20,000 samples.
+"""CPU seconds and memory of the commands on logged runs, on runs of 20,000 samples.
 
-``python tests/bench/results_speed.py`` from the repository root. The runs are generated; every
-command runs in a process of its own, whose time and greatest memory are measured.
+``python tests/bench/results_speed.py --old FOLDER`` from the repository root, where the folder is
+another checkout: the commands of both run in turns, each in a process of its own, and their ratio
+is held to a limit. The runs are generated.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import re
+import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,28 +30,31 @@ LINKS = 2400  # names of the same photographs, each decoded anew
 PHOTO_PX = (1600, 1200)
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What is measured, the words after ``mmie-tasks``, and the limit in seconds."""
-
-    name: str
-    words: tuple[str, ...]
-    limit_s: float
-
-
 MEMORY_LIMIT_MIB = 1536
+LIMITS = {"table": 1.1, "compare": 0.9, "report": 0.7}
+"""CPU seconds as a share of those of the tree 4f3f6b95, given as ``--old``."""
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def cost(words: tuple[str, ...], log: Path) -> tuple[float, float, float, int]:
-    """Run one command in a process of its own: seconds, CPU seconds, greatest MiB and status."""
-    command = [sys.executable, "-m", "mmie_tasks", *words]
-    began = time.perf_counter()
-    with log.open("wb") as output:
-        actions = [(os.POSIX_SPAWN_DUP2, output.fileno(), stream) for stream in (1, 2)]
-        process = os.posix_spawn(command[0], command, os.environ, file_actions=actions)
-        _, status, usage = os.wait4(process, 0)
-    seconds, cpu_s = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
-    return seconds, cpu_s, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """User and system CPU seconds of a process, and its greatest memory in MiB."""
+
+    cpu_s: float
+    memory_mib: float
+
+
+def cost(words: tuple[str, ...], tree: str, folder: Path) -> Cost:
+    """Run one command of a checkout in a process of its own; raises if it fails."""
+    environment = {**os.environ, "PYTHONPATH": tree, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "ignore", "-m", "mmie_tasks", *words]
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+        _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit((folder / "output").read_text(errors="replace"))
+    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def make(folder: Path, count: int) -> None:
@@ -82,41 +87,42 @@ def photo(path: Path) -> Path:
     return path
 
 
-def cases(folder: Path) -> list[Case]:
-    """The commands, with the limits they are held to."""
+def cases(folder: Path) -> dict[str, tuple[str, ...]]:
+    """Name of a case to the words after ``mmie-tasks``."""
     a, b, other, photos = (str(folder / name) for name in ("a", "b", "other", "photos"))
     page = str(folder / "report.html")
-    return [
-        Case("report, 1 run", ("report", a, "-o", page), 60),
-        Case("report, 2 runs", ("report", a, b, "-o", page), 60),
-        Case("report, photographs", ("report", photos, "-o", page), 60),
-        Case("agreement, 2 judges", ("agreement", f"A={a}", f"B={other}"), 10),
-        Case("compare, 2 models", ("compare", a, b), 10),
-    ]
+    return {
+        "table, 2 runs": ("table", a, b),
+        "compare, 2 models": ("compare", a, b),
+        "agreement, 2 judges": ("agreement", f"A={a}", f"B={other}"),
+        "report, 1 run": ("report", a, "-o", page),
+        "report, photographs": ("report", photos, "-o", page),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=20_000, help="samples of a run")
-    count = parser.parse_args().n
+    parser.add_argument("--old", metavar="FOLDER", help="another checkout to compare with")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each command")
+    options = parser.parse_args()
+    trees = {"new": str(ROOT)} | ({"old": options.old} if options.old else {})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        make(folder, count)
-        print(
-            f"{'command':<24}{'samples':>9}{'seconds':>9}{'CPU s':>7}{'limit':>7}{'MiB':>7}  file"
-        )
-        for case in cases(folder):
-            log, page = folder / "output", folder / "report.html"
-            page.unlink(missing_ok=True)
-            seconds, cpu_s, memory_mib, status = cost(case.words, log)
-            size = f"{page.stat().st_size / 1e6:.1f} MB" if page.exists() else ""
-            why = log.read_text(errors="replace").strip().splitlines()[-1:] if status else []
-            slow = seconds > case.limit_s or memory_mib > MEMORY_LIMIT_MIB
-            numbers = (
-                f"{count:>9,}{seconds:>9.1f}{cpu_s:>7.1f}{case.limit_s:>7.0f}{memory_mib:>7.0f}"
-            )
-            remarks = [size, *why, *(["TOO MUCH"] if slow else [])]
-            print(f"{case.name:<24}{numbers}  {' '.join(remarks)}")
+        make(folder, options.n)
+        print(f"{options.n:,} samples; CPU s, least of {options.rounds}; MiB")
+        print(f"{'command':<24}{'new':>7}{'old':>7}{'ratio':>7}{'limit':>7}{'MiB':>7}")
+        for case, words in cases(folder).items():
+            costs: dict[str, list[Cost]] = {tree: [] for tree in trees}
+            for _, tree in itertools.product(range(options.rounds), trees):
+                costs[tree].append(cost(words, trees[tree], folder))
+            cpu_s = {tree: min(one.cpu_s for one in of_tree) for tree, of_tree in costs.items()}
+            old_s = cpu_s.get("old", math.nan)
+            ratio, limit = cpu_s["new"] / old_s, LIMITS.get(words[0], math.nan)
+            memory = max(one.memory_mib for one in costs["new"])
+            is_slow = ratio > limit or memory > MEMORY_LIMIT_MIB
+            numbers = f"{cpu_s['new']:>7.1f}{old_s:>7.1f}{ratio:>7.2f}{limit:>7.1f}{memory:>7.0f}"
+            print(f"{case:<24}{numbers}{'  TOO MUCH' if is_slow else ''}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.hostile import JUNK, outcome, spoil
 from support.settings import change
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import entries
-from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
+from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.record import BadRecord, Line
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.signature import Signature
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SELECTIONS = {"mia_bench": "", "milebench": "all", "mmie": "all", "opening": "all"}
@@ -67,6 +74,69 @@ def test_any_answer_makes_a_record_that_is_read_as_it_was_written(
     assert set(table.rows(record)) == {"record", *table.names}
     if prepared.request is None:  # there is no reply to read again
         assert benchmark.regraded(record, line).official == record.official
+
+
+REPLIES = [
+    *("", "### Score\n4", "component 1: 4/4, total score: 4/4.", "no verdict", "\ud800", "9" * 500),
+    *('{"Correctness": {"Score": 7}}', "component 1: 99/4, total score: 99/4.", "[]"),
+]
+ANSWER = "B"
+
+
+def scored_lines(benchmark: Benchmark) -> list[dict[str, Any]]:
+    """Lines of a log: an answer to the first sample with each reply, or its score by rule."""
+    prepared = benchmark.prepared(docs(benchmark)[0], [ANSWER])
+    record = prepared.record
+    if prepared.request is None:
+        return [line_of(record.model_dump())]
+    lines = []
+    for text in REPLIES:
+        result = JudgeResult(reply=JudgeReply(text=text, model="m"))
+        verdicts = benchmark.grade(record.sample_fields, result)
+        judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
+        lines.append(line_of(record.graded(Judged.by([judgement])).model_dump()))
+    return lines
+
+
+def line_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    logged = json.loads(json.dumps(record))
+    return {"record": logged, "input": "?", "target": "", "filtered_resps": ANSWER}
+
+
+def again(benchmark: Benchmark, line: Line) -> object:
+    return benchmark.regraded(benchmark.read_record(line), line)
+
+
+def test_a_line_is_scored_again_as_it_was_logged(benchmark: Benchmark) -> None:
+    for line in scored_lines(benchmark):
+        assert again(benchmark, line) == benchmark.read_record(line)
+
+
+def test_scoring_again_looks_at_the_reply_or_answer_and_not_at_the_stored_verdict(
+    benchmark: Benchmark,
+) -> None:
+    for line in scored_lines(benchmark):
+        stored = copy.deepcopy(line)
+        stored["record"] |= {"official": {"points": 0.125}, "robust": {"points": 0.125}}
+        assert again(benchmark, stored) == benchmark.read_record(line)
+
+
+def test_what_was_scored_and_is_not_in_the_log_cannot_be_scored_again(benchmark: Benchmark) -> None:
+    line = {**scored_lines(benchmark)[0], "filtered_resps": None}
+    scored = Verdicts(official=Scored(1), robust=Scored(1))
+    record = benchmark.read_record(line).graded(Judged(verdicts=scored))
+    with pytest.raises(BadRecord, match="does not hold the reply or answer"):
+        benchmark.regraded(record, line)
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=repr)
+def test_a_spoiled_line_is_read_or_is_a_bad_record(benchmark: Benchmark, junk: object) -> None:
+    for line in scored_lines(benchmark):
+        for attempt in range(20):
+            spoiled = copy.deepcopy(line)
+            spoil(spoiled, random.Random(attempt), junk)  # noqa: S311
+            assert outcome(benchmark.read_line, spoiled) != ""
+            assert outcome(lambda one: again(benchmark, one), spoiled) != ""
 
 
 def test_the_signature_names_task_version_and_data(benchmark: Benchmark) -> None:

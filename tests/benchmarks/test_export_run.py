@@ -1,15 +1,14 @@
-"""What all exports do: which samples of which run, and the names of runs."""
+"""What all exports do: which samples of which run, and the name of its model."""
 
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
 from mmie_tasks.benchmarks import registry
-from mmie_tasks.benchmarks.export_run import export_parser, named_runs, records_of
+from mmie_tasks.benchmarks.export_run import exported_run
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
-from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable
 
 LOG = "20260101_120000_samples_mmie.jsonl"
 
@@ -32,16 +31,21 @@ def log(*lines, name=f"run/{LOG}"):
     return path
 
 
+def exported(*arguments):
+    read, arguments = BENCHMARK.read_record, [*arguments, "-o", "x"]
+    return exported_run("mmie", arguments, description="", output="", read=read)
+
+
 def records(run="run"):
-    read = BENCHMARK.read_record
-    return records_of(Path(run), "mmie", read, same=lambda one: one.answer, noun="answer")
+    return exported(run).records
 
 
-def test_of_several_logs_of_a_task_the_newest_counts():
-    log(line("SA-0"), name="run/20250101_000000_samples_mmie.jsonl")
+def test_of_several_logs_of_a_task_the_newest_and_its_further_parts_count():
+    log(line("SA-0"), line("SA-1"), name="run/20240101_000000_samples_mmie.jsonl")
+    log(line("SA-3"), name="run/20250101_000000_samples_mmie.jsonl")
     log(line("SA-1"))
     log(line("SA-2"), name="run/20250101_000000_samples_mmie_msr.jsonl")
-    assert list(records()) == ["SA-1", "SA-2"]
+    assert set(records()) == {"SA-1", "SA-2", "SA-3"}
 
 
 def test_a_last_line_that_was_cut_off_is_left_out():
@@ -57,7 +61,9 @@ def test_a_last_line_that_was_cut_off_is_left_out():
         pytest.param([{"doc_id": 0, "bypass": 999}], "line 1: no record under", id="predict-only"),
         pytest.param([{"record": {"id": "1"}}], "`official` is ", id="another-benchmark"),
         pytest.param(
-            [line("SA-0"), line("SA-0", [{"text": "a"}])], "different answer to SA-0", id="two"
+            [line("SA-0"), line("SA-0", [{"text": "a"}])],
+            "another answer or reply to SA-0",
+            id="two",
         ),
         pytest.param([[1]], "it holds list", id="no-object"),
     ],
@@ -86,16 +92,10 @@ def test_a_task_of_another_package_with_a_longer_name_is_left_out(monkeypatch):
     assert list(records()) == ["SA-0"]
 
 
-def parsed(*arguments) -> argparse.Namespace:
-    return export_parser("mmie", "", "").parse_args([*arguments, "-o", "x"])
-
-
 def test_a_run_has_the_name_that_is_given_or_that_of_its_tested_model():
-    log(name=f"out/my-model-2.5/{LOG}")
-    path = str(log(name=f"other/{LOG}"))
+    log(line("SA-0"), name=f"out/my-model-2.5/{LOG}")
+    path = str(log(line("SA-0"), name=f"other/{LOG}"))
     results = json.dumps({"model_name": "org/another"})
     Path("other/20260101_120000_results.json").write_text(results)
-    assert [run.model for run in named_runs(parsed("out", path))] == ["my-model-2.5", "another"]
-    assert [run.model for run in named_runs(parsed(path, "--model", "A"))] == ["A"]
-    with pytest.raises(SettingWrong, match="2 runs, but 1 name"):
-        named_runs(parsed("a", "b", "--model", "A"))
+    assert [exported(run).model for run in ("out", path)] == ["my-model-2.5", "another"]
+    assert exported(path, "--model", "A").model == "A"

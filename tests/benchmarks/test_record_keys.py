@@ -14,7 +14,7 @@ KEYS = "id official robust shares judgements signature facts"
 OWN = {
     "mia_bench": (
         "type categories weights contradictory components instruction image",
-        {"type": "basic"},
+        {"type": "basic", "categories": ["math"], "weights": [10]},
     ),
     "milebench": (
         "dataset task rule level gold choices images",

@@ -103,7 +103,7 @@ def test_a_judge_of_another_benchmark_is_refused(package):
 @pytest.mark.parametrize(
     ("name", "judge", "missing"),
     [
-        pytest.param("judged_parts", "BenchmarkJudge('sketch', 'openai:m')", ["request", "grade"]),
+        pytest.param("judged_parts", "BenchmarkJudge('sketch', 'openai:m')", ["request", "read"]),
         pytest.param("rule_parts", "None", ["score"]),
     ],
 )
@@ -112,7 +112,7 @@ def test_what_a_benchmark_lacks_is_named(package, name, judge, missing):
     (folder / name / "benchmark.py").write_text(
         "from mmie_tasks.extend import Benchmark, BenchmarkJudge, Scale\n"
         "class Sketch(Benchmark):\n"
-        "    name = title = 'sketch'\n"
+        "    name = 'sketch'\n"
         "    scale = Scale(full_marks=1, unit='points', percent=lambda mean: mean)\n"
         f"    judge = {judge}\n"
         "    def question(self, doc, options): return []\n"
@@ -120,8 +120,8 @@ def test_what_a_benchmark_lacks_is_named(package, name, judge, missing):
     )
     with pytest.raises(SettingWrong) as refused:
         entry_of_task("sketch").load()
-    parts = ["metrics", "record", *missing]
-    assert refused.value.message.endswith(f"lacks {', '.join(f'`{part}`' for part in parts)}.")
+    parts = ", ".join(f"`{part}`" for part in ["title", *missing])
+    assert refused.value.message.endswith(f"lacks {parts}.")
 
 
 @pytest.mark.parametrize(

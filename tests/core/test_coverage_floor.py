@@ -6,7 +6,7 @@ from mmie_tasks.benchmarks.settings import TaskSettings, read_settings
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metrics import mean_of
+from mmie_tasks.record.metrics import weighted_mean
 from mmie_tasks.record.signature import Signature
 
 
@@ -25,19 +25,19 @@ from mmie_tasks.record.signature import Signature
 def test_a_mean_needs_the_share_that_is_set(setting, scored, has_mean):
     verdicts = [Scored(0.5)] * scored + [Unscored("no_answer")] * (10 - scored)
     settings = read_settings(TaskSettings, "mmie", {"version": "1-A", **setting}, {})
-    mean = mean_of(verdicts, settings.min_coverage)
+    mean = weighted_mean({"all": verdicts}, {"all": 1}, settings.min_coverage)
     assert (mean.value is not None) == has_mean
 
 
 def test_without_any_score_there_is_no_mean_at_any_floor():
-    assert mean_of([Unscored("no_answer")] * 5, floor=0).value is None
+    assert weighted_mean({"all": [Unscored("no_answer")] * 5}, {"all": 1}, 0).value is None
 
 
 @pytest.mark.parametrize(
     ("setting", "signature"), [(0.90, ""), (0.5, "|min_coverage:0.5"), (0, "|min_coverage:0")]
 )
 def test_only_another_floor_than_the_default_is_in_the_signature(setting, signature):
-    made = Signature.of_run({"task": "a"}, Signature.of_judges(["judge:a"]), setting)
+    made = Signature.of_run({"task": "a"}, Signature.parse("judge:a"), setting)
     assert str(made) == f"judge:a|task:a{signature}|pkg:{__version__}"
 
 

@@ -32,7 +32,7 @@ def signature_of(choice):
         ("diffusers:flux,_pipeline=x", "no option `_pipeline`"),
         ("images:flux,guidance=nan", "`guidance=nan`"),
         ("images:flux,max_cost=5", "add `price=`"),
-        ("images:flux,base_url=host/v1", "base URL `host/v1` is no address"),
+        ("images:flux,base_url=host/v1", "base URL is not the address"),
         ("images:flux,api_key_env=NOT_SET", "names no variable that is set"),
     ],
 )
@@ -63,10 +63,7 @@ def test_a_key_as_an_option_is_refused_and_not_repeated(option):
                 "negative_prompt=a51b6dba6701,stored=512px"
             ),
         ),
-        (
-            "flux,base_url=http://me:hush@b:8000/v1?k=hush",
-            "model=flux,size=512x512,stored=512px,host=b",
-        ),
+        ("flux,base_url=http://me:hush@b:8000/v1", "model=flux,size=512x512,stored=512px,host=b"),
         ("a|b", "model=a b,size=512x512,stored=512px"),
     ],
 )
@@ -79,7 +76,8 @@ def test_the_signature_holds_what_changes_a_picture(options, signature):
     [
         pytest.param("http://h:1/v1", ",servers=h:1", id="port"),
         pytest.param("http://localhost:1", ",servers=127.0.0.1:1", id="localhost"),
-        pytest.param("https://h:443/v1", "", id="no-port"),
+        pytest.param("https://h:443/a/v1", ",servers=h/a", id="path"),
+        pytest.param("https://api.openai.com/v1", "", id="openai"),
     ],
 )
 def test_pictures_of_two_servers_of_one_machine_are_stored_apart(address, servers):

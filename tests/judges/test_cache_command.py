@@ -4,9 +4,7 @@ import pytest
 from support.recordings import cached_reply
 
 from mmie_tasks.judges.cache_command import run
-from mmie_tasks.judges.cache_export import read_export
-from mmie_tasks.judges.cache_path import default_path
-from mmie_tasks.judges.cache_store import CacheFile
+from mmie_tasks.judges.cache_file import CacheFile, default_path, read_recording
 
 OTHER = "judge:openai|model:m"
 
@@ -34,14 +32,10 @@ def test_path_prints_where_the_cache_is(environment, tmp_path, capsys):
     assert capsys.readouterr().out == f"{default_path(environment)}\n{tmp_path / 'c'}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status"),
-    [pytest.param(["export", "-"], 1, id="export"), pytest.param(["clear"], 0, id="clear")],
-)
-def test_a_missing_cache_is_reported_and_not_created(environment, capsys, arguments, status):
-    assert run(arguments, environment) == status
-    output = capsys.readouterr()
-    assert f"There is no cache at {default_path(environment)}" in output.out + output.err
+@pytest.mark.parametrize("arguments", [["export", "-"], ["clear"]])
+def test_a_missing_cache_is_reported_and_not_created(environment, capsys, arguments):
+    assert run(arguments, environment) == 1
+    assert f"There is no cache at {default_path(environment)}" in capsys.readouterr().err
     assert not default_path(environment).exists()
 
 
@@ -50,14 +44,31 @@ def test_an_export_has_every_reply_of_the_cache(environment, cache, tmp_path, ca
     assert run(["export", str(target)], environment) == 0
     assert capsys.readouterr().out == f"Exported 3 replies to {target}.\n"
     with CacheFile(cache).open() as replies:
-        assert list(read_export(target)) == list(replies.read_all())
+        assert list(read_recording(target)) == list(replies.read_all())
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_export_may_be_of_one_judge(environment, tmp_path, capsys):
+    target = tmp_path / "r.jsonl"
+    assert run(["export", str(target), "--judge", "openai"], environment) == 0
+    assert {cached.signature for cached in read_recording(target)} == {OTHER}
+    assert run(["export", str(tmp_path / "none"), "--judge", "opnai"], environment) == 1
+    assert f"  {OTHER}\n" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("arguments", [["export"], ["clear", "f"], ["paht"]])
+def test_other_arguments_end_with_status_2(arguments):
+    with pytest.raises(SystemExit) as end:
+        run(arguments, {})
+    assert end.value.code == 2
 
 
 @pytest.mark.usefixtures("cache")
 def test_export_writes_to_standard_output(environment, tmp_path, capsys):
     assert run(["export", "-"], environment) == 0
     (tmp_path / "r.jsonl").write_text(capsys.readouterr().out)
-    assert len(list(read_export(tmp_path / "r.jsonl"))) == 3
+    assert len(list(read_recording(tmp_path / "r.jsonl"))) == 3
 
 
 def test_an_export_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, capsys):

@@ -6,7 +6,6 @@ import pytest
 
 from mmie_tasks.core.choice import Choice, parse_choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
     ChosenJudges,
@@ -41,6 +40,13 @@ def choose_judge(environment: dict[str, str], launched: JudgeChoices) -> Choice:
         ("openai:a:b", "openai", {"model": "a:b"}),
         ("openai:gpt-4o,timeout=60", "openai", {"model": "gpt-4o", "timeout": "60"}),
         (" replay:path=/a/b , model=x", "replay", {"path": "/a/b", "model": "x"}),
+        ("replay,path=/a:b", "replay", {"path": "/a:b"}),
+        ("openai:a/b?c=d,timeout=60", "openai", {"model": "a/b?c=d", "timeout": "60"}),
+        (
+            'openai:m,extra_body={"a": [1, 2], "b": {}}',
+            "openai",
+            {"model": "m", "extra_body": '{"a": [1, 2], "b": {}}'},
+        ),
         ("openai:base_url=http://h:1/v1?a=b", "openai", {"base_url": "http://h:1/v1?a=b"}),
     ],
 )
@@ -48,7 +54,9 @@ def test_a_choice_is_parsed(text: str, name: str, options: dict[str, str]) -> No
     assert parse_choice(text, "here") == Choice(name=name, options=options, source="here")
 
 
-@pytest.mark.parametrize("text", ["", ":gpt", "openai:a=1,b", "openai:a=1,a=2", "openai:,=3"])
+@pytest.mark.parametrize(
+    "text", ["", ":gpt", ",a=1", "openai:a=1,b", "openai:a=1,a=2", "openai:,=3"]
+)
 def test_invalid_choices_are_refused_without_repeating_them(text: str) -> None:
     with pytest.raises(SettingWrong, match=r"^here names"):
         parse_choice(text, "here")
@@ -193,9 +201,8 @@ def test_every_judge_is_cached_unless_the_cache_is_off(
     options = {"model": "m", **{k: v.format(tmp_path) for k, v in cache.items()}}
     environment = {"XDG_CACHE_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": "x"}
     judge = open_judge(Choice(name="openai", options=options), environment)
-    assert isinstance(judge, CachedJudge) == (file is not None)
-    if isinstance(judge, CachedJudge):
-        assert judge.cache_file == tmp_path / str(file)
+    path = judge.cache and judge.cache.path
+    assert path == (None if file is None else tmp_path / file)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -246,18 +253,18 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
         ("--judge openai --judge openai", "The judges 1 and 2 of the panel are the same"),
         (
             "--judge openai:a --judge openai:b --judge_args timeout=60",
-            "`--judge openai:MODEL,timeout=...`",
+            "`--judge NAME:MODEL,timeout=...`",
         ),
         ("--judge openai:a --judge openai:b --judge_args median", "is in an invalid"),
         ("--judge openai:a --judge openai:b --judge_args =sk-1234567", "`k=v,k=v`"),
-        ("--judge openai:a --judge repaly", "judge 2: There is no judge `repaly`"),
-        (
-            "--judge openai:a --judge openai:b,api_key=sk-1234567",
-            "judge 2: A judge takes no `api_key=`",
-        ),
+        ("--judge openai:a --judge repaly", "There is no judge `repaly`"),
+        ("--judge openai:a --judge openai:b,api_key=sk-1234567", "A judge takes no `api_key=`"),
         ("--judge_args a=b", "needs `--judge`"),
         ("--judge openai --judge_args timeout=1 --judge_args timeout=2", "given twice"),
-        ("--judge mmie=openai --judge replay --judge_args timeout=1", "`--judge NAME:k=v,...`"),
+        (
+            "--judge mmie=openai --judge replay --judge_args timeout=1",
+            "`--judge NAME:MODEL,timeout=...`",
+        ),
         ("--judge openai:x --launcher_args name=sglang", "both given"),
     ],
 )
@@ -281,7 +288,10 @@ def test_settings_of_benchmarks_may_be_given_like_options_of_a_judge() -> None:
         "mmie": {"missing_images": "count"},
         "": {},
     }
-    assert settings("--judge openai:a --judge openai:b --judge_args ,min_coverage=0.5,") == {
+    for judges in ("openai:a --judge openai:b", "mmie=openai:a --judge mia_bench=openai:b"):
+        flags = f"--judge {judges} --judge_args ,min_coverage=0.5,"
+        assert settings(flags)[""] == {"min_coverage": "0.5"}
+    assert settings("--judge openai:a --judge_args timeout=9,min_coverage=0.5") == {
         "": {"min_coverage": "0.5"}
     }
     with pytest.raises(SettingWrong, match="`steps`"):
@@ -298,78 +308,33 @@ def test_a_judge_flag_without_a_value_ends_with_status_2(
     assert f"argument {flag}: expected one argument" in capsys.readouterr().err
 
 
-OURS = "judge:openai|model:gpt-4o-2024-11-20|t:0"
-COIN = "judge:coin|sides:{}"
+OURS = {"judge": "openai", "model": "gpt-4o-2024-11-20", "t": "0"}
 
 
 @pytest.mark.parametrize(
-    ("default", "paper", "chosen", "signature", "is_papers"),
+    ("default", "paper", "signature", "is_papers"),
     [
-        pytest.param(DEFAULT, "", DEFAULT, OURS, True, id="default"),
-        pytest.param(DEFAULT, "", f"{DEFAULT},timeout=60", OURS, True, id="other-options"),
+        pytest.param(DEFAULT, "", OURS, True, id="default"),
+        pytest.param(DEFAULT, "", {**OURS, "model": "o1"}, False, id="another-model"),
+        pytest.param(DEFAULT, "", {**OURS, "host": "h"}, False, id="own-server"),
+        pytest.param(DEFAULT, "", {**OURS, "host": "me.openai.azure.com"}, True, id="azure"),
+        pytest.param(DEFAULT, "", {**OURS, "replayed": "1"}, True, id="replayed"),
+        pytest.param(DEFAULT, "", {}, False, id="a-signature-without-a-judge"),
         pytest.param(
-            DEFAULT, "", "openai:gpt-4o", "judge:openai|model:gpt-4o", False, id="another-model"
+            f"{DEFAULT},base_url=http://h/v1", "", {**OURS, "host": "h"}, True, id="its-own-server"
         ),
+        pytest.param(DEFAULT, "openai:gpt-4o", OURS, True, id="dated"),
+        pytest.param(DEFAULT, "openai:gpt-4", OURS, False, id="another-paper"),
         pytest.param(
-            DEFAULT, "", f"{DEFAULT},base_url=http://h/v1", f"{OURS}|host:h", False, id="own-server"
+            "mmie_score", "", {"judge": "mmie_score", "model": "c@1"}, True, id="any-checkpoint"
         ),
-        pytest.param(DEFAULT, "", "replay:path=x", f"{OURS}|replayed:1", True, id="replayed"),
-        pytest.param(
-            DEFAULT,
-            "",
-            "replay:path=x",
-            f"{OURS}|host:h|replayed:1",
-            False,
-            id="replayed-own-server",
-        ),
-        pytest.param(DEFAULT, "", "coin", "coin", False, id="a-signature-without-judge"),
-        pytest.param(
-            "coin", "", "coin", "a coin", True, id="the-default-without-judge-in-its-signature"
-        ),
-        pytest.param(
-            "coin",
-            "",
-            "coin:sides=2",
-            COIN.format(2),
-            False,
-            id="an-option-that-the-default-has-not",
-        ),
-        pytest.param("coin:sides=6", "", "coin:sides=2", COIN.format(2), False, id="another-value"),
-        pytest.param(
-            "coin:model=a/b",
-            "",
-            "coin:model=a/b",
-            "judge:coin|model:c@12",
-            True,
-            id="model-by-digest",
-        ),
-        pytest.param(
-            "openai:m,base_url=http://h/v1",
-            "",
-            "openai:m",
-            "judge:openai|model:m|host:h",
-            True,
-            id="host",
-        ),
-        pytest.param(DEFAULT, "openai:gpt-4o", DEFAULT, OURS, True, id="dated"),
-        pytest.param(
-            DEFAULT, "openai:gpt-4o", "openai:o1", "judge:openai|model:o1", False, id="other"
-        ),
-        pytest.param(
-            "mmie_score",
-            "mmie_score",
-            "mmie_score:/c",
-            "judge:mmie_score|model:c@1",
-            True,
-            id="checkpoint",
-        ),
-        pytest.param(DEFAULT, "mmie_score", DEFAULT, OURS, False, id="default-is-not-the-papers"),
+        pytest.param(DEFAULT, "mmie_score", OURS, False, id="the-default-is-not-the-papers"),
     ],
 )
-def test_the_papers_judge_is_known_by_name_model_and_server(
-    default: str, paper: str, chosen: str, signature: str, is_papers: bool
+def test_the_papers_judge_is_known_by_kind_model_and_server(
+    default: str, paper: str, signature: dict[str, str], is_papers: bool
 ) -> None:
-    choice = parse_choice(chosen, "here")
+    choice = parse_choice(default, "here")
     of_judge = Signature.of_judges([signature])
     assert is_paper_judge(only(choice), of_judge, default, paper) is is_papers
 

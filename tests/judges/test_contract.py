@@ -1,4 +1,4 @@
-"""What every judge does: the built-in ones, one of another package, a panel, and the cache."""
+"""What every judge does: the built-in ones, one of another package, a panel, with a cache."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from support.batch_asking import Asking
 from support.internvl_golden import CHECKPOINT
 from support.judge_asking import judge_at
 from support.judge_server import JudgeServer
 from support.judges import FunctionJudge, ScriptedJudge, echo
+from support.recordings import cached_judge
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges.base import Judge, JudgeError, JudgeRequest, outcomes_of
-from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import CacheFile
+from mmie_tasks.judges.base import Judge, JudgeError, JudgeRequest
+from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
 from mmie_tasks.judges.panel import PanelJudge
 from mmie_tasks.judges.replay import ReplayJudge
 from mmie_tasks.record.reply import JudgeReply
+from mmie_tasks.record.signature import Signature
 
 REQUESTS = [JudgeRequest(parts=(text,), max_tokens=4) for text in ("a", "b", "c")]
 
@@ -27,12 +29,16 @@ MakeJudge: TypeAlias = Callable[[str, Path], Judge]
 
 
 def replay(_: str, folder: Path) -> Judge:
-    list(cached("", folder).ask(REQUESTS))
+    list(outcomes_of(cached("", folder), REQUESTS))
     return ReplayJudge(folder / "replies.sqlite3")
 
 
+def batch(url: str, folder: Path) -> Judge:
+    return Asking(url, folder).judge()
+
+
 def cached(_: str, folder: Path) -> Judge:
-    return CachedJudge(ScriptedJudge(), CacheFile(folder / "replies.sqlite3"))
+    return cached_judge(ScriptedJudge(), folder / "replies.sqlite3")
 
 
 def panel(url: str, folder: Path) -> Judge:
@@ -49,11 +55,13 @@ def server() -> Iterator[JudgeServer]:
 @pytest.fixture(
     params=[
         pytest.param(lambda url, _: judge_at(url), id="openai"),
+        pytest.param(lambda url, folder: Asking(url, folder).judge(), id="openai-batch"),
         pytest.param(
             lambda *_: MmieScoreJudge(MmieScoreOptions(model=str(CHECKPOINT), device="cpu"), {}),
             id="mmie_score",
             marks=[needs_transformers_5, pytest.mark.slow],
         ),
+        pytest.param(batch, id="openai-batch"),
         pytest.param(replay, id="replay"),
         pytest.param(lambda *_: FunctionJudge(echo), id="another-package"),
         pytest.param(cached, id="cache"),
@@ -69,7 +77,7 @@ def judge(request: pytest.FixtureRequest, server: JudgeServer, tmp_path: Path) -
 
 def test_each_request_has_one_outcome_for_each_judge_with_its_index(judge: Judge) -> None:
     count = len(REQUESTS) * len(judge.members)
-    outcomes = list(judge.ask(REQUESTS))
+    outcomes = list(outcomes_of(judge, REQUESTS))
     assert sorted(index for index, _ in outcomes) == list(range(count))
     assert all(isinstance(outcome, (JudgeReply, JudgeError)) for _, outcome in outcomes)
     assert all(isinstance(outcome, JudgeReply) and outcome.model for _, outcome in outcomes)
@@ -86,8 +94,10 @@ def test_the_signature_has_key_and_value_and_stays_when_requests_were_answered(
     before = judge.signature
     list(judge.ask(REQUESTS))
     assert judge.signature == before
-    assert all(part.partition(":")[2] for part in before.split("|"))
-    assert judge.storage_signature.startswith(before)
+    text = str(Signature.of_judges([before]))
+    assert Signature.parse(text) == Signature.of_judges([before])  # as a log is read
+    assert text.startswith("judge:")
+    assert judge.storage_signature.startswith(text)
 
 
 def test_the_check_passes_and_nothing_that_it_can_do_needs_a_server_of_its_own(

@@ -14,9 +14,10 @@ from random import Random
 from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import metrics, official, prompts
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
-from mmie_tasks.benchmarks.mia_bench.request import grade, prompt_maker
-from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, Sample
+from mmie_tasks.benchmarks.mia_bench.request import prompt_maker
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.rows import RunnerTable, aggregation
 from mmie_tasks.record.signature import Signature
@@ -184,22 +185,9 @@ def _run_means(run: Sequence[tuple[Sequence[str], str]]) -> dict[str, float]:
 
 
 def _rows(categories: Sequence[str], reply: str) -> Mapping[str, Any]:
-    sample = Sample(
-        id="0",
-        instruction="Describe it.",
-        type="basic",
-        components=("a part",) * len(categories),
-        weights=(1,) * len(categories),
-        categories=tuple(categories),
-    )
+    fields = {"categories": tuple(categories), "weights": (1,) * len(categories)}
     result = JudgeResult(reply=JudgeReply(text=reply, model="made up", finish="stop"))
-    record = MiaRecord.of(
-        grade(sample, result),
-        id=sample.id,
-        type=sample.type,
-        categories=sample.categories,
-        weights=sample.weights,
-    )
+    record = MiaRecord.of(BENCHMARK.grade(fields, result), id="0", type="basic", **fields)
     every_share = Signature(benchmark={"min_coverage": "0"})
     table = RunnerTable(metrics=metrics.METRICS, scale=metrics.SCALE)
     return table.rows(record.model_copy(update={"signature": every_share}))

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from rouge import Rouge
 
-from mmie_tasks.benchmarks.milebench import scoring
+from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.milebench.record import record_fields
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample, rule_of
 from mmie_tasks.core.verdict import Scored, Verdict
 from parity.comparison import Case, Check, Comparison, Folders, compared
@@ -98,6 +99,10 @@ def _answers(folder: Path, dataset: str) -> Iterator[Answer]:
         )
 
 
+def _official(answer: Answer) -> Verdict:
+    return BENCHMARK.score(record_fields(answer.sample), answer.text).official
+
+
 def _points(verdict: Verdict, digits: int) -> object:
     return round(verdict.points, digits) if isinstance(verdict, Scored) else UNSCORED
 
@@ -109,11 +114,7 @@ def published_scores(folders: Folders, model: str, *, lettered: bool) -> Compari
     """The published score of each answer, to its 3 decimals."""
     of_model = answers(folders["V2PE_FOLDER"], MODELS[model])
     cases = [
-        (
-            answer.sample.id,
-            round(answer.published, 3),
-            _points(scoring.official(answer.sample, answer.text), 3),
-        )
+        (answer.sample.id, round(answer.published, 3), _points(_official(answer), 3))
         for answer in of_model
         if lettered or not answer.is_lettered
     ]
@@ -154,7 +155,7 @@ def published_means(folders: Folders, model: str, *, lettered: bool) -> Comparis
 
 def _sum(of_group: Sequence[Answer]) -> tuple[float, int]:
     """Sum of points and number of the scored answers."""
-    verdicts = [scoring.official(answer.sample, answer.text) for answer in of_group]
+    verdicts = [_official(answer) for answer in of_group]
     points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
     return sum(points), len(points)
 
@@ -169,7 +170,7 @@ def official_scores(folders: Folders, model: str) -> Comparison:
     scorer = _scorer(folders["MILEBENCH_FOLDER"] / "evaluate.py")
     of_model = answers(folders["V2PE_FOLDER"], MODELS[model])
     theirs = [_official_score(scorer, answer) for answer in of_model]
-    ours = [_points(scoring.official(answer.sample, answer.text), 9) for answer in of_model]
+    ours = [_points(_official(answer), 9) for answer in of_model]
     names = [answer.sample.id for answer in of_model]
     moved = [
         answer

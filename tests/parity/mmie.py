@@ -173,9 +173,10 @@ def _our_request(
     sample: Sample, answer: str | Sequence[str], folder: Path, settings: MmieSettings
 ) -> object:
     results = [answer] if isinstance(answer, str) else answer
-    built = request.build_request(sample, results, settings)
+    built = request.prepared(sample, results, settings)
     if built.request is None:
-        return None if built.reason == "left_out" else built.reason
+        reason = built.record.official.reason
+        return None if reason == "left_out" else reason
     parts = built.request.parts
     images = [os.path.relpath(part, folder) for part in parts if isinstance(part, Path)]
     return ["".join(IMAGE if isinstance(part, Path) else part for part in parts), *images]

@@ -129,7 +129,7 @@ def request_bodies(folders: Folders) -> Comparison:
         for sample, theirs in zip(samples, sent, strict=True):
             answer = answers[sample.id]
             texts = [answer] if isinstance(answer, str) else list(answer)
-            request = requests.build_request(sample, texts, BLIND).request
+            request = requests.prepared(sample, texts, BLIND).request
             cases.append((sample.id, _their_body(theirs), request and _our_body(request)))
     return compared(cases, note=f"pictures by the SHA-256 of the JPEG; Pillow {PIL.__version__}")
 

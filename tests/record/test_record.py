@@ -190,7 +190,7 @@ def test_the_replies_of_several_judges_are_graded_and_combined_again() -> None:
         Verdicts.unscored("unparsed", ""),
         id="a",
         category="scene",
-        signature=Signature.of_judges(["judge:a", "judge:b"]),
+        signature=Signature.parse("judge:a|judge:b"),
     ).model_copy(update={"judgements": judged.judgements})
     again = read_record(SketchRecord, line_of(written)).regraded(grade)
     assert again.verdicts == judged.verdicts

@@ -15,10 +15,11 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
-from mmie_tasks.record.metrics import Metric, Scale, metric_value, weighted_mean
+from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.rows import RunnerTable, aggregation, coverage, logged_value
 from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.run import TaskRun
 
 SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
 WHOLE = Metric(name="", title="All", kind="headline")
@@ -134,7 +135,8 @@ def test_the_task_file_computes_what_the_results_commands_compute(name: str) -> 
     benchmark = benchmark_of_task(name)
     assert benchmark is not None
     records = [benchmark.read_record(line) for line in lines]
-    samples = [record.sample({}) for record in records]
+    samples = tuple(record.sample({}) for record in records)
+    run = TaskRun(task=name, benchmark=benchmark, records=samples)
     table = RunnerTable(metrics=benchmark.metrics, scale=benchmark.scale)
     text = (task_dir() / file).read_text(encoding="utf-8").replace("!function ", "")
     functions = {
@@ -148,9 +150,7 @@ def test_the_task_file_computes_what_the_results_commands_compute(name: str) -> 
         module, _, function = path.rpartition(".")
         value = getattr(import_module(module), function)([table.rows(r)[line] for r in records])
         kind = "robust" if line == "robust" else "official"
-        expected = metric_value(
-            samples, metrics.get(line, benchmark.metrics[0]), kind, benchmark.scale
-        )
+        expected = run.score(metrics.get(line, benchmark.metrics[0]), kind)
         if expected is None or expected.percent is None:
             assert math.isnan(value), line
         else:

@@ -18,7 +18,7 @@ from mmie_tasks import load_run
 from mmie_tasks.benchmarks.mmie.metrics import SCALE
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
-from mmie_tasks.results.agreement import run
+from mmie_tasks.results import commands
 from mmie_tasks.results.correct import Stratum, corrected_mean
 from mmie_tasks.results.measures import MEASURES
 from mmie_tasks.results.raters import read_people
@@ -29,7 +29,7 @@ OURS = "judge:mmie_score|model:mmie-eval"
 
 def agreement(*words, **options):
     named = [f"--{name}={value}" for name, value in options.items()]
-    return run([*map(str, words), *named], {})
+    return commands.agreement([*map(str, words), *named], {})
 
 
 def parts(*words, **options):
@@ -388,3 +388,19 @@ def test_the_page_makes_a_reference_of_published_replies_of_opening(tmp_path, mo
     [rater] = read_people(tmp_path / "gpt-4o.csv", SCALE)
     digest = load_run("out/seed-x").samples()["answer_digest"].item()
     assert rater.verdicts.to_numpy().tolist() == [["0301096", digest, 4.5]]
+
+
+def test_the_score_of_a_run_is_that_of_the_table(judges):
+    score = load_run(judges[0]).tasks["mmie"].headline()
+    words = (f"A={judges[0]}", f"B={judges[1]}", "--reference", "B")
+    assert scores(*words)["A"]["by its judge"]["value"] == score.percent
+    assert score.text in agreement(*words)
+
+
+def test_a_persons_ids_without_their_zeros_are_those_of_the_run(tmp_path):
+    logged = lines(12)
+    for number, line in enumerate(logged):
+        line["record"]["id"] = f"{101001 + number:07d}"
+    write_run(tmp_path / "run", "mmie", logged)
+    csv = people(tmp_path / "p.csv", [(101001 + number, 3) for number in range(12)])
+    assert parts(tmp_path / "run", csv)["Against"]["rows"][0]["n"] == 12

@@ -20,11 +20,12 @@ from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.frames import SCORE_COLUMNS, LoadedRun
-from mmie_tasks.runs.values import value_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
+SCORE_COLUMNS = (
+    *("task", "metric", "title", "group", "kind"),
+    *("percent", "low", "high", "scored", "total", "left_out", "why_not"),
+)
 SAMPLE_COLUMNS = [
     *("id", "official", "robust", "official_percent", "robust_percent"),
     *("unscored", "robust_unscored", "unscored_detail", "differ"),
@@ -45,7 +46,7 @@ def out(tmp_path: Path) -> Path:
 
 def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) -> None:
     frame = mmie_tasks.load_run(out).samples("mmie")
-    logged = open_run(str(out)).tasks["mmie"].samples
+    logged = mmie_tasks.load_run(out).tasks["mmie"].records
     assert list(frame.columns) == [*SAMPLE_COLUMNS, "category", "field"]
     assert list(frame["id"]) == [entry.id for entry in logged]
     unscored = frame[frame["unscored"].notna()]
@@ -70,7 +71,7 @@ def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
     judged = Judged.by(
         [
             Judgement(
-                judge=Signature.of_judges(["judge:made_up"]),
+                judge=Signature.parse("judge:made_up"),
                 result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
                 verdicts=Verdicts.unscored("unparsed", bad),
             )
@@ -85,7 +86,7 @@ def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
         shares={"official": {bad: 0.5}},
         judgements=judged.judgements,
     )
-    frame = LoadedRun(run("a", [replace(hostile, official=Unscored("unparsed", bad))])).samples()
+    frame = run("a", [replace(hostile, official=Unscored("unparsed", bad))]).samples()
     (row,) = frame.to_dict("records")
     named = ("id", "unscored_detail", "judge", "reply", plain)
     assert [row[name] for name in named] == [plain] * len(named)
@@ -96,7 +97,7 @@ def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
 
 def test_groups_and_components_are_columns(out: Path) -> None:
     opened = mmie_tasks.load_run(str(out))
-    assert opened.tasks == ("mia_bench", "milebench", "mmie")
+    assert tuple(opened.tasks) == ("mia_bench", "milebench", "mmie")
     frame = opened.samples("mia_bench")
     indicators = frame["component"].str.get_dummies()
     assert indicators.sum(axis=1).eq(2).all()
@@ -109,13 +110,13 @@ def test_groups_and_components_are_columns(out: Path) -> None:
 
 
 def test_a_group_never_hides_another_column() -> None:
-    frame = LoadedRun(run("a", [sample("1", groups={"reply": ("short",)})])).samples()
+    frame = run("a", [sample("1", groups={"reply": ("short",)})]).samples()
     assert frame["group_reply"].to_list() == ["short"]
     assert frame["reply"].isna().all()
 
 
 def test_a_sample_without_points_is_not_a_number_and_never_zero() -> None:
-    frame = LoadedRun(run("a", [sample("1", None, robust=4), sample("2", 2)])).samples()
+    frame = run("a", [sample("1", None, robust=4), sample("2", 2)]).samples()
     assert math.isnan(frame["official"][0])
     assert frame["unscored"][0] == "unparsed"
     assert frame["robust_unscored"].isna().all()
@@ -127,9 +128,9 @@ def test_scores_are_those_of_the_results_commands(out: Path) -> None:
     opened = mmie_tasks.load_run(out)
     frame = opened.scores()
     assert tuple(frame.columns) == SCORE_COLUMNS
-    task = opened.run.tasks["mmie"]
+    task = opened.tasks["mmie"]
     for metric in task.benchmark.metrics[:3]:
-        value = value_of(task, metric, "robust")
+        value = task.score(metric, "robust")
         assert value is not None
         name = f"robust_{metric.name}" if metric.name else "robust"
         row = frame[(frame["task"] == "mmie") & (frame["metric"] == name)].iloc[0]
@@ -141,7 +142,7 @@ def test_scores_are_those_of_the_results_commands(out: Path) -> None:
 
 
 def test_a_score_that_does_not_exist_has_a_reason() -> None:
-    scores = LoadedRun(run("a", [sample("1", None), sample("2", 2)])).scores()
+    scores = run("a", [sample("1", None), sample("2", 2)]).scores()
     row = scores[scores["metric"] == "official"].iloc[0]
     assert pd.isna(row["percent"])
     assert row["why_not"] == "only 1 of 2 samples have a score"
@@ -155,11 +156,11 @@ def test_a_run_is_one_line_and_in_a_notebook_a_small_table(out: Path) -> None:
     page = opened._repr_html_()
     assert page.count("<tr") == 1 + 2 * (2 + 2 + 1)  # header; both scores of each headline
     assert all(task in page for task in opened.tasks)
-    odd = LoadedRun(run("<b>\n", [sample("1", 2)]))
+    odd = run("<b>\n", [sample("1", 2)])
     assert "\n" not in repr(odd)
     assert "<b>" not in odd._repr_html_()
-    tasks = {f"task_{n}": opened.run.tasks["mmie"] for n in range(29)}
-    many = LoadedRun(replace(opened.run, tasks=tasks))
+    tasks = {f"task_{n}": opened.tasks["mmie"] for n in range(29)}
+    many = replace(opened, tasks=tasks)
     assert "task_4 (90 samples), 24 more tasks>" in repr(many)
 
 

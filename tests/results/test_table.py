@@ -21,13 +21,10 @@ from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import percent_cell
-from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.render import Format, rendered_table
-from mmie_tasks.results.table.command import as_json
-from mmie_tasks.results.table.score_table import ScoreTable, score_table
-from mmie_tasks.runs.marks import paper_marks
-from mmie_tasks.runs.run import Run
-from mmie_tasks.runs.values import value_of
+from mmie_tasks.results.marks import paper_marks
+from mmie_tasks.results.render import Format, rendered
+from mmie_tasks.results.run import Run, load_run
+from mmie_tasks.results.table import ScoreTable, score_table
 
 MODEL_A = run("model_a", [sample(str(number), number % 5, category="a") for number in range(10)])
 MODEL_B = run(
@@ -44,7 +41,8 @@ run_table = load_command("table")
 
 
 def written(scores: ScoreTable, file_format: Format = "md") -> str:
-    return rendered_table(scores.table(file_format), file_format)
+    table = scores.csv_table() if file_format == "csv" else scores.table()
+    return rendered(table, file_format=file_format)
 
 
 def of_benchmark(opened: Run, **fields: Any) -> Run:
@@ -75,8 +73,8 @@ def test_models_are_rows_and_benchmarks_are_columns(two_models: list[str]) -> No
     header = rows["model"]
     assert header[0] == "MIA-Bench"
     assert rows["A"][header.index("MileBench real")] == rows["B"][header.index("MIA-Bench")] == "-"
-    task = open_run(two_models[0]).tasks["mmie"]
-    value = value_of(task, task.benchmark.metrics[0], "official")
+    task = load_run(two_models[0]).tasks["mmie"]
+    value = task.score(task.benchmark.metrics[0], "official")
     assert value is not None
     expected = percent_cell(value.percent, value.interval)
     assert rows["A"][header.index("MMIE")].startswith(f"{expected} [^")
@@ -88,7 +86,7 @@ def test_a_footnote_says_what_makes_a_score_incomparable(two_models: list[str]) 
         "1]",
         "1]",
     ]
-    marks = paper_marks(open_run(two_models[0]).tasks["mmie"])
+    marks = paper_marks(load_run(two_models[0]).tasks["mmie"])
     assert "30 of 20,103 samples" in marks
     assert f"\n[^1]: {'; '.join(marks)}\n" in text
     assert "[^" not in written(score_table([MODEL_A]))
@@ -97,7 +95,7 @@ def test_a_footnote_says_what_makes_a_score_incomparable(two_models: list[str]) 
 def test_a_score_that_does_not_exist_is_not_zero_and_says_why() -> None:
     text = written(score_table([MODEL_A, MODEL_B]))
     assert rows_of(text)["model-b"] == ["n/a [^1]"]
-    assert "[^1]: only 3 of 4 samples have a score; 1 unscored" in text
+    assert "[^1]: only 3 of 4 samples have a score; 1 unscored: unparsed" in text
 
 
 @pytest.mark.parametrize(
@@ -105,7 +103,7 @@ def test_a_score_that_does_not_exist_is_not_zero_and_says_why() -> None:
     [
         pytest.param(["headline"], ["Sketch", "Sketch robust"], id="robust"),
         pytest.param(["category"], ["Sketch c", "Sketch a", "Sketch b"], id="category"),
-        pytest.param(["paper"], ["Sketch"], id="paper"),
+        pytest.param(["paper"], ["Sketch"], id="paper-without-published-scores"),
         pytest.param(["all"], None, id="all"),
     ],
 )
@@ -156,7 +154,7 @@ def test_csv_has_a_cell_for_every_number() -> None:
     assert first["Sketch total"] == "10"
     assert float(first["Sketch low"]) < float(first["Sketch"]) < float(first["Sketch high"])
     assert second["Sketch"] == ""
-    assert second["Sketch notes"] == "only 3 of 4 samples have a score; 1 unscored"
+    assert second["Sketch notes"] == "only 3 of 4 samples have a score; 1 unscored: unparsed"
     assert (published["published"], published["Sketch"]) == ("yes", "12.50")
     assert published["Sketch notes"] == f"published: {SOURCE}"
 
@@ -267,6 +265,19 @@ def test_columns_without_runs_are_there_only_for_published_scores() -> None:
     alone, scores = (score_table([drawn_run("a")], robust=True, published=p) for p in (False, True))
     assert [column.title for column in alone.columns] == drawn
     assert [column.title for column in scores.columns] == ["Sketch", *drawn]
-    rows = as_json(scores)["rows"]
+    rows = scores.as_json()["rows"]
     flags = [[s["drawn_by_reconstruction"] for s in row["scores"]] for row in rows]  # type: ignore[attr-defined]
     assert flags == [[True, True], [False]]
+
+
+def test_the_papers_columns_are_those_of_its_table(two_models: list[str]) -> None:
+    header = rows_of(run_table([two_models[0], "--task", "mmie", "--columns", "paper"], {}))[
+        "model"
+    ]
+    assert header == ["MMIE", "MMIE SA", "MMIE PBL", "MMIE MSR"]
+
+
+@pytest.mark.parametrize("file_format", ["md", "latex"])
+def test_a_table_for_a_paper_holds_no_command(two_models: list[str], file_format: str) -> None:
+    text = run_table([*two_models, "--published", "--format", file_format], {})
+    assert "mmie-tasks" not in text

@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LOG = "20261101_000000_samples_{}.jsonl"
 NOWHERE = "/not/there"
 
-MMIE = "mmie_tasks.benchmarks.mmie.task"
+MMIE = "mmie_tasks.benchmarks.mmie.benchmark"
 THEIRS = BenchmarkEntry(name="theirs", target="their_package.benchmark:BENCHMARK")
 
 

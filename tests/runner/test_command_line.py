@@ -43,19 +43,6 @@ def test_a_wrong_option_of_the_runner_is_named_without_the_usage(
     assert ("did you mean" in message) is any("did you mean" in name for name in names)
 
 
-@pytest.mark.parametrize(
-    ("typo", "option"),
-    [("--jugde", "--judge"), ("--judges", "--judge"), ("--judge_arg=x", "--judge_args")],
-)
-def test_a_misspelt_judge_option_ends_before_the_runner_is_imported(
-    capsys: pytest.CaptureFixture[str], typo: str, option: str
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        split_eval_arguments(["eval", "--tasks", "mmie", typo, "openai"])
-    assert stop.value.code == 2
-    assert f"did you mean `{option}`?" in capsys.readouterr().err
-
-
 def test_no_option_of_the_runner_is_taken_for_a_misspelt_one() -> None:
     spec = find_spec("lmms_eval")
     assert spec is not None

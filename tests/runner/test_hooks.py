@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from lmms_eval.caching.response_cache import ResponseCache
 from support.report_runs import SKETCH
 from support.unloaded_benchmark import varied
 
@@ -74,6 +76,18 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def sign(configs: dict[str, Any], task: Task, **fields: Any) -> None:
     """Add the signature of a task whose benchmark has these fields."""
     results_metadata.add_signatures(configs, {"sketch": task}, {task: benchmark(**fields)})
+
+
+def test_the_key_of_the_runners_cache_of_answers_depends_on_the_data(tmp_path: Path) -> None:
+    keys = []
+    for data in ("sha256:1", "sha256:2", "sha256:2"):
+        task = Task()
+        task.eval_docs_no_media = [{"id": "0", "data": data}]
+        results_metadata.add_data(task)
+        cache = ResponseCache.create(str(tmp_path), task_dict={"m": task})
+        keys.append(cache._task_fingerprints)
+        cache.close()
+    assert keys[0] != keys[1] == keys[2]
 
 
 def test_results_are_signed_after_judging_and_name_the_machine() -> None:

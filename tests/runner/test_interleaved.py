@@ -50,7 +50,7 @@ def cache(tmp_path, monkeypatch):
         pytest.param({"lvlm": "dummy", "t2i": "images:m"}, "needs a key", id="key"),
         pytest.param(
             {"lvlm": "dummy", "t2i": "images:m;base_url=http://127.0.0.1:9/v1"},
-            "not reachable",
+            "no connection",
             id="server",
         ),
     ],
@@ -223,7 +223,7 @@ def test_a_run_that_ends_while_the_writer_writes_goes_on_behind_saved_texts(
     assert sizes == [2, 2, 2, 2, 2]  # again: the two failures and the last portion
 
 
-@pytest.mark.parametrize("change", ["nothing", "fewer", "another order", "another server"])
+@pytest.mark.parametrize("change", ["nothing", "fewer", "another order", "another limit"])
 def test_a_text_is_written_once_whatever_else_a_call_holds(drawer, mmie_requests, change):
     counter = itertools.count()
 
@@ -231,8 +231,8 @@ def test_a_text_is_written_once_whatever_else_a_call_holds(drawer, mmie_requests
         return [f"A cat, {next(counter)}. [picture]" for _ in requests]
 
     outputs = []
-    for lvlm in (f"{WRITER};timeout=1", f"{WRITER};timeout=9;base_url=http://b"):
-        model = Interleaved(lvlm=lvlm if change == "another server" else WRITER, t2i=drawer)
+    for lvlm in (f"{WRITER};timeout=1", f"{WRITER};timeout=9"):
+        model = Interleaved(lvlm=lvlm if change == "another limit" else WRITER, t2i=drawer)
         requests = [*mmie_requests(model), mmie_requests(model)[0]]  # one is repeated
         if outputs and change == "fewer":
             requests = requests[1:-1]

@@ -21,7 +21,7 @@ SETTING = ("--judge_args", "missing_images=count")
 
 def judged(folder: Path, lines: Iterable[Line] = ()) -> None:
     write_run(folder / "m", "mmie", lines or mmie_lines(3), results={})
-    saved = {"config": {"limit": None}, "configs": {"mmie": {}}}
+    saved = {"config": {"limit": None}, "configs": {"mmie": {}}, "results": {"mmie": {}}}
     (folder / "m" / f"{DATE}_results.json").write_text(json.dumps(saved), encoding="utf-8")
 
 

@@ -6,9 +6,12 @@ import pytest
 from support.unloaded_benchmark import UnloadedBenchmark, varied
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.verdict import Scored, Verdicts
+from mmie_tasks.core.verdict import Scored, UnscoredReason, Verdicts
+from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.record import Record
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.runner.run_summary import RunSummary
 
 
@@ -52,6 +55,22 @@ def test_answers_that_begin_with_their_question_are_counted_in_the_last_lines() 
     ]
     summary.add("sketch", BENCHMARK, records, {}, lines)
     assert "1 answer begins with its question" in summary.block("stub", "")
+
+
+@pytest.mark.parametrize(
+    ("cached", "reason", "counted"),
+    [(True, "unparsed", True), (False, "unparsed", False), (True, "cut_off", False)],
+)
+def test_unparsed_replies_from_the_cache_are_counted_in_the_last_line(
+    cached: bool, reason: UnscoredReason, counted: bool
+) -> None:
+    result = JudgeResult(reply=JudgeReply(text="Hm.", model="m", cached=cached))
+    verdicts = Verdicts.unscored(reason, "")
+    judged = Judged.by([Judgement(judge=Signature(), result=result, verdicts=verdicts)])
+    summary = RunSummary()
+    summary.add("sketch", BENCHMARK, [Record.of(judged, id="1").model_dump()], {})
+    last_line = summary.block("stub", "report").splitlines()[-1]
+    assert last_line.startswith("1 unreadable reply came from the cache; ") == counted
 
 
 @pytest.mark.parametrize(

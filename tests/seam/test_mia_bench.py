@@ -14,7 +14,7 @@ from support.judge_server import JudgeServer, completion
 from support.mia_judge import failing_every_other, full_marks, image_of, stormy
 from support.runner import TORCHRUN, CommandResult, Workplace
 
-from mmie_tasks.results.commands import open_runs
+from mmie_tasks.results.run import open_runs
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mia_bench"
 DATA, ANSWERS = EXAMPLE / "data", EXAMPLE / "answers"

@@ -63,7 +63,7 @@ def test_the_printed_table_is_the_expected_one(whole: CommandResult) -> None:
 
 def test_the_log_shows_both_scores_coverage_and_signature(whole: CommandResult) -> None:
     assert "official and robust scores differ: 10" in whole.output
-    assert whole.output.count("task:milebench@4-C|variant:test|prompt:official") == 1
+    assert whole.output.count("task:milebench@4-D|variant:test|prompt:official") == 1
     assert "58 of 58 answers found" in whole.output
 
 
@@ -84,7 +84,7 @@ def test_the_results_file_has_version_and_signature(
 ) -> None:
     (results,) = (workplace.folder / "out").rglob("*_results.json")
     config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
-    assert config["metadata"]["version"] == "4-C"
+    assert config["metadata"]["version"] == "4-D"
     assert config["metadata"]["signature"] in whole.output
 
 

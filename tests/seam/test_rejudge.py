@@ -16,7 +16,7 @@ from support.mmie_judge import WORDS, by_category, gives, text_of
 from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
 from support.runner import CommandResult, Workplace
 
-from mmie_tasks.results.agreement import run as agreement
+from mmie_tasks.results.commands import agreement
 
 pytestmark = pytest.mark.slow
 SETTINGS = {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY}
@@ -76,6 +76,23 @@ def test_what_failed_is_asked_again_and_nothing_else(run: Workplace, judge: Judg
     assert signatures(run, "out-filled") == signatures(run, "out")
     (folder,) = (run.folder / "out").iterdir()
     assert [path.name for path in (run.folder / "out-filled").iterdir()] == [folder.name]
+
+
+def test_an_unreadable_reply_is_not_for_ever(workplace: Workplace, judge: JudgeServer) -> None:
+    judge.says(lambda body: "Hm." if "Rate the steps." in text_of(body) else by_category(body))
+    for unreadable in (False, True):  # the second run has all replies from the cache
+        result = evaluate(workplace, url=judge.url)
+        assert result.status == 0, result.output
+        line = f"{REFUSED} unreadable replies came from the cache"
+        assert (line in result.output) == unreadable
+    assert len(judge) == N
+    judge.says(by_category)
+    result = rejudge(workplace, "out", "--failed")
+    assert result.status == 0, result.output
+    assert all("Rate the steps." in text_of(body) for body in judge.asked[N:])
+    assert len(judge) == N + REFUSED
+    assert scored(workplace, "out-filled") == N
+    assert "unreadable repl" not in result.output
 
 
 def test_another_judge_gets_each_answer_once(run: Workplace, judge: JudgeServer) -> None:

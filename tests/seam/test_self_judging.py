@@ -27,7 +27,7 @@ def test_a_judge_that_is_the_tested_model_is_marked_wherever_the_score_is(
     result = run(workplace, server, "judge-model")
     assert result.status == 0, result.output
     first = (
-        f"judge judge-model at {server.url}, from `OPENAI_API_BASE`, which the tested model uses "
+        f"judge judge-model at {server.url}, from `OPENAI_BASE_URL`, which the tested model uses "
         "too"
     )
     assert result.output.count(first) == 1
@@ -61,4 +61,4 @@ def run(workplace: Workplace, server: JudgeServer, judge: str) -> CommandResult:
 
 
 def variables(server: JudgeServer) -> dict[str, str]:
-    return {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY, "OPENAI_API_BASE": server.url}
+    return {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import CacheFile
+from mmie_tasks.judges.cache import outcomes_of
 from support.judges import ScriptedJudge, scripted_request
+from support.recordings import cached_judge
 
 LARGEST_FILE = 256 * 1024
 
@@ -33,7 +33,7 @@ def main(path: str, disk: str, *texts: str) -> None:
     print_line("started")
     sys.stdin.readline()
     requests = [scripted_request(text) for text in texts]
-    for index, reply in CachedJudge(ScriptedJudge(), CacheFile(Path(path))).ask(requests):
+    for index, reply in outcomes_of(cached_judge(ScriptedJudge(), Path(path)), requests):
         print_line(f"{'cached' if reply.cached else 'new'} {texts[index][:20]}")
 
 

@@ -61,7 +61,7 @@ LINK = "link_to_hf_home"
 
 READ_LATER = (
     *("MMIE_", "MILEBENCH_", "MIA_BENCH_", "OPENING_", "SKETCH_"),
-    *("OPENAI_API_KEY", "OPENAI_API_BASE", "PYTHONPATH"),
+    *("OPENAI_API_KEY", "OPENAI_API_BASE", "OPENAI_BASE_URL", "PYTHONPATH"),
 )
 """Prefixes of variables that no library reads when it is imported."""
 

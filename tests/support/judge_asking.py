@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from mmie_tasks.http.pace import Pace
+from mmie_tasks.http.sender import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
-from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.openai.judge import OpenAIJudge
-from mmie_tasks.judges.openai.settings import OpenAIOptions, Settings, read_settings
+from mmie_tasks.judges.openai.settings import OpenAIOptions
 
 KEY = "sk-thisisnotarealkey"
-FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
+FAST = Pace(base_s=0.02, cap_s=0.1, short_cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
 
 
 def open_openai(environment: dict[str, str], **options: Any) -> Judge:
@@ -22,17 +19,16 @@ def open_openai(environment: dict[str, str], **options: Any) -> Judge:
     return OpenAIJudge.open(OpenAIOptions(**options), environment)
 
 
-def settings_of(environment: dict[str, str] | None = None, **options: Any) -> Settings:
-    """The settings from options and the environment."""
-    environment = {"MMIE_TASKS_CACHE": "/nowhere", "MODEL_VERSION": "m", **(environment or {})}
-    return read_settings(OpenAIOptions(**options), environment)
+def judge_of(environment: dict[str, str] | None = None, **options: Any) -> OpenAIJudge:
+    """The judge from options and the environment."""
+    return OpenAIJudge(OpenAIOptions(**options), {"MODEL_VERSION": "m", **(environment or {})})
 
 
 def judge_at(url: str, *, key: str | None = KEY, pace: Pace = FAST, **options: Any) -> OpenAIJudge:
     # Longer than a busy machine takes for anything here: only what fails on purpose ends so.
     options = {"model": "judge-model", "timeout": 30.0, "patience": 30.0, **options}
     environment = {"OPENAI_API_KEY": key} if key else {}
-    return OpenAIJudge(settings_of(environment, base_url=url, **options), pace=pace)
+    return OpenAIJudge(OpenAIOptions(base_url=url, **options), environment, pace=pace)
 
 
 def requests(count: int, max_tokens: int = 50) -> list[JudgeRequest]:
@@ -45,10 +41,6 @@ def ask(judge: OpenAIJudge, sent: int | Sequence[JudgeRequest] = 1) -> list[Outc
     outcomes = list(judge.ask(sequence))
     assert sorted(index for index, _ in outcomes) == list(range(len(sequence)))
     return [outcome for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]
-
-
-def cached_judge_at(url: str, path: Path, **options: Any) -> CachedJudge:
-    return CachedJudge(judge_at(url, **options), CacheFile(path))
 
 
 def question_of(body: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ def replied(*replies: JudgeReply, judge: str = MADE_UP) -> tuple[Judgement, ...]
         return ()
     return (
         Judgement(
-            judge=Signature.of_judges([judge]),
+            judge=Signature.parse(judge),
             result=JudgeResult(reply=replies[0], second_reply=replies[1] if replies[1:] else None),
             verdicts=Verdicts.unscored("unparsed", "not read"),
         ),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmie_tasks.extend import Judge, JudgeOptions, JudgeReply, JudgeRequest, Outcome, Usage
 
-SIGNATURE = "judge:scripted|model:drawn-1"
+SIGNATURE = {"judge": "scripted", "model": "drawn-1"}
 
 
 def text_of(request: JudgeRequest) -> str:
@@ -21,7 +21,7 @@ def reply(text: str, **fields: object) -> JudgeReply:
 class FunctionJudge(Judge):
     """Replies with a function of each request, and records its calls."""
 
-    signature = "judge:function|model:m"
+    signature: Mapping[str, object] = {"judge": "function", "model": "m"}
 
     def __init__(self, reply_to: Callable[[JudgeRequest], Outcome]) -> None:
         self.reply_to = reply_to
@@ -81,12 +81,10 @@ class ScriptedJudge(Judge):
         closed: How many calls have ended.
     """
 
-    signature = SIGNATURE
+    signature: Mapping[str, object] = SIGNATURE
 
-    def __init__(
-        self, signature: str = SIGNATURE, script: Mapping[str, Outcome] | None = None
-    ) -> None:
-        self.signature = signature
+    def __init__(self, script: Mapping[str, Outcome] | None = None, **more: object) -> None:
+        self.signature = {**SIGNATURE, **more}
         self.script = script or {}
         self.calls: list[list[str]] = []
         self.closed = 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.results.run import TaskRun
 from support.unloaded_benchmark import UnloadedBenchmark
 
 
@@ -53,4 +51,4 @@ def make_run(points, signatures=None, robust=None, styles=None, groups=None):
         )
         for name, value in points.items()
     )
-    return TaskRun(task="letters", benchmark=LETTERS, log=Path("x"), samples=samples)
+    return TaskRun(task="letters", benchmark=LETTERS, records=samples)

@@ -17,11 +17,11 @@ from typing import Any, ParamSpec
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK as MIA_BENCH
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
-from mmie_tasks.benchmarks.mia_bench.request import grade as mia_grade
 from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
-from mmie_tasks.benchmarks.milebench import scoring as mile_scoring
+from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK as MILEBENCH
 from mmie_tasks.benchmarks.milebench.record import MileRecord, record_fields
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
@@ -120,7 +120,7 @@ def mmie_lines(
 
 
 def _judged(reply: JudgeReply, verdicts: Verdicts, judge: str) -> Judged:
-    signature = Signature.of_judges([judge])
+    signature = Signature.parse(judge)
     judgement = Judgement(judge=signature, result=JudgeResult(reply=reply), verdicts=verdicts)
     return Judged.by([judgement])
 
@@ -157,7 +157,7 @@ def milebench_lines(
                 choices=("a red square", "a green bar") if rule == "choice" else (),
             )
             answer = gold if lots.random() < skill else "a green bar"
-            verdicts = mile_scoring.score(sample, answer)
+            verdicts = MILEBENCH.score(record_fields(sample), answer)
             record = MileRecord.of(
                 verdicts,
                 **record_fields(sample),
@@ -191,7 +191,8 @@ def mia_lines(
             f"score of component 1: {first}/6, score of component 2: {second}/4, "
             f"total score: {first + second}/10. {_words(index, 25)}"
         )
-        verdicts = mia_grade(sample, JudgeResult(reply=reply))
+        graded = {"categories": sample.categories, "weights": sample.weights}
+        verdicts = MIA_BENCH.grade(graded, JudgeResult(reply=reply))
         signature = (
             f"{judge}|paper_judge:no|prompt:official,max_tokens=2000"
             "|reader:official+robust|task:mia_bench@1-A|data:sha256:1|pkg:0.1.0"

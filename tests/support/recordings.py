@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 from hypothesis import strategies as st
 
-from mmie_tasks.judges.cache_export import export_line
-from mmie_tasks.judges.cache_store import CachedReply
+from mmie_tasks.judges.base import Judge
+from mmie_tasks.judges.cache_file import CachedReply, CacheFile, export_line
 from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.signature import signature_text
 from support.judges import SIGNATURE
 
+_SIGNATURE = signature_text(**SIGNATURE)
 any_text = st.text(st.characters(exclude_categories=()))  # lone surrogates and NUL, too
 _counts = st.integers(0, 10**9)
 _usages = st.builds(
@@ -37,7 +40,7 @@ cached_replies = st.builds(
 
 
 def cached_reply(
-    number, text=None, *, signature=SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25
+    number, text=None, *, signature=_SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25
 ) -> CachedReply:
     usage = Usage(input_tokens=7, output_tokens=3, cost_usd=cost_usd)
     return CachedReply(
@@ -51,3 +54,9 @@ def cached_reply(
 def jsonl(path, *records: CachedReply):
     path.write_text("".join(export_line(record) for record in records))
     return path
+
+
+def cached_judge(judge: Judge, file: CacheFile | Path) -> Judge:
+    """The judge with this cache."""
+    judge.cache = CacheFile(file) if isinstance(file, Path) else file
+    return judge

@@ -12,7 +12,7 @@ from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.report.page import report_page
-from mmie_tasks.runs.run import Run
+from mmie_tasks.results.run import Run
 from support.judgements import replied
 from support.report_runs import SCALE, SKETCH, run, sample
 from support.unloaded_benchmark import varied

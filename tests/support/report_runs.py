@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
@@ -10,7 +10,8 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.results.run import Run, TaskRun
+from mmie_tasks.results.saved_results import SavedResults
 from support.unloaded_benchmark import UnloadedBenchmark
 
 SIGNATURE = "judge:made_up|model:made-up|task:sketch@1-A"
@@ -80,14 +81,16 @@ def run(
     samples: Iterable[LoggedSample],
     task: str = "sketch",
     benchmark: Benchmark = SKETCH,
+    stored: Mapping[str, float] | None = None,
     **fields: object,
 ) -> Run:
     """A run with one task."""
     of_task = TaskRun(
         task=task,
         benchmark=benchmark,
-        log=Path(f"{name}.jsonl"),
-        samples=tuple(samples),
+        logs=(Path(f"{name}.jsonl"),),
+        records=tuple(samples),
+        saved=SavedResults(results={task: stored or {}}),
         **fields,  # type: ignore[arg-type]
     )
-    return Run(name=name, folder=Path("out") / name, date="20261121", tasks={task: of_task})
+    return Run(name=name, folder=Path("out") / name, started="2026-11-21", tasks={task: of_task})

@@ -1,4 +1,4 @@
-"""`Dispatcher` with a server without sockets, on a virtual clock: the same on any machine.
+"""`Sender` with a server without sockets, on a virtual clock: the same on any machine.
 
 Nothing in it waits for anything but time, so instead of waiting the clock is set forward.
 """
@@ -13,14 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mmie_tasks.http.access import Access
-from mmie_tasks.http.attempt import Failure, Success
-from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.endpoint import Endpoint
-from mmie_tasks.http.pace import Pace
-from mmie_tasks.http.retries import Dispatcher
-from mmie_tasks.http.sender import Sender, Undelivered
+from mmie_tasks.http.errors import Fault, FaultKind
+from mmie_tasks.http.sender import Budget, Pace, Sender, Undelivered, _Call
 
 Result = str | Undelivered
+
+
+def fails(status: int, wait_s: float | None = None) -> Fault:
+    """What a request gets for an HTTP status."""
+    kinds: dict[int, FaultKind] = {401: "denied", 429: "busy", 400: "rejected"}
+    return Fault(kinds.get(status, "failed"), f"HTTP {status}", status=status, wait_s=wait_s)
 
 
 class _VirtualSelector(selectors.DefaultSelector):
@@ -45,7 +47,7 @@ class SimulatedServer:
     """Replies to a number after `reply_s`; answers 429 to more than `at_most` requests at once.
 
     Attributes:
-        fault: The failure of a request, if any, by its number.
+        fault: The fault of a request, if any, by its number.
         cost_usd: The cost of a reply, if it is known, by the number of its request.
         attempts: How often each request arrived.
         results: How often it replied, or failed in which way.
@@ -57,7 +59,7 @@ class SimulatedServer:
     def __init__(self, **how: Any) -> None:
         self.at_most: float = how.get("at_most", float("inf"))
         self.retry_after_s: float | None = how.get("retry_after_s")
-        self.fault: Callable[[int], Failure | None] = how.get("fault", lambda _: None)
+        self.fault: Callable[[int], Fault | None] = how.get("fault", lambda _: None)
         self.reply_s: float = how.get("reply_s", 0.05)
         self.fault_s: float = how.get("fault_s", 0.1)
         self.cost_usd: Callable[[int], float | None] = how.get("cost_usd", lambda _: None)
@@ -65,25 +67,30 @@ class SimulatedServer:
         self.attempts: Counter[int] = Counter()
         self.results: Counter[str] = Counter()
 
-    async def send(self, number: int) -> Success[str] | Failure:
-        await asyncio.sleep(0.001)  # the latency of the network
-        result = await self._answer(number)
-        self.results["answered" if isinstance(result, Success) else result.kind] += 1
-        return result
+    budget: Budget
 
-    async def _answer(self, number: int) -> Success[str] | Failure:
+    async def send(self, number: int) -> str:
+        await asyncio.sleep(0.001)  # the latency of the network
+        fault = await self._answer(number)
+        self.results[fault.kind if fault else "answered"] += 1
+        if fault:
+            raise fault
+        self.budget.spend(self.cost_usd(number))
+        return "5"
+
+    async def _answer(self, number: int) -> Fault | None:
         self.attempts[number] += 1
         if self.at_once >= self.at_most:
-            return Failure(kind="busy", reason="HTTP 429", wait_s=self.retry_after_s)
+            return fails(429, self.retry_after_s)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         fault = self.fault(number)
         await asyncio.sleep(self.fault_s if fault is not None else self.reply_s)
         self.at_once -= 1
-        return fault or Success(reply="5", cost_usd=self.cost_usd(number))
+        return fault
 
 
-SHORT_WAITS = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, fraction=lambda: 1.0)
+SHORT_WAITS = Pace(base_s=0.02, cap_s=0.1, short_cap_s=0.1, no_growth_s=0.2, fraction=lambda: 1.0)
 
 
 def sender_of(
@@ -102,7 +109,7 @@ def sender_of(
             key_variables=(),
             timeout_s=1.0,
         ),
-        budget=budget or Budget(max_cost_usd=None),
+        budget=budget or Budget(),
         max_concurrency=max_concurrency,
         patience_s=patience_s,
         pace=pace,
@@ -126,8 +133,9 @@ def simulate(
     )
 
     async def main() -> None:
-        endpoint = Endpoint(send=server.send, ceiling=sender.max_concurrency, pace=sender.pace)
-        await Dispatcher(range(count), endpoint, sender, results.__setitem__).run()
+        server.budget = sender.budget
+        call = _Call(sender, range(count), server.send, lambda one: results.__setitem__(*one))
+        await call.run()
         server.seconds = loop.time()
 
     # In a thread: while a browser of the page tests is open, a loop runs in this one.

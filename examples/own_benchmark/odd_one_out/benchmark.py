@@ -9,21 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from mmie_tasks.extend import (
-    Benchmark,
-    Doc,
-    ImageRecord,
-    Metric,
-    Scale,
-    Scored,
-    Verdict,
-    Verdicts,
-    aggregation,
-    check_images,
-    text_segments,
-)
+from mmie_tasks.extend import Benchmark, Doc, Metric, Scale, Scored, Verdict, Verdicts, check_images
 
 QUESTION = "Which of the six shapes is the odd one out? Answer with its letter only."
 FOLDER = Path(__file__).resolve().parent
@@ -55,17 +43,7 @@ def picture(doc: Doc) -> Path:
     return FOLDER / "images" / f"{doc['id']}.png"
 
 
-class OddRecord(ImageRecord):
-    """What the log has of a sample."""
-
-    category: Literal["colour", "shape", "size"]
-
-    @property
-    def groups(self) -> dict[str, tuple[str, ...]]:
-        return {"category": (self.category,)}
-
-
-class OddOneOut(Benchmark[OddRecord]):
+class OddOneOut(Benchmark):
     """Six drawn shapes, one of which does not belong."""
 
     name = "odd_one_out"
@@ -78,7 +56,6 @@ class OddOneOut(Benchmark[OddRecord]):
         Metric.of_group("category", "shape", "Odd shape"),
         Metric.of_group("category", "size", "Odd size"),
     )
-    record = OddRecord
     image_token = ""
 
     def check_data(self, docs: Sequence[Doc]) -> None:
@@ -88,11 +65,11 @@ class OddOneOut(Benchmark[OddRecord]):
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
         return [picture(doc), QUESTION]
 
-    def fields(self, doc: Doc) -> dict[str, object]:
-        return {**doc, "gold": text_segments(doc["gold"])}
+    def groups(self, sample: Doc) -> dict[str, str]:
+        return {"category": sample["category"]}
 
-    def score(self, record: OddRecord, answer: str) -> Verdicts:
-        gold = str(record.gold[0].text)
+    def score(self, sample: Doc, answer: str) -> Verdicts:
+        gold = sample["gold"]
         return Verdicts(official=official(answer, gold), robust=robust(answer, gold))
 
     def provenance(self, doc: Doc) -> dict[str, object]:
@@ -110,4 +87,4 @@ doc_to_messages = BENCHMARK.doc_to_messages  # the task file names these functio
 doc_to_visual = BENCHMARK.doc_to_visual
 doc_to_text = BENCHMARK.doc_to_text
 process_results = BENCHMARK.process_results
-percent = aggregation(BENCHMARK.scale)
+percent = BENCHMARK.percent

@@ -3,22 +3,18 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mmie_tasks.extend import (
     Benchmark,
     BenchmarkJudge,
     Doc,
-    ImageRecord,
     JudgeRequest,
-    JudgeResult,
     Metric,
     Scale,
     Scored,
     Unscored,
     Verdict,
-    Verdicts,
-    aggregation,
 )
 
 IMAGES = Path(__file__).parent / "images"
@@ -28,40 +24,21 @@ REQUEST = (
 )
 
 
-def read_reply(reply: str) -> Verdict:
-    """The number after the last ``Score:`` of a judge's reply."""
-    numbers = re.findall(r"Score:[\s*]*(\d{1,4})", reply)
-    if not numbers:
-        return Unscored("unparsed", "no line `Score: N`")
-    points = int(numbers[-1])
-    return Scored(points, numbers[-1]) if points <= 5 else Unscored("off_scale", numbers[-1])
-
-
-class CaptionRecord(ImageRecord):
-    """What the log has of a sample."""
-
-    category: Literal["scene", "object"]
-
-    @property
-    def groups(self) -> dict[str, tuple[str, ...]]:
-        return {"category": (self.category,)}
-
-
-class Captions(Benchmark[CaptionRecord]):
+class Captions(Benchmark):
     """One sentence about a picture."""
 
-    name = "captions"
-    title = "Captions"
-    version = "1-A"  # raise the number when scores change
+    name, title, version = "captions", "Captions", "1-A"
     scale = Scale(full_marks=5, unit="points, 0 to 5", whole=True, percent=lambda mean: 20 * mean)
     metrics = (
         Metric(name="", title="All pictures", kind="headline"),
         Metric.of_group("category", "scene", "Scenes"),
         Metric.of_group("category", "object", "Objects"),
     )
-    record = CaptionRecord
     judge = BenchmarkJudge("captions", "openai:gpt-4o-2024-11-20")
     image_token = ""
+
+    def groups(self, sample: Doc) -> dict[str, str]:
+        return {"category": sample["category"]}
 
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
         return [IMAGES / doc["image"], doc["question"]]
@@ -70,15 +47,12 @@ class Captions(Benchmark[CaptionRecord]):
         text = f"{REQUEST}\n\nSentence: {answer}"
         return JudgeRequest(parts=(text, IMAGES / doc["image"]), max_tokens=300)
 
-    def grade(self, record: CaptionRecord, result: JudgeResult) -> Verdicts:
-        """Both verdicts on a reply. A paper's own script would give the official one."""
-        official, robust = result.first_verdict(read_reply), result.verdict(read_reply)
-        return Verdicts(official=official, robust=robust)
+    def read(self, reply: str) -> Verdict:
+        numbers = re.findall(r"Score:[\s*]*(\d{1,4})", reply)
+        return Scored(int(numbers[-1])) if numbers else Unscored("unparsed", "no line `Score: N`")
 
 
 BENCHMARK = Captions()
-doc_to_messages = BENCHMARK.doc_to_messages  # the task file names these functions
-doc_to_visual = BENCHMARK.doc_to_visual
-doc_to_text = BENCHMARK.doc_to_text
-process_results = BENCHMARK.process_results
-percent = aggregation(BENCHMARK.scale)
+doc_to_messages, doc_to_text = BENCHMARK.doc_to_messages, BENCHMARK.doc_to_text
+doc_to_visual, process_results = BENCHMARK.doc_to_visual, BENCHMARK.process_results
+percent = BENCHMARK.percent

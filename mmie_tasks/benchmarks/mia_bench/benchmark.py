@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment
 from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
-from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
-from mmie_tasks.benchmarks.mia_bench.request import check_prompt, grade, request_for
-from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
+from mmie_tasks.benchmarks.mia_bench.official import read_official
+from mmie_tasks.benchmarks.mia_bench.record import MiaRecord, needed_replies
+from mmie_tasks.benchmarks.mia_bench.request import check_prompt, request_for
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
-from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results
-from mmie_tasks.core.verdict import Unscored, Verdicts
+from mmie_tasks.benchmarks.text_answer import answer_of_results
+from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 
@@ -32,7 +34,7 @@ class MiaBench(Benchmark[MiaRecord]):
 
     name = "mia_bench"
     title = "MIA-Bench"
-    version = "6-B"
+    version = "6-C"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MiaRecord
@@ -53,10 +55,6 @@ class MiaBench(Benchmark[MiaRecord]):
     @override
     def check_data(self, docs: Any) -> None:
         data.check_data(docs)
-
-    @override
-    def check_setup(self) -> None:
-        check_prompt()
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
@@ -85,44 +83,60 @@ class MiaBench(Benchmark[MiaRecord]):
         return ""
 
     @override
-    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MiaRecord]:
-        """Missing answers are not judged, and thinking is removed from answers."""
+    def fields(self, doc: Doc) -> Mapping[str, Any]:
         sample = Sample.from_doc(doc)
-        answer = _answer(results)
-        why = answer if isinstance(answer, Unscored) else Unscored("unavailable")
-        record = MiaRecord.of(
-            Verdicts.unscored(why.reason, why.detail),
-            id=sample.id,
-            type=sample.type,
-            categories=sample.categories,
-            weights=sample.weights,
-            contradictory=sample.contradictory,
-            components=sample.components,
-            instruction=sample.instruction,
-            image=doc["image"],
-            facts=facts_of_results(results),
+        return {
+            "type": sample.type,
+            "categories": sample.categories,
+            "weights": sample.weights,
+            "contradictory": sample.contradictory,
+            "components": sample.components,
+            "instruction": sample.instruction,
+            "image": doc["image"],
+        }
+
+    @override
+    def answer(self, results: Sequence[object]) -> str | Unscored:
+        """The official script judges empty answers, and leaves out those that are only a word."""
+        answer = answer_of_results(results)
+        if answer == _SKIPPED:
+            return Unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
+        return answer
+
+    @override
+    def request(self, doc: Doc, answer: str) -> JudgeRequest:
+        return request_for(Sample.from_doc(doc), answer, [Path(doc["image"])])
+
+    @override
+    def grade(self, sample: Mapping[str, Any], result: JudgeResult) -> Verdicts:
+        """The first reply's official and the last reply's robust verdict, in percent of full marks,
+        and the shares of the categories.
+        """
+        categories, weights = sample["categories"], sample["weights"]
+        result = needed_replies(weights, result)
+        official = result.first_verdict(lambda reply: read_official(categories, reply))
+        robust = result.verdict(lambda reply: read_robust(weights, reply))
+        shares: dict[ScoreKind, Mapping[str, float]] = {}
+        if isinstance(official, Scored):
+            shares["official"] = metrics.official_shares(categories, result.replies[0].text)
+        if isinstance(robust, Scored):
+            shares["robust"] = metrics.robust_shares(categories, weights, result.last_text)
+        return Verdicts(
+            official=metrics.in_percent(official), robust=metrics.in_percent(robust), shares=shares
         )
-        if isinstance(answer, Unscored):
-            return Prepared(record=record, request=None)
-        request = request_for(sample, answer, [Path(doc["image"])])
-        return Prepared(record=record, request=request)
 
     @override
-    def grade(self, record: MiaRecord, result: JudgeResult) -> Verdicts:
-        return grade(record.released, result)
-
-    @override
-    def is_impossible(self, record: MiaRecord, reply: str) -> bool:
-        return is_impossible(record.released, reply)
+    def is_impossible(self, sample: Mapping[str, Any], reply: str) -> bool:
+        return is_impossible(sample["weights"], reply)
 
     @override
     def table(self, doc: Doc) -> RunnerTable:
         return metrics.TABLE
 
     @override
-    def provenance(self, doc: Doc) -> Mapping[str, object]:
-        prompt = f"official,max_tokens={prompts.MAX_TOKENS}"
-        return {"prompt": prompt, **super().provenance(doc)}
+    def request_provenance(self) -> Mapping[str, object]:
+        check_prompt()
+        return {"prompt": f"official,max_tokens={prompts.MAX_TOKENS}"}
 
     @override
     def counts(self, records: Sequence[MiaRecord]) -> Mapping[str, float]:
@@ -133,14 +147,13 @@ class MiaBench(Benchmark[MiaRecord]):
         return metrics.notes(records)
 
 
-def _answer(results: Sequence[object]) -> str | Unscored:
-    """The answer, or why it is not sent to the judge; the official script judges empty answers."""
-    answer = answer_of_results(results)
-    if isinstance(answer, Unscored):
-        return answer
-    if answer == _SKIPPED:
-        return Unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
-    return answer
-
-
 BENCHMARK = MiaBench()
+
+# The functions that the task files name.
+process_docs = BENCHMARK.process_docs
+doc_to_messages = BENCHMARK.doc_to_messages
+doc_to_text = BENCHMARK.doc_to_text
+doc_to_visual = BENCHMARK.doc_to_visual
+doc_to_target = BENCHMARK.doc_to_target
+process_results = BENCHMARK.process_results
+percent = BENCHMARK.percent

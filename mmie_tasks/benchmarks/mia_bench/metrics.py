@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from mmie_tasks.benchmarks.mia_bench import official
 from mmie_tasks.benchmarks.mia_bench.record import CLEAN, MiaRecord
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
-from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.rows import RunnerTable
@@ -41,18 +41,20 @@ METRICS = (
 TABLE = RunnerTable(metrics=METRICS[:1], scale=SCALE)
 
 
-def official_shares(sample: Sample, reply: str) -> dict[str, float]:
+def official_shares(categories: Sequence[str], reply: str) -> dict[str, float]:
     """Category to share of full marks (0 to 1), for a reply that the official script can read."""
-    shares = official.scores(sample.categories, reply)
+    shares = official.scores(categories, reply)
     return {category: share for category, share in shares.items() if category != official.TOTAL}
 
 
-def robust_shares(sample: Sample, reply: str) -> dict[str, float]:
+def robust_shares(
+    categories: Sequence[str], weights: Sequence[int], reply: str
+) -> dict[str, float]:
     """Category to mean share of full marks (0 to 1); empty for a reply without a verdict."""
-    parsed = read_reply(reply, sample.weights)
+    parsed = read_reply(reply, weights)
     shares: dict[str, list[float]] = defaultdict(list)
     if parsed.doubt is None:
-        for category, mark in zip(sample.categories, parsed.components, strict=True):
+        for category, mark in zip(categories, parsed.components, strict=True):
             if mark is not None:
                 shares[category].append(mark.share)
     return {category: sum(values) / len(values) for category, values in shares.items()}

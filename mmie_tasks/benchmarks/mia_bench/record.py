@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Annotated, Literal
 
-from pydantic import Field
-from typing_extensions import override
+from pydantic import Field, model_validator
+from typing_extensions import Self, override
 
 from mmie_tasks.benchmarks.mia_bench.robust import Mark, ParsedReply, is_impossible, read_reply
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.text_answer import logged_answer
-from mmie_tasks.record.record import BadRecord, Line, Record, question_of
+from mmie_tasks.record.record import Line, Record, question_of
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.segment import Segment, Segments
 
@@ -19,10 +19,10 @@ CLEAN = "clean"
 """The group of samples whose components do not contradict the instruction."""
 
 
-def needed_replies(sample: Sample, result: JudgeResult) -> JudgeResult:
+def needed_replies(weights: Sequence[int], result: JudgeResult) -> JudgeResult:
     """The result without a second reply that today's reader would not request."""
     first = result.reply
-    is_needed = first is not None and first.finish == "stop" and is_impossible(sample, first.text)
+    is_needed = first is not None and first.finish == "stop" and is_impossible(weights, first.text)
     return result if is_needed else JudgeResult(reply=first, failure=result.failure)
 
 
@@ -36,41 +36,27 @@ class MiaRecord(Record):
         contradictory: Whether the components contradict the instruction.
         components: The parts of the instruction that are graded.
         instruction: The instruction as released.
-        image: Path of the image; empty if the data names none.
+        image: Path of the image.
     """
 
     type: Literal["basic", "intermediate", "advanced", "creative", "complex"]
-    categories: tuple[str, ...] = ()
-    weights: tuple[Annotated[int, Field(gt=0, lt=1000)], ...] = ()
+    categories: tuple[str, ...]
+    weights: tuple[Annotated[int, Field(gt=0, lt=1000)], ...]
     contradictory: bool = False
     components: tuple[str, ...] = ()
     instruction: str = ""
     image: str = ""
 
-    @property
-    def released(self) -> Sample:
-        """The sample as it was released.
-
-        Raises:
-            BadRecord: The record lacks its components.
-        """
-        if not self.categories or len(self.weights) != len(self.categories):
-            raise BadRecord("the components of the instruction are not in this log")
-        return Sample(
-            id=self.id,
-            instruction=self.instruction,
-            type=self.type,
-            components=self.components,
-            weights=self.weights,
-            categories=self.categories,
-        )
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        if len(self.weights) != len(self.categories):
+            raise ValueError("weights and categories differ in number")
+        return self
 
     @property
     def marks(self) -> tuple[ParsedReply, ...]:
         """The marks in each judge's last reply, as the robust reader finds them."""
-        if not self.weights or len(self.weights) != len(self.categories):
-            return ()
-        results = (needed_replies(self.released, j.result) for j in self.judgements)
+        results = (needed_replies(self.weights, j.result) for j in self.judgements)
         return tuple(read_reply(result.last_text, self.weights) for result in results)
 
     @property
@@ -109,9 +95,7 @@ class MiaRecord(Record):
     @override
     def shown_question(self, line: Line) -> Segments:
         """The image, then the instruction, as for the tested model."""
-        text = question_of(line, ())
-        problem = "" if self.image else "the data names no file"
-        return (Segment(image=self.image or None, problem=problem), *text)
+        return (Segment(image=self.image), *question_of(line, ()))
 
     @override
     def shown_answer(self, line: Line) -> Segments:

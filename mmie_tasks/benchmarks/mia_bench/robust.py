@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.reply_text import (
     LONGEST,
     NUMBER,
@@ -110,17 +109,17 @@ class ParsedReply:
         return is_rescaled and abs(self.total.share - self.recomputed) <= 0.5 / self.total.out_of
 
 
-def read_robust(sample: Sample, reply: object) -> Verdict:
+def read_robust(weights: Sequence[int], reply: object) -> Verdict:
     """The total of the components as a fraction of full marks, 0 to 1."""
     if not isinstance(reply, str):
         return Unscored("unparsed", f"the reply is {type(reply).__name__}, not text")
-    parsed = read_reply(reply, sample.weights)
+    parsed = read_reply(reply, weights)
     return parsed.doubt or Scored(parsed.recomputed or 0.0)
 
 
-def is_impossible(sample: Sample, reply: str) -> bool:
+def is_impossible(weights: Sequence[int], reply: str) -> bool:
     """Whether the marks are ``off_scale``, so that the request is sent once more."""
-    verdict = read_robust(sample, reply)
+    verdict = read_robust(weights, reply)
     return isinstance(verdict, Unscored) and verdict.reason == "off_scale"
 
 

@@ -1,28 +1,36 @@
-"""MileBench: its samples in a run and in a log, its assets and its published scores."""
+"""MileBench: its samples in a run and in a log, its assets and its published scores.
+
+A task file selects samples with ``dataset_name``: ``DocVQA``, ``DocVQA@adv``, ``DocVQA@combined1``,
+or ``all`` in place of a dataset.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from mmie_tasks.benchmarks.benchmark import NOT_IN_ANSWER, Benchmark, Doc, Environment, Prepared
-from mmie_tasks.benchmarks.milebench import data, metrics
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
+from mmie_tasks.benchmarks.milebench import data, metrics, official, robust
 from mmie_tasks.benchmarks.milebench.prompts import question_content
 from mmie_tasks.benchmarks.milebench.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES
 from mmie_tasks.benchmarks.milebench.record import MileRecord, record_fields
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANT_OF, Sample, datasets_in
-from mmie_tasks.benchmarks.milebench.scoring import facts_of_answer, score_answer
-from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
-from mmie_tasks.record.judgement import Judged
-from mmie_tasks.record.record import NO_REPLY, BadRecord, Line
-from mmie_tasks.record.rows import RunnerTable
+from mmie_tasks.record.rows import RunnerTable, aggregation
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+_READERS = {
+    "rouge": (official.score_rouge, robust.read_rouge),
+    "needle": (official.score_needle, robust.read_needle),
+    "substring": (official.score_substring, robust.read_phrase),
+}
 
 
 class MileBench(Benchmark[MileRecord]):
@@ -30,7 +38,7 @@ class MileBench(Benchmark[MileRecord]):
 
     name = "milebench"
     title = "MileBench"
-    version = "4-C"
+    version = "4-D"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MileRecord
@@ -63,16 +71,33 @@ class MileBench(Benchmark[MileRecord]):
         return str(doc["gold"])
 
     @override
+    def fields(self, doc: Doc) -> Mapping[str, Any]:
+        images = [str(part) for part in self.question(doc, {}) if isinstance(part, Path)]
+        return {**record_fields(Sample.from_doc(doc)), "images": images}
+
+    @override
+    def score(self, sample: Mapping[str, Any], answer: str) -> Verdicts:
+        """Both verdicts, 0 to 1, by the rule of the dataset: the branches of ``main`` in the
+        official ``evaluate.py`` at 9583e1f, and what each intends.
+        """
+        rule, gold = sample["rule"], sample["gold"]
+        if rule == "choice":
+            return Verdicts(
+                official=official.score_choice(gold, answer, sample["choices"]),
+                robust=robust.read_choice(gold, answer, sample["choices"]),
+            )
+        score_officially, read = _READERS[rule]
+        return Verdicts(official=score_officially(gold, answer), robust=read(gold, answer))
+
+    @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MileRecord]:
-        sample = Sample.from_doc(doc)
-        verdicts = score_answer(sample, results)
-        record = MileRecord.of(
-            verdicts,
-            **record_fields(sample),
-            images=[str(part) for part in self.question(doc, {}) if isinstance(part, Path)],
-            facts=facts_of_answer(sample, results, verdicts),
-        )
-        return Prepared(record=record, request=None)
+        """Many samples may have one chosen option as their answer, so it is not noted."""
+        prepared = super().prepared(doc, results)
+        record = prepared.record
+        if record.rule == "choice" and isinstance(record.robust, Scored) and record.robust.reading:
+            facts = replace(record.facts, short_text=None)
+            return Prepared(record=record.model_copy(update={"facts": facts}), request=None)
+        return prepared
 
     @override
     def table(self, doc: Doc) -> RunnerTable:
@@ -84,17 +109,6 @@ class MileBench(Benchmark[MileRecord]):
         return {"image_set": doc["image_set"]}
 
     @override
-    def regraded(self, record: MileRecord, line: Line) -> MileRecord:
-        """The record with new verdicts on the saved answer."""
-        reasons = [v.reason for v in (record.official, record.robust) if isinstance(v, Unscored)]
-        if len(reasons) == 2 and NOT_IN_ANSWER.issuperset(reasons):
-            return record
-        answer = line.get("filtered_resps")
-        if not isinstance(answer, str):
-            raise BadRecord(NO_REPLY)
-        return record.graded(Judged(verdicts=score_answer(record.released, [answer])))
-
-    @override
     def provenance(self, doc: Doc) -> Mapping[str, object]:
         fields = super().provenance(doc)
         more = {"task": fields["task"], "variant": doc["variant"], "prompt": "official"}
@@ -102,3 +116,14 @@ class MileBench(Benchmark[MileRecord]):
 
 
 BENCHMARK = MileBench()
+
+# The functions that the task files name.
+process_docs = BENCHMARK.process_docs
+doc_to_messages = BENCHMARK.doc_to_messages
+doc_to_text = BENCHMARK.doc_to_text
+doc_to_visual = BENCHMARK.doc_to_visual
+doc_to_target = BENCHMARK.doc_to_target
+process_results = BENCHMARK.process_results
+percent = BENCHMARK.percent
+real = aggregation(BENCHMARK.scale, metrics.METRIC_OF["real"].weights)
+diag = aggregation(BENCHMARK.scale, metrics.METRIC_OF["diag"].weights)

@@ -35,20 +35,6 @@ class MileRecord(Record):
     images: tuple[str, ...] = ()
 
     @property
-    def released(self) -> Sample:
-        """The sample, with only the fields that the readers need."""
-        return Sample(
-            dataset=self.dataset,
-            sample_id=self.id.removeprefix(f"{self.dataset}/"),
-            rule=self.rule,
-            instruction="",
-            context="",
-            images=(),
-            gold=self.gold,
-            choices=self.choices,
-        )
-
-    @property
     @override
     def groups(self) -> dict[str, tuple[str, ...]]:
         return {"dataset": (self.dataset,), "task": (self.task,), "level": (self.level,)}

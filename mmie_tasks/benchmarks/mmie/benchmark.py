@@ -1,4 +1,7 @@
-"""MMIE: its judge, its samples in a run and in a log, its assets and its published scores."""
+"""MMIE: its judge, its samples in a run and in a log, its assets and its published scores.
+
+A task file selects samples with ``dataset_name``: ``all``, ``sa``, ``pbl``, ``msr`` or ``1k``.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,17 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
-from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts
-from mmie_tasks.benchmarks.mmie import request as requests
+from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts, request
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
-from mmie_tasks.benchmarks.mmie.question import question_content
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
-from mmie_tasks.benchmarks.model_answers import add_answer_folder
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.asset import Asset
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 
@@ -48,13 +48,11 @@ class Mmie(Benchmark[MmieRecord]):
 
     name = "mmie"
     title = "MMIE"
-    version = "8-D"
+    version = "8-E"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MmieRecord
     judge = BenchmarkJudge("mmie", "mmie_score", paper="mmie_score", title="MMIE", max_images=12)
-    has_picture_answers = True
-    has_export = True
     strata = "category"
     stratum_sizes = CATEGORY_SIZES
     published = PUBLISHED_SAMPLES
@@ -71,28 +69,29 @@ class Mmie(Benchmark[MmieRecord]):
         data.check_data(docs, self.settings)
 
     @override
-    def check_setup(self) -> None:
-        judge_prompts.judge_templates(self.settings.prompts)
-
-    @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
         """The data and the official judge prompts; every task of MMIE needs both."""
         return [
             download.asset(environment, lambda: data.describe(environment, self.settings)),
-            judge_prompts.prompts_asset(
-                environment, self.settings.prompts, lambda: requests.describe_prompts(self.settings)
-            ),
+            judge_prompts.prompts_asset(environment, self.settings.prompts, self._describe_prompts),
         ]
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
-        """The question between ``pre_prompt`` and ``post_prompt``."""
+        """The question between ``pre_prompt`` and ``post_prompt``, with line ends around texts; a
+        missing image is left out, as in the request to the judge.
+        """
+        content: list[str | Path] = []
+        for segment in request.question_segments(Sample.from_doc(doc)):
+            image = None if segment.problem or segment.image is None else Path(segment.image)
+            for part in (segment.text or None, image):
+                if part is None:
+                    continue
+                if content and (isinstance(part, str) or isinstance(content[-1], str)):
+                    content.append("\n")
+                content.append(part)
         before, after = (str(options.get(name, "")) for name in ("pre_prompt", "post_prompt"))
-        return [before, *question_content(Sample.from_doc(doc)), after]
-
-    @override
-    def add_answer_folder(self, folder: Path) -> None:
-        add_answer_folder(folder)
+        return [before, *content, after]
 
     @override
     def picture_limit(self, doc: Doc) -> int:
@@ -102,25 +101,16 @@ class Mmie(Benchmark[MmieRecord]):
         The answer ends at the third image of question and answer together (D9 and D5 in `prompts`).
         """
         sample = Sample.from_doc(doc)
-        in_question = sum(isinstance(part, Path) for part in question_content(sample))
+        question = request.question_segments(sample)
+        in_question = sum(bool(s.image) and not s.problem for s in question)
         return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
 
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MmieRecord]:
-        sample = Sample.from_doc(doc)
-        built = requests.build_request(sample, results, self.settings)
-        return built.prepared(
-            MmieRecord,
-            id=sample.id,
-            index=sample.index,
-            category=sample.category,
-            field=sample.field,
-            question=sample.question,
-            gold=sample.gold,
-        )
+        return request.prepared(Sample.from_doc(doc), results, self.settings)
 
     @override
-    def grade(self, record: MmieRecord, result: JudgeResult) -> Verdicts:
+    def grade(self, sample: Mapping[str, Any], result: JudgeResult) -> Verdicts:
         return grade(result)
 
     @override
@@ -129,7 +119,12 @@ class Mmie(Benchmark[MmieRecord]):
 
     @override
     def request_provenance(self) -> Mapping[str, object]:
-        return requests.provenance(self.settings)
+        templates = judge_prompts.judge_templates(self.settings.prompts)
+        return {"prompt": f"{templates.name},max_tokens={prompts.MAX_TOKENS}"}
+
+    def _describe_prompts(self) -> str:
+        used = judge_prompts.judge_templates(self.settings.prompts)
+        return f"{used.name}; {'they are' if used.official else 'they are not'} MMIE's own"
 
     @override
     def counts(self, records: Sequence[MmieRecord]) -> Mapping[str, float]:
@@ -145,3 +140,12 @@ class Mmie(Benchmark[MmieRecord]):
 
 
 BENCHMARK = Mmie()
+
+# The functions that the task files name.
+process_docs = BENCHMARK.process_docs
+doc_to_messages = BENCHMARK.doc_to_messages
+doc_to_text = BENCHMARK.doc_to_text
+doc_to_visual = BENCHMARK.doc_to_visual
+doc_to_target = BENCHMARK.doc_to_target
+process_results = BENCHMARK.process_results
+percent = BENCHMARK.percent

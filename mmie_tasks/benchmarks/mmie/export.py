@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from mmie_tasks.benchmarks.export_run import ExportedRun, export_parser, named_runs, records_of
+from mmie_tasks.benchmarks.export_run import exported_run
 from mmie_tasks.benchmarks.mmie import data, download
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -22,23 +22,19 @@ from mmie_tasks.record.segment import Segment, Segments
 
 
 def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run ``mmie-tasks export mmie ARGUMENTS``; returns what to print. Invalid arguments end the
-    process with status 2, as argparse does.
+    """Run ``mmie-tasks export mmie ARGUMENTS``; returns what to print.
+
+    Writes ``data.json`` and ``images/``; an existing folder is not touched.
     """
-    parser = export_parser(
+    run = exported_run(
         "mmie",
-        "Write a run as input of MMIE's official script: a folder with `data.json` and images.",
-        "the new folder",
+        arguments,
+        description="Write a run as input of MMIE's official script: a folder with `data.json` and "
+        "images.",
+        output="the new folder",
+        read=partial(read_record, MmieRecord),
     )
-    parsed = parser.parse_args(arguments)
-    runs = named_runs(parsed)
-    if len(runs) > 1:
-        raise SettingWrong("A judge's input is made of one run.", hint="name one RUN")
-    return _write_judge_input(runs[0], Path(parsed.output).expanduser(), environment)
-
-
-def _write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str, str]) -> str:
-    """Write ``data.json`` and ``images/``; an existing folder is not touched."""
+    folder, logged = run.output, run.records
     if folder.exists():
         raise SettingWrong(f"`{folder}` exists already.", hint="name a new folder with `-o`")
     if not (environment.get("MMIE_DATA") or download.DATASET.cached()):
@@ -48,13 +44,6 @@ def _write_judge_input(run: ExportedRun, folder: Path, environment: Mapping[str,
         )
         raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
     samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
-    logged = records_of(
-        run.path,
-        "mmie",
-        partial(read_record, MmieRecord),
-        same=lambda record: record.answer,
-        noun="answer",
-    )
     if unknown := [sample_id for sample_id in logged if sample_id not in samples]:
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
         raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")

@@ -50,10 +50,6 @@ class RequestFacts(AnswerFacts):
     shown_images: int = 0
     answer_images: int = 0
 
-    def without_request(self) -> RequestFacts:
-        """These facts with no images shown."""
-        return replace(self, shown_images=0)
-
 
 class MmieRecord(ImageRecord):
     """The record of a sample of MMIE.

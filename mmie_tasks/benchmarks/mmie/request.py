@@ -1,89 +1,107 @@
-"""The request to MMIE's judge for a sample and an answer.
+"""The request to MMIE's judge about an answer, and what is noted about both.
 
 The rules of the text are in `prompts`, its templates in `judge_prompts`.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from mmie_tasks.answers.images import check_image
-from mmie_tasks.benchmarks import answer_request
-from mmie_tasks.benchmarks.answer_request import BuiltRequest
+from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
-from mmie_tasks.benchmarks.mmie.question import question_segments
-from mmie_tasks.benchmarks.mmie.record import RequestFacts
+from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
+from mmie_tasks.benchmarks.model_answers import ImageAnswer, read_image_answer
+from mmie_tasks.core.errors import MmieTasksError, first_line
+from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment, Segments
 
 _UNUSABLE = ("unreadable", "too_large")  # problems of existing images
 
 
-def describe_prompts(settings: MmieSettings) -> str:
-    """A sentence about the templates."""
-    used = judge_templates(settings.prompts)
-    return f"{used.name}; {'they are' if used.official else 'they are not'} MMIE's own"
-
-
-def provenance(settings: MmieSettings) -> dict[str, str]:
-    """The request in the signature."""
-    return {"prompt": f"{judge_templates(settings.prompts).name},max_tokens={prompts.MAX_TOKENS}"}
-
-
-def build_request(
+def prepared(
     sample: Sample, results: Sequence[object], settings: MmieSettings
-) -> BuiltRequest[RequestFacts]:
-    """The request for an answer; see `answer_request.build_request`."""
-    return answer_request.build_request(
-        results, start=RequestFacts(), build=partial(_built, sample, settings)
-    )
-
-
-def _built(
-    sample: Sample, settings: MmieSettings, facts: RequestFacts, answer: Segments
-) -> BuiltRequest[RequestFacts]:
-    """The official script fails on a non-image file."""
-    template = judge_templates(settings.prompts).texts[sample.category]
+) -> Prepared[MmieRecord]:
+    """The record of an answer, and its request unless the answer is not judged."""
+    answer = read_image_answer(results)
+    facts = RequestFacts(**asdict(answer.facts))
+    if answer.unscored is not None:
+        return _prepared(sample, answer, facts, answer.unscored)
+    try:
+        template = judge_templates(settings.prompts).texts[sample.category]
+    except MmieTasksError as error:  # the setup was not checked before
+        return _prepared(sample, answer, facts, Unscored("unavailable", first_line(error)))
     question = question_segments(sample)
     existing = [_checked(segment) for segment in question if not segment.problem]
-    unusable = {s.image: s.detail for s in (*existing, *answer) if _is_unusable_file(s)}
-    assembled = prompts.assemble(
+    unusable = {s.image: s.detail for s in (*existing, *answer.segments) if _is_unusable_file(s)}
+    assembled = prompts.assemble(  # the official script fails on a file that is not an image
         replace(sample, question=question),
-        [replace(s, problem="") if _is_unusable_file(s) else s for s in answer],
+        [replace(s, problem="") if _is_unusable_file(s) else s for s in answer.segments],
         template,
     )
-    problems = Counter[str](segment.problem for segment in answer if segment.problem)
-    n_unusable = sum(problems[problem] for problem in _UNUSABLE)
-    built = BuiltRequest(
-        request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS),
-        facts=replace(
-            facts,
-            dropped=assembled.left_out,
-            missing_images=problems.total() - n_unusable + len(question) - len(existing),
-            bad_images=n_unusable + sum(segment.image in unusable for segment in existing),
-            image_problems=dict(problems),
-            truncated=assembled.truncated,
-            typed=assembled.typed,
-            shown_images=len(assembled.images),
-            answer_images=sum(bool(segment.image) for segment in answer),
-        ),
-        answer=answer,
-    )
-    if assembled.left_out:
-        return built.withdrawn(
-            "left_out", f"{len(assembled.images)} images: the official script takes up to 4"
-        )
-    if assembled.bad_gold:
-        return built.withdrawn("bad_gold", assembled.bad_gold)
     broken = [unusable[image] for image in assembled.images if image in unusable]
-    return built.withdrawn("bad_image", broken[0]) if broken else built
+    request: JudgeRequest | Unscored
+    if assembled.left_out:
+        detail = f"{len(assembled.images)} images: the official script takes up to 4"
+        request = Unscored("left_out", detail)
+    elif assembled.bad_gold:
+        request = Unscored("bad_gold", assembled.bad_gold)
+    elif broken:
+        request = Unscored("bad_image", broken[0])
+    else:
+        request = JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS)
+    problems = Counter[str](segment.problem for segment in answer.segments if segment.problem)
+    n_unusable = sum(problems[problem] for problem in _UNUSABLE)
+    facts = replace(
+        facts,
+        dropped=assembled.left_out,
+        missing_images=problems.total() - n_unusable + len(question) - len(existing),
+        bad_images=n_unusable + sum(segment.image in unusable for segment in existing),
+        image_problems=dict(problems),
+        truncated=assembled.truncated,
+        typed=assembled.typed,
+        shown_images=0 if isinstance(request, Unscored) else len(assembled.images),
+        answer_images=sum(bool(segment.image) for segment in answer.segments),
+    )
+    return _prepared(sample, answer, facts, request)
+
+
+def _prepared(
+    sample: Sample, answer: ImageAnswer, facts: RequestFacts, request: JudgeRequest | Unscored
+) -> Prepared[MmieRecord]:
+    return Prepared.of(
+        MmieRecord,
+        request,
+        drawn_by=answer.drawn_by,
+        id=sample.id,
+        index=sample.index,
+        category=sample.category,
+        field=sample.field,
+        question=sample.question,
+        gold=sample.gold,
+        answer=answer.segments,
+        facts=facts,
+    )
+
+
+def question_segments(sample: Sample) -> Segments:
+    """The segments of the question; the problem ``missing`` marks an image that is not a file."""
+    return tuple(map(_with_missing, sample.question))
+
+
+def _with_missing(segment: Segment) -> Segment:
+    if segment.image is None:
+        return segment
+    is_file = os.path.isfile(segment.image)  # noqa: PTH113 - 4x quicker
+    return replace(segment, problem="" if is_file else "missing")
 
 
 def _checked(segment: Segment) -> Segment:

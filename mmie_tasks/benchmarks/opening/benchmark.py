@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,26 +11,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
-from mmie_tasks.benchmarks.model_answers import add_answer_folder
-from mmie_tasks.benchmarks.opening import data, metrics, official_files
-from mmie_tasks.benchmarks.opening import request as requests
+from mmie_tasks.benchmarks.opening import data, metrics, official_files, prompts, request
 from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
 from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, TOPIC_SIZES
-from mmie_tasks.benchmarks.opening.question import MOST_STEPS, question_content, told_steps
 from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
-from mmie_tasks.judging.benchmark_judge import BenchmarkJudge
+from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+MOST_STEPS = 10
+"""Steps of the longest gold answer."""
 
 
 def grade(result: JudgeResult) -> Verdicts:
@@ -57,7 +58,7 @@ class Opening(Benchmark[OpeningRecord]):
 
     name = "opening"
     title = "OpenING"
-    version = "3-B"
+    version = "3-C"
     scale = metrics.SCALE
     metrics = metrics.ALL_METRICS
     record = OpeningRecord
@@ -68,8 +69,6 @@ class Opening(Benchmark[OpeningRecord]):
         title="OpenING",
         max_images=19,  # 9 of a question and 10 steps with one
     )
-    has_picture_answers = True
-    has_export = True
     strata = "topic"
     stratum_sizes = TOPIC_SIZES
     published: ClassVar[Mapping[str, int]] = {name: sum(TOPIC_SIZES.values())}
@@ -85,10 +84,6 @@ class Opening(Benchmark[OpeningRecord]):
     def check_data(self, docs: Any) -> None:
         data.check_data(docs)
         self.check_setup()  # the question to the tested model has official texts, too
-
-    @override
-    def check_setup(self) -> None:
-        fixed_texts(self.settings.prompts)
 
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
@@ -109,7 +104,7 @@ class Opening(Benchmark[OpeningRecord]):
                 self.settings.prompts,
                 texts,
                 environment,
-                lambda: requests.describe_prompts(self.settings),
+                lambda: fixed_texts(self.settings.prompts).name,
             ),
         ]
 
@@ -118,37 +113,36 @@ class Opening(Benchmark[OpeningRecord]):
         """The question; ``instruction: false`` in the task file omits the official instruction, for
         models that get another one.
         """
-        instruction = bool(options.get("instruction", True))
-        return question_content(Sample.from_doc(doc), self.settings, instruction=instruction)
-
-    @override
-    def add_answer_folder(self, folder: Path) -> None:
-        add_answer_folder(folder)
+        sample, texts = Sample.from_doc(doc), fixed_texts(self.settings.prompts)
+        instruction = texts.instruction if options.get("instruction", True) else ""
+        steps = self._told_steps(sample)
+        opening = "" if steps is None else texts.steps.replace("{steps}", str(steps))
+        question = [
+            segment
+            if segment.image and os.path.isfile(segment.image)  # noqa: PTH113 - of any name
+            else replace(segment, image=None)
+            for segment in sample.question
+        ]
+        return prompts.question_content(question, instruction, opening)
 
     @override
     def picture_limit(self, doc: Doc) -> int:
         """How many pictures an answer may have: the number of steps that the model is told."""
-        return told_steps(Sample.from_doc(doc), self.settings) or MOST_STEPS
+        return self._told_steps(Sample.from_doc(doc)) or MOST_STEPS
+
+    def _told_steps(self, sample: Sample) -> int | None:
+        return None if self.settings.steps == "untold" else len(sample.gold)
 
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[OpeningRecord]:
-        sample = Sample.from_doc(doc)
-        built = requests.build_request(sample, results, self.settings)
-        return built.prepared(
-            OpeningRecord,
-            id=sample.id,
-            topic=sample.topic,
-            subtask=sample.subtask,
-            question=sample.question,
-            gold=sample.gold,
-        )
+        return request.prepared(Sample.from_doc(doc), results, self.settings)
 
     @override
-    def grade(self, record: OpeningRecord, result: JudgeResult) -> Verdicts:
+    def grade(self, sample: Mapping[str, Any], result: JudgeResult) -> Verdicts:
         return grade(result)
 
     @override
-    def is_impossible(self, record: OpeningRecord, reply: str) -> bool:
+    def is_impossible(self, sample: Mapping[str, Any], reply: str) -> bool:
         return asks_again(reply)
 
     @override
@@ -157,7 +151,14 @@ class Opening(Benchmark[OpeningRecord]):
 
     @override
     def request_provenance(self) -> Mapping[str, object]:
-        return requests.provenance(self.settings)
+        import PIL
+
+        fields = {
+            "prompt": f"{fixed_texts(self.settings.prompts).name},max_tokens={prompts.MAX_TOKENS}",
+            "pillow": PIL.__version__,  # makes the pictures that the judge gets
+            "steps": self.settings.steps,
+        }
+        return fields | ({"missing": "blind"} if self.settings.missing_images == "blind" else {})
 
     @override
     def counts(self, records: Sequence[OpeningRecord]) -> Mapping[str, float]:
@@ -173,3 +174,12 @@ class Opening(Benchmark[OpeningRecord]):
 
 
 BENCHMARK = Opening()
+
+# The functions that the task files name.
+process_docs = BENCHMARK.process_docs
+doc_to_messages = BENCHMARK.doc_to_messages
+doc_to_text = BENCHMARK.doc_to_text
+doc_to_visual = BENCHMARK.doc_to_visual
+doc_to_target = BENCHMARK.doc_to_target
+process_results = BENCHMARK.process_results
+percent = BENCHMARK.percent

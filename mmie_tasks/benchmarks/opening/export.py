@@ -1,12 +1,11 @@
-"""``mmie-tasks export opening``: runs as the file that the official summary reads."""
+"""``mmie-tasks export opening``: a run as the file that the official summary reads."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from mmie_tasks.benchmarks.export_run import export_parser, named_runs, records_of
+from mmie_tasks.benchmarks.export_run import exported_run
 from mmie_tasks.benchmarks.opening import official
 from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.core.files import atomic_write
@@ -18,40 +17,27 @@ FILE = "gpt-score_results.json"
 
 
 def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
-    """Run ``mmie-tasks export opening ARGUMENTS``; returns what to print. Invalid arguments end the
-    process with status 2, as argparse does.
-    """
-    parser = export_parser(
+    """Run ``mmie-tasks export opening ARGUMENTS``; returns what to print."""
+    run = exported_run(
         "opening",
-        f"Write the judge's replies of runs as `{FILE}`, which the official "
+        arguments,
+        description=f"Write the judge's replies of a run as `{FILE}`, which the official "
         "`summarize_GPT_scores.py` reads below `Interleaved_Arena/`. It overwrites that file.",
-        "the file, or its folder",
+        output="the file, or its folder",
+        read=_record_of_one_judge,
     )
-    parsed = parser.parse_args(arguments)
-    entries: list[dict[str, object]] = []
-    lines = []
-    for number, run in enumerate(named_runs(parsed)):
-        records = records_of(
-            run.path,
-            "opening",
-            _record_of_one_judge,
-            same=lambda record: record.replies,
-            noun="replies",
-        )
-        values = {sample_id: official_value(record) for sample_id, record in records.items()}
-        model = {"id": str(number), "name": run.model}
-        scored = [
-            {"data_id": sample_id, "model": model, "score": value}
-            for sample_id, value in values.items()
-            if value is not None
-        ]
-        entries += scored
-        lines.append(f"{run.model}: {len(scored)} of {counted(len(records), 'sample')}")
-    target = Path(parsed.output).expanduser()
-    target = target / FILE if target.is_dir() else target
+    model = {"id": "0", "name": run.model}
+    values = {sample_id: official_value(record) for sample_id, record in run.records.items()}
+    entries = [
+        {"data_id": sample_id, "model": model, "score": value}
+        for sample_id, value in values.items()
+        if value is not None
+    ]
+    target = run.output / FILE if run.output.is_dir() else run.output
     with atomic_write(target) as part:
         part.write_text(json.dumps(entries, ensure_ascii=False, indent=4), encoding="utf-8")
-    return f"Replies written to `{target}`: {'; '.join(lines)}."
+    samples = counted(len(values), "sample")
+    return f"Replies to {len(entries)} of {samples} of {run.model} written to `{target}`."
 
 
 def _record_of_one_judge(line: Line) -> OpeningRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -47,10 +47,6 @@ class StepFacts(AnswerFacts):
     pictures_lost: Mapping[str, int] = field(default_factory=dict)
     question_pictures_lost: int = 0
     shown_pictures: int = 0
-
-    def without_request(self) -> StepFacts:
-        """These facts with no pictures shown."""
-        return replace(self, shown_pictures=0)
 
 
 def _topic(topic: str) -> str:

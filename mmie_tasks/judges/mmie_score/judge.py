@@ -44,7 +44,6 @@ from mmie_tasks.judges.mmie_score.inputs import JudgePrompt, control_strings, pr
 from mmie_tasks.judges.mmie_score.served import ServedMmieScore, served_name, served_signature
 from mmie_tasks.judges.mmie_score.server import JudgeServer
 from mmie_tasks.record.reply import JudgeReply, Usage
-from mmie_tasks.record.signature import signature_text
 
 if TYPE_CHECKING:
     import torch
@@ -164,19 +163,19 @@ class MmieScoreJudge(Judge):
         return Way(program=(), device=device, reason=problem)
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """The checkpoint's content, and how it is computed. Raises like `checkpoint` and `way`."""
         digest, way = self.checkpoint.digest, self.way
         if way.program:
             return served_signature(served_name(digest, self.options.dtype))
-        return signature_text(
-            judge="mmie_score",
-            model=served_name(digest),
-            dtype=devices.dtype_name(devices.choose_dtype(self.options.dtype, way.device)),
-            device=way.device.type,
-            engine=f"transformers {version('transformers')}",
-            stop="end",
-        )
+        return {
+            "judge": "mmie_score",
+            "model": served_name(digest),
+            "dtype": devices.dtype_name(devices.choose_dtype(self.options.dtype, way.device)),
+            "device": way.device.type,
+            "engine": f"transformers {version('transformers')}",
+            "stop": "end",
+        }
 
     def machine(self) -> str | None:
         """What computed, for the provenance of a run; None before it is loaded."""

@@ -24,9 +24,8 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.mmie_score.inputs import UNFIT_FIELDS
 from mmie_tasks.judges.openai.judge import OpenAIJudge
-from mmie_tasks.judges.openai.settings import OpenAIOptions, read_settings
+from mmie_tasks.judges.openai.settings import OpenAIOptions
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.signature import signature_text
 
 _NAME = re.compile(r"MMIE-Score@[0-9a-f]{12}(-\w+)?")
 _CHECK_TIMEOUT_S = 30.0
@@ -42,9 +41,9 @@ def served_name(digest: str, dtype: str = "auto") -> str:
     return f"MMIE-Score@{digest}" + ("" if dtype == "auto" else f"-{dtype}")
 
 
-def served_signature(name: str) -> str:
+def served_signature(name: str) -> Mapping[str, object]:
     """The signature of replies by a server: the checkpoint's content, and no host."""
-    return signature_text(judge="mmie_score", model=name, engine="vllm")
+    return {"judge": "mmie_score", "model": name, "engine": "vllm"}
 
 
 def listed_models(base_url: str, key: str, timeout_s: float = _CHECK_TIMEOUT_S) -> list[str]:
@@ -88,7 +87,7 @@ class ServedMmieScore(Judge):
             timeout=timeout_s,
             patience=patience_s,
         )
-        access = read_settings(self._options, self._environment).access  # raises `SettingWrong`
+        access = self._options.access(self._environment)  # raises `SettingWrong`
         self._base_url, self.address = access.base_url, access.address
 
     @cached_property
@@ -132,10 +131,10 @@ class ServedMmieScore(Judge):
     @cached_property
     def _openai(self) -> OpenAIJudge:
         options = self._options.model_copy(update={"model": self.served})
-        return OpenAIJudge(read_settings(options, self._environment))
+        return OpenAIJudge(options, self._environment)
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """See `served_signature`; raises like `check`."""
         return served_signature(self.served)
 

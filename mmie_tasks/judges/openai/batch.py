@@ -1,24 +1,31 @@
 """The `openai` judge with ``batch=true``: the provider's Batch API, at half the price.
 
 Requests are uploaded in files, and the replies arrive within 24 hours, usually sooner. The online
-judge has the same signature, so both share cached replies. Running the same command again resumes
-an interrupted run and pays for nothing twice: every batch is noted before it is created
-(`batch_note`), and later runs wait for it.
+judge has the same signature, so both share cached replies. A batch is noted as soon as it exists,
+in a file with its name that lists the keys of its requests: the same command, run again, waits for
+it, and submits only requests that are in none.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event
+from typing import TYPE_CHECKING, BinaryIO, Literal
+from urllib.parse import quote, unquote
 
 from loguru import logger
 
-from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.http.access import Access
-from mmie_tasks.http.errors import UnusableBody, read_server_error, redact
+from mmie_tasks.http.errors import Fault, fault_of, kind_of, message_of, redact
+from mmie_tasks.http.sender import Pace
 from mmie_tasks.judges.base import (
     Judge,
     JudgeError,
@@ -30,293 +37,346 @@ from mmie_tasks.judges.base import (
     RequestBroken,
 )
 from mmie_tasks.judges.content import content_key
-from mmie_tasks.judges.openai.batch_files import Limits, read_result_lines, write_requests
-from mmie_tasks.judges.openai.batch_note import BatchNote, Submission
-from mmie_tasks.judges.openai.batch_provider import BatchPace, Provider, Rejected
-from mmie_tasks.judges.openai.chat_request import chat_body
-from mmie_tasks.judges.openai.check import check
-from mmie_tasks.judges.openai.completion import PoorReply, Price, read_completion
-from mmie_tasks.judges.openai.dialect import Adaptations
-from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.judges.openai.chat import NoText, chat_body, open_chat, read_completion
+from mmie_tasks.judges.openai.settings import OpenAIOptions
+from mmie_tasks.record.signature import signature_text
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the online price."""
 
+_ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+_OVER = ("completed", "failed", "expired", "cancelled")
 _AGAIN = "run the same command again to retry"
-_FAULTS = (JudgeUnavailable, Rejected, OSError, DataBroken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a provider accepts, and how long to wait. Tests shorten it."""
+
+    requests: int = 50_000  # in a file
+    size_bytes: int = 190_000_000  # of a file: 200 MB less a margin of 5 %
+    poll_s: float = 30.0  # between two looks at a batch
+    patience_s: float = 3600.0  # how long a server may fail while a batch runs
+    longest_wait_s: float = 26 * 3600.0  # the provider ends a batch after 24 hours
+    call_retries: int = 6  # of the SDK, for half a minute
 
 
 class BatchJudge(Judge):
     """Sends requests through the Batch API.
 
     Raises:
-        SettingWrong: The settings choose Azure or a cost limit, which batches do not support.
+        SettingWrong: The options choose Azure or a cost limit, which batches do not support.
     """
 
+    Options = OpenAIOptions
+
     def __init__(
-        self, settings: Settings, *, limits: Limits | None = None, pace: BatchPace | None = None
+        self,
+        options: OpenAIOptions,
+        environment: Mapping[str, str],
+        *,
+        limits: Limits | None = None,
+        pace: Pace | None = None,
     ) -> None:
-        if settings.access.api_type == "azure":
+        super().__init__(options, environment)
+        self.chat = open_chat(options, environment, pace or Pace())
+        self.model = self.chat.options.model or ""
+        if self.access.api_type == "azure" or options.max_cost is not None:
             raise SettingWrong(
-                "`batch=true` is not supported at Azure, where batches are another service.",
-                hint="leave `batch=true` out",
-            )
-        if settings.max_cost_usd is not None:
-            raise SettingWrong(
-                "`max_cost` cannot be kept with `batch=true`: a batch is paid for as a whole, and "
-                "its cost is known when it is over.",
+                "`batch=true` works neither at Azure nor with `max_cost`: the cost of a batch is "
+                "known when it is over.",
                 hint="leave one of them out; `--limit` makes a run smaller",
             )
-        self.settings = settings
-        self.model = settings.model
         self.limits = limits or Limits()
-        self.pace = pace or BatchPace()
-        self.adaptations = Adaptations(dialect=settings.dialect)
-        self._stop = Event()  # stops the running calls
+        self._stopped = Event()  # of the running calls
 
     @property
-    def signature(self) -> str:
+    def signature(self) -> Mapping[str, object]:
         """The signature of the online judge: the same model gives the replies."""
-        return self.settings.signature
+        return self.chat.signature
 
     @property
     def access(self) -> Access:
         """The judge's server."""
-        return self.settings.access
+        return self.chat.sender.access
 
     def check(self, max_images: int = 0) -> None:
         """Check key, server and model with an online request; see `check.check`."""
-        check(
-            self.settings,
-            max_images=max_images,
-            pace=self.pace.retries,
-            adaptations=self.adaptations,
-        )
+        from mmie_tasks.judges.openai.check import check
+
+        check(self.chat, self.signature, max_images)
 
     def stop(self) -> None:
         """Make every running `ask` raise KeyboardInterrupt; batches continue at the provider."""
-        stopped, self._stop = self._stop, Event()
+        stopped, self._stopped = self._stopped, Event()
         stopped.set()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield the outcomes as batches end; equal requests are sent once."""
-        if (missing_key := self.settings.access.missing_key(JudgeMisconfigured)) is not None:
+        if (missing_key := self.access.missing_key(JudgeMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
-        indices_by_key: dict[str, list[int]] = {}
+        indices: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
             try:
-                indices_by_key.setdefault(content_key(request), []).append(index)
+                indices.setdefault(content_key(request), []).append(index)
             except RequestBroken as error:  # noqa: PERF203 - concerns one request
                 yield index, error
-        if not indices_by_key:
-            return
-        waiting = {key: requests[indices[0]] for key, indices in indices_by_key.items()}
-        with closing(Provider(self.settings, self.pace, self._stop)) as provider:
-            run = _BatchRun(self, waiting, provider)
-            try:
-                for key, outcome in run.outcomes():
-                    yield from ((index, outcome) for index in indices_by_key[key])
-            except (KeyboardInterrupt, GeneratorExit):
-                if run.running:
-                    names = ", ".join(f"`{entry.name}`" for entry in run.running)
-                    logger.warning(
-                        f"mmie-tasks: the batches {names} go on at {provider.address}. Run the "
-                        "same command again to wait for them; nothing is paid for twice."
-                    )
-                raise
+        waiting = {key: requests[same[0]] for key, same in indices.items()}
+        with self.access.client(self.limits.call_retries) as client:
+            run = _BatchRun(self, client, waiting, self._stopped)
+            for key, outcome in run.outcomes():
+                yield from ((index, outcome) for index in indices[key])
 
 
-@dataclass(slots=True, kw_only=True)
-class _RunningBatch:
-    """A batch that this run waits for, with this run's requests in it by content key."""
+class _Notes:
+    """The batches of one judge at one server: a file for each, with the keys of its requests."""
 
-    name: str
-    submission: Submission
-    requests: Mapping[str, JudgeRequest]
-    progress: str = ""  # as last logged
+    def __init__(self, judge: BatchJudge) -> None:
+        server = f"{judge.access.address}\n{signature_text(**judge.signature)}"
+        digest = hashlib.sha256(server.encode()).hexdigest()[:16]
+        self.folder = cache_dir(judge.environment) / "judge" / "batches" / digest
+
+    def batches(self) -> dict[str, list[str]]:
+        """The keys of each batch."""
+        paths = sorted(self.folder.glob("*.json"))
+        return {unquote(path.stem): json.loads(path.read_bytes()) for path in paths}
+
+    def put(self, batch: str, keys: Sequence[str]) -> None:
+        """Note a batch."""
+        with atomic_write(self.folder / f"{quote(batch, safe='')}.json") as part:
+            part.write_text(json.dumps(keys))
+
+    def forget(self, batch: str, taken: Mapping[str, object]) -> None:
+        """Remove requests whose replies were taken; others of an earlier run stay."""
+        if left := [key for key in self.batches()[batch] if key not in taken]:
+            self.put(batch, left)
+        else:
+            (self.folder / f"{quote(batch, safe='')}.json").unlink()
 
 
 class _BatchRun:
     """Submits the requests of one `ask`, waits for the batches, and reads their results."""
 
     def __init__(
-        self, judge: BatchJudge, waiting: dict[str, JudgeRequest], provider: Provider
+        self, judge: BatchJudge, client: OpenAI, waiting: dict[str, JudgeRequest], stopped: Event
     ) -> None:
-        settings = judge.settings
-        self.running: list[_RunningBatch] = []
-        self._waiting = waiting  # to be submitted
-        self._settings = settings
-        price = settings.price
-        self._price = (
-            None
-            if price is None
-            else Price(input_usd=DISCOUNT * price.input_usd, output_usd=DISCOUNT * price.output_usd)
-        )
-        self._dialect = judge.adaptations.dialect
-        self._limits, self._pace = judge.limits, judge.pace
-        self._provider = provider
-        self._note = BatchNote(
-            settings.cache_dir / "judge" / "batches",
-            server=provider.address,
-            signature=settings.signature,
+        import openai  # takes a second
+
+        self._faults = (openai.OpenAIError, Fault, OSError, ValueError)
+        self._chat, self._limits, self._client = judge.chat, judge.limits, client
+        self._address, self._secrets = judge.access.address, judge.access.secrets
+        self._waiting = waiting  # to be submitted, by content key
+        self._broken: dict[str, RequestBroken] = {}
+        self._running: dict[str, dict[str, JudgeRequest]] = {}  # by the name of the batch
+        self._progress: dict[str, str] = {}  # the status as last logged
+        self._stopped = stopped
+        self._notes = _Notes(judge)
+        options = judge.chat.options
+        halves = {"price_in": options.price_in, "price_out": options.price_out}
+        self._options = options.model_copy(
+            update={name: DISCOUNT * price for name, price in halves.items() if price is not None}
         )
 
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
         """Yield the content key and outcome of each request as batches end."""
-        unsent: dict[str, JudgeError] = {}
         try:
-            # One process at a time, so that two do not submit the same requests.
-            with self._note.lock():
-                for submission in self._note.load():
-                    if not self._waiting.keys().isdisjoint(submission.keys):
-                        self._resume(submission)
-                while self._waiting:
-                    unsent |= self._submit_file()
-        except _FAULTS as error:
-            unsent |= dict.fromkeys(self._waiting, self._judge_error(error))
-        yield from unsent.items()
-        end = time.monotonic() + self._pace.longest_wait_s
-        try:
-            while self.running:
-                if time.monotonic() > end:
-                    hours = self._pace.longest_wait_s / 3600
-                    raise JudgeUnavailable(f"the batch is not over after {hours:.0f} h; {_AGAIN}")
-                self._provider.wait(self._pace.poll_s)
-                for entry in list(self.running):
-                    yield from self._inspect(entry)
-        except _FAULTS as error:
-            keys = [key for entry in self.running for key in entry.requests]
-            self.running.clear()
-            yield from dict.fromkeys(keys, self._judge_error(error)).items()
-
-    def _resume(self, submission: Submission) -> None:
-        """Wait for a noted batch; an entry without a name was left by a killed process."""
-        if submission.batch is None:
-            submission.batch = self._provider.find(submission.nonce)
-            if submission.batch is None:
-                self._note.remove(submission, submission.keys)
-                return
-            self._note.put(submission)
-        self._start(submission, submission.batch)
-        logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
-
-    def _submit_file(self) -> Mapping[str, RequestBroken]:
-        """Create a batch of waiting requests; returns the requests that cannot be sent."""
-        path = self._note.path.with_suffix(".jsonl")
-        try:
-            content = write_requests(
-                path,
-                self._waiting,
-                lambda request: chat_body(request, self._settings, self._dialect),
-                self._limits,
-            )
-            for key in content.broken:
-                del self._waiting[key]
-            if not content.keys:
-                return content.broken
-            input_file = self._provider.upload(path)
-        finally:
-            path.unlink(missing_ok=True)
-        submission = Submission(keys=content.keys)
-        self._note.put(submission)
-        try:
-            name = submission.batch = self._provider.create(input_file, submission.nonce)
-        except Rejected:
-            self._note.remove(submission, submission.keys)
+            yield from self._submit_all()
+            yield from self._wait()
+        except (KeyboardInterrupt, GeneratorExit):
+            if self._running:
+                names = ", ".join(f"`{name}`" for name in self._running)
+                logger.warning(
+                    f"mmie-tasks: the batches {names} go on at {self._address}. Run the same "
+                    "command again to wait for them; nothing is paid for twice."
+                )
             raise
-        self._note.put(submission)
-        self._start(submission, name)
-        logger.info(
-            f"mmie-tasks: the batch `{name}` has {len(submission.keys)} requests and may take 24 "
-            "hours. If the run is stopped meanwhile, the same command resumes it."
-        )
-        return content.broken
 
-    def _start(self, submission: Submission, name: str) -> None:
-        """Wait for a batch that has some of the waiting requests."""
-        requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
-        self.running.append(_RunningBatch(name=name, submission=submission, requests=requests))
+    # Submission
 
-    def _inspect(self, entry: _RunningBatch) -> Iterator[tuple[str, Outcome]]:
-        """Yield the outcomes of a batch if it is over; the note keeps it until all are taken."""
+    def _submit_all(self) -> Iterator[tuple[str, Outcome]]:
+        """Find the batches of earlier runs, and submit the other requests; yield those in none."""
         try:
-            batch = self._provider.retrieve(entry.name)
-            if batch.progress != entry.progress:
-                logger.info(f"mmie-tasks: the batch `{entry.name}` is {batch.progress}.")
-                entry.progress = batch.progress
-            if not batch.is_over:
+            for name, keys in self._notes.batches().items():
+                if own := {key: self._waiting.pop(key) for key in keys if key in self._waiting}:
+                    self._running[name] = own
+                    logger.info(f"mmie-tasks: waiting for the batch `{name}` of an earlier run.")
+            while self._waiting:
+                self._submit()
+        except self._faults as error:
+            yield from dict.fromkeys(self._waiting, self._failure(error)).items()
+        yield from self._broken.items()
+
+    def _submit(self) -> None:
+        """Create a batch of as many waiting requests as a file holds, and move them to `_running`.
+
+        The SDK does not retry the creation: an answer that is lost would create a second batch.
+        """
+        import openai
+
+        self._notes.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=self._notes.folder) as file:
+            keys = self._write(file)
+            if not keys:
                 return
-            files = filter(None, (batch.output_file_id, batch.error_file_id))
-            contents = [self._provider.download(file) for file in files]
-        except Rejected as rejected:
-            if rejected.error.status != 404:
-                raise
-            # The batch was deleted, or belongs to another account.
-            contents, reason = [], f"the batch `{entry.name}` no longer exists ({rejected})"
-        else:
-            reason = f"the batch is {batch.status} and has no line for it"
-            if batch.status == "failed":
-                error = read_server_error(0, batch.errors, self._settings.access.secrets)
-                reason = f"the batch failed: {error.cause}"
-        lines = read_result_lines(contents, set(entry.submission.keys))
-        missing = JudgeUnavailable(f"{reason}; {_AGAIN}")
-        self.running.remove(entry)
-        for key, request in entry.requests.items():
-            yield key, self._outcome(request, lines[key]) if key in lines else missing
-        self._forget(entry)
+            file.seek(0)
+            uploaded = self._client.files.create(file=("requests.jsonl", file), purpose="batch")
+            if not isinstance(uploaded, openai.types.FileObject):  # a page, as text
+                raise Fault("failed", "the server sent no file")
+        batch = self._client.with_options(max_retries=0).batches.create(
+            completion_window="24h", endpoint=_ENDPOINT, input_file_id=uploaded.id
+        )
+        if not isinstance(batch, openai.types.Batch):
+            raise Fault("failed", "the server sent no batch")
+        self._notes.put(batch.id, keys)
+        self._running[batch.id] = {key: self._waiting.pop(key) for key in keys}
+        logger.info(
+            f"mmie-tasks: the batch `{batch.id}` has {len(keys)} requests and may take 24 hours. "
+            "If the run is stopped meanwhile, the same command resumes it."
+        )
 
-    def _forget(self, entry: _RunningBatch) -> None:
+    def _write(self, file: BinaryIO) -> list[str]:
+        """Write a line per request; returns their keys. Those that are broken are moved."""
+        keys: list[str] = []
+        for key, request in list(self._waiting.items()):
+            try:
+                line = self._line(key, request)
+            except RequestBroken as error:
+                del self._waiting[key]
+                self._broken[key] = error
+                continue
+            is_full = file.tell() + len(line) > self._limits.size_bytes
+            if is_full or len(keys) == self._limits.requests:
+                break
+            file.write(line)
+            keys.append(key)
+        return keys
+
+    def _line(self, key: str, request: JudgeRequest) -> bytes:
+        body = chat_body(request, self._options, self._chat.dialect)
+        fields = {"custom_id": key, "method": "POST", "url": _ENDPOINT, "body": body}
+        # ASCII only: some readers break lines at other characters, too.
+        line = json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
+        if len(line) > self._limits.size_bytes:
+            raise RequestBroken(f"the request is too large for a batch: {len(line) / 1e6:.0f} MB")
+        return line
+
+    # Results
+
+    def _wait(self) -> Iterator[tuple[str, Outcome]]:
+        """Yield the outcomes of the running batches; those of one that fails too long are errors.
+
+        A batch stays noted until its outcomes were taken.
+        """
+        seen_at = began = time.monotonic()
+        while self._running:
+            if self._stopped.wait(self._limits.poll_s):
+                raise KeyboardInterrupt
+            for name, requests in list(self._running.items()):
+                try:
+                    outcomes = self._outcomes_of(name, requests)
+                    seen_at = time.monotonic()
+                except self._faults as error:
+                    failure = self._failure(error)
+                    is_brief = time.monotonic() - seen_at <= self._limits.patience_s
+                    if is_brief and isinstance(failure, JudgeUnavailable):
+                        continue
+                    del self._running[name]
+                    yield from dict.fromkeys(requests, failure).items()
+                    continue
+                if outcomes is not None:
+                    del self._running[name]
+                    yield from outcomes.items()
+                    with suppress(OSError, ValueError):  # at worst, they are read once more
+                        self._notes.forget(name, requests)
+            if time.monotonic() - began > self._limits.longest_wait_s:
+                late = JudgeUnavailable(f"the batch is not over; {_AGAIN}")
+                yield from ((key, late) for keys in self._running.values() for key in keys)
+                return
+
+    def _outcomes_of(
+        self, name: str, requests: Mapping[str, JudgeRequest]
+    ) -> Mapping[str, Outcome] | None:
+        """The outcome of each request of a batch; None while it is not over."""
+        import openai
+
         try:
-            with self._note.lock():
-                self._note.remove(entry.submission, entry.requests.keys())
-        except (OSError, DataBroken) as error:
-            # At worst the replies are downloaded once more, at no cost.
-            logger.warning(f"mmie-tasks: `{self._note.path}` cannot be updated: {error}")
+            batch = self._client.batches.retrieve(name)
+            if not isinstance(batch, openai.types.Batch):  # the SDK passes on a page as text
+                raise Fault("failed", "the server sent no batch")
+            if batch.status not in _OVER:
+                if self._progress.get(name) != batch.status:
+                    self._progress[name] = batch.status
+                    logger.info(f"mmie-tasks: the batch `{name}` is {batch.status}.")
+                return None
+            files = filter(None, (batch.output_file_id, batch.error_file_id))
+            contents = [self._client.files.content(file).content for file in files]
+        except openai.NotFoundError as error:  # deleted, or of another account
+            fault = fault_of(error, self._secrets)
+            gone = JudgeUnavailable(f"the batch `{name}` no longer exists ({fault}); {_AGAIN}")
+            return dict.fromkeys(requests, gone)
+        lines = _result_lines(contents)
+        reason = f"the batch is {batch.status} and has no line for it"
+        if batch.errors:
+            words = redact(message_of(batch.errors.model_dump_json()), self._secrets)
+            reason = f"the batch failed: {words}"
+        missing = JudgeUnavailable(f"{reason}; {_AGAIN}")
+        return {
+            key: self._outcome(request, lines[key]) if key in lines else missing
+            for key, request in requests.items()
+        }
 
     def _outcome(self, request: JudgeRequest, line: Mapping[str, object]) -> Outcome:
-        """The outcome in a line of `read_result_lines`."""
+        """The outcome in a line: a ``response``, or an ``error`` if the request was never run."""
         match line:
             case {"response": {"status_code": 200, "body": body}}:
                 try:
-                    return read_completion(
-                        body,
-                        model=self._settings.model,
-                        price=self._price,
-                        has_schema=request.schema is not None,
-                    )
-                except UnusableBody as unusable:
-                    reason = redact(str(unusable), self._settings.access.secrets)
-                    return JudgeUnavailable(f"{reason}; {_AGAIN}")
-                except PoorReply as poor:
-                    return poor.outcome
+                    return read_completion(body, self._options, request.schema, self._secrets)
+                except Fault as fault:
+                    return JudgeUnavailable(f"{fault}; {_AGAIN}")
+                except NoText as error:
+                    return error.outcome
             case {"response": {"status_code": int(status), **response}}:
                 body = [response.get("body"), line.get("error")]  # vLLM's error is in the line
             case _:
-                status, body = 0, line  # the request was never run
-        error = read_server_error(status, body, self._settings.access.secrets)
-        if status in (401, 403, 404) or error.is_quota or error.is_key:
-            return JudgeMisconfigured(f"The batch ran into {error}.", hint="check key and model")
-        if status in (400, 413, 422):
-            return JudgeRefused(f"the server would not take the request: {error}")
-        reason = f"the batch ended without it: {error.cause}" if status == 0 else str(error)
+                status, body = 0, line.get("error")
+        text = json.dumps(body)
+        words = redact(message_of(text), self._secrets)
+        kind = kind_of(status, text) if status else "failed"
+        if kind == "denied":
+            message = f"The batch ran into HTTP {status}: {words}."
+            return JudgeMisconfigured(message, hint="check key and model")
+        if kind == "rejected":
+            return JudgeRefused(f"the server would not take the request: HTTP {status}: {words}")
+        reason = f"HTTP {status}: {words}" if status else f"the batch ended without it: {words}"
         return JudgeUnavailable(f"{reason}; {_AGAIN}")
 
-    def _judge_error(self, error: Exception) -> JudgeError:
-        """The judge error for one of `_FAULTS`."""
-        match error:
-            case JudgeUnavailable():
-                return error
-            case DataBroken():
-                return JudgeMisconfigured(error.message, hint=error.hint)
-            case OSError():
-                return JudgeMisconfigured(
-                    f"The folder `{self._note.path.parent}` for batches cannot be used: "
-                    f"{error.strerror}.",
-                    hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
-                )
-        return JudgeMisconfigured(
-            f"The judge's server {self._provider.address} accepts no batch: {error}.",
-            hint="check the key and the account, or leave `batch=true` out: not every server has "
-            "a Batch API",
-        )
+    def _failure(self, error: Exception) -> JudgeError:
+        """The judge error of one of `_faults`."""
+        if isinstance(error, (OSError, ValueError)):
+            return JudgeMisconfigured(
+                f"The folder `{self._notes.folder}` for batches cannot be used: {error}.",
+                hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
+            )
+        fault = fault_of(error, self._secrets)
+        if fault.kind in ("denied", "rejected"):
+            return JudgeMisconfigured(
+                f"The judge's server {self._address} accepts no batch: {fault}.",
+                hint="check the key and the account, or leave `batch=true` out: not every server "
+                "has a Batch API",
+            )
+        return JudgeUnavailable(f"{self._address} gave no usable answer: {fault}; {_AGAIN}")
+
+
+def _result_lines(contents: Sequence[bytes]) -> dict[str, dict[str, object]]:
+    """The lines of result files by content key; the first counts, and others are skipped."""
+    lines: dict[str, dict[str, object]] = {}
+    for text in b"\n".join(contents).split(b"\n"):
+        with suppress(ValueError, RecursionError):
+            match json.loads(text):
+                case {"custom_id": str(key), **fields}:
+                    lines.setdefault(key, {str(name): value for name, value in fields.items()})
+    return lines

@@ -6,37 +6,38 @@ import asyncio
 import random
 import re
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import openai
 from loguru import logger
 
 from mmie_tasks.core.log import warn
-from mmie_tasks.core.wording import counted
-from mmie_tasks.http.access import UNREACHABLE_HINT, Access
-from mmie_tasks.http.attempt import Failure, Success
-from mmie_tasks.http.client import async_client, run_in_thread
-from mmie_tasks.http.errors import ServerError
-from mmie_tasks.http.extra_fields import refusal_hint, refused_field
-from mmie_tasks.http.model_list import list_models, nearest_names
-from mmie_tasks.http.pace import Pace
-from mmie_tasks.http.rate_limit import LONGEST_WAIT_S, demand_text
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
-from mmie_tasks.judges.openai.chat_server import ChatServer
-from mmie_tasks.judges.openai.dialect import Adaptations
-from mmie_tasks.judges.openai.settings import OWN_ADDRESS_HINT, Settings
+from mmie_tasks.http.access import similar_names
+from mmie_tasks.http.errors import TIMED_OUT, Fault
+from mmie_tasks.http.sender import LONGEST_WAIT_S
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
+from mmie_tasks.judges.openai.chat import Chat
+from mmie_tasks.judges.openai.settings import OWN_ADDRESS_HINT
 from mmie_tasks.judges.other_models import warn_of_others
 from mmie_tasks.record.reply import JudgeReply
 
 _IMAGE_HINT = (
-    "it answers without images, and the benchmark's requests have up to {images}: choose a model "
-    "that takes images; start vLLM with `--limit-mm-per-prompt '{{\"image\": {images}}}'`, "
-    "llama.cpp with `--mmproj`"
+    "choose a model that takes {images} images in a request; start vLLM with "
+    "`--limit-mm-per-prompt '{{\"image\": {images}}}'`, llama.cpp with `--mmproj`"
 )
 _TIMEOUT_S = 30.0
-_LIST_TIMEOUT_S = 5.0  # `list_models` waits at most twice as long
+_LEAST_PER_IMAGE = 40
+"""Fewer prompt tokens per image mean that it was not read.
+
+Models count 64 to 2,833 for a photograph: OpenAI 85 at low detail, Gemini 258 (64 at low
+resolution), InternVL 256 per tile, Qwen-VL one per 28 x 28 pixels. The exception is Llama 3.2
+Vision, whose images count as one token on Ollama (ollama #7592) and Amazon Bedrock (boto3 #4509).
+"""
+_SIDE_PX = 256  # models that count by size count more than `_LEAST_PER_IMAGE` tokens for it
 _QUESTION = "Which colours do the pictures have? Say yes if there are none."
 _COLOURS = {
     "red": (220, 20, 20),
@@ -46,187 +47,130 @@ _COLOURS = {
     "black": (0, 0, 0),
     "white": (255, 255, 255),
 }
-_SPEAKS_OF_IMAGES = re.compile(
-    rf"\b(?:yes|images?|pictures?|photos?|{'|'.join(_COLOURS)})\b", re.IGNORECASE
-)
-_SIDE_PX = 256  # models that count by size count more than `_LEAST_PER_IMAGE` tokens for it
-_LEAST_PER_IMAGE = 40
-"""Fewer prompt tokens per image mean that it was not read.
-
-Models count 64 to 2,833 for a photograph: OpenAI 85 at low detail, Gemini 258 (64 at low
-resolution), InternVL 256 per tile, Qwen-VL one per 28 x 28 pixels. The exception is Llama 3.2
-Vision, whose images count as one token on Ollama (ollama #7592) and Amazon Bedrock (boto3 #4509).
-"""
 
 
-def check(
-    settings: Settings,
-    *,
-    max_images: int = 0,
-    pace: Pace | None = None,
-    adaptations: Adaptations | None = None,
-) -> None:
+def check(chat: Chat, signature: Mapping[str, object], max_images: int = 0) -> None:
     """Check the server with a short chat request with the run's parameters.
 
-    The request has an image, or two if the run's requests have several.
+    The request has an image, or two if the run's requests have several. The log warns of a judge
+    that does not name their colours, which are random, and of another model that replies.
 
     Args:
-        settings: The judge's settings.
+        chat: Gets the parameters that the server accepts.
+        signature: The judge's.
         max_images: The most images in one request of the run.
-        pace: Waiting times between attempts.
-        adaptations: Updated with the parameters that the server accepts.
 
     Raises:
         JudgeMisconfigured: The key is missing or wrong, the model is unknown, or the server does
             not answer or does not take images.
+        SettingWrong: A proxy variable of the environment cannot be used.
     """
-    if (missing_key := settings.access.missing_key(JudgeMisconfigured)) is not None:
+    access = chat.sender.access
+    if (missing_key := access.missing_key(JudgeMisconfigured)) is not None:
         raise missing_key
-    shared = (pace or Pace(), adaptations or Adaptations(dialect=settings.dialect))
-    # The colours are random, because a model that sees no images may guess.
     colours = random.sample(list(_COLOURS), min(max_images, 2))
-    with tempfile.TemporaryDirectory() as folder:
-        images = _images(Path(folder), colours)
-        ping = JudgeRequest(parts=(_QUESTION, *images), max_tokens=16)
-        check_server = _problem(settings, ping, colours, max_images, *shared)
-        if (problem := run_in_thread(check_server)) is not None:
-            raise problem
+    timeout_s = min(_TIMEOUT_S, access.timeout_s)
+    short = Chat(
+        chat.options.model_copy(update={"max_tokens": None}),
+        replace(chat.sender, access=replace(access, timeout_s=timeout_s)),
+    )
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as thread:
+        request = JudgeRequest(parts=(_QUESTION, *_images(Path(folder), colours)), max_tokens=50)
+        try:  # in a thread: a notebook's has a loop already
+            outcome = thread.submit(asyncio.run, _send(short, request)).result()
+        except Fault as fault:
+            longest_s = max(LONGEST_WAIT_S, chat.sender.patience_s)
+            if fault.kind != "busy" or (fault.wait_s or 0.0) > longest_s:
+                raise _misconfigured(chat, fault, max_images) from None
+            logger.warning(f"The judge at {access.address} is busy: {fault}")
+            return
+    chat.dialect = short.dialect
+    if isinstance(outcome, JudgeReply):
+        _warn_if_blind(outcome, colours, f"`{chat.options.model}` at {access.address}")
+        warn_of_others(signature, [outcome.model], access.address)
 
 
-def _images(folder: Path, colours: Sequence[str]) -> list[Path]:
+def _images(folder: Path, colours: list[str]) -> list[Path]:
     """Write one image per colour."""
     from PIL import Image  # not needed by a judge without images
 
-    paths = []
-    for number, colour in enumerate(colours, start=1):
-        paths.append(folder / f"{number}.png")
-        Image.new("RGB", (_SIDE_PX, _SIDE_PX), _COLOURS[colour]).save(paths[-1])
+    paths = [folder / f"{number}.png" for number in range(len(colours))]
+    for path, colour in zip(paths, colours, strict=True):
+        Image.new("RGB", (_SIDE_PX, _SIDE_PX), _COLOURS[colour]).save(path)
     return paths
 
 
-async def _problem(
-    settings: Settings,
-    ping: JudgeRequest,
-    colours: Sequence[str],
-    max_images: int,
-    pace: Pace,
-    adaptations: Adaptations,
-) -> JudgeMisconfigured | None:
-    """Why the server cannot be used; None if it can be, or is busy."""
-    address = settings.access.address
-    access = replace(settings.access, timeout_s=min(_TIMEOUT_S, settings.access.timeout_s))
-    async with async_client(access) as client:
-        short = replace(settings, max_tokens=None, access=access)
-        server = ChatServer(short, client, adaptations)
-        failure = await _failure(server, ping, pace)
-        if isinstance(failure, JudgeReply):
-            _warn_if_blind(failure, colours, f"`{settings.model}` at {address}")
-            warn_of_others(settings.signature, [failure.model], address)
-            return None
-        if failure is None:
-            return None
-        wait_s = max(failure.wait_s or 0.0, failure.pause_s or 0.0)
-        longest_s = max(LONGEST_WAIT_S, settings.patience_s)
-        if wait_s > longest_s:
-            reason = f"{failure.reason.rstrip('.')}; {demand_text(wait_s, longest_s)}"
-            failure = replace(failure, reason=reason)
-        elif failure.kind == "busy":
-            logger.warning(f"The judge at {address} is busy: {failure.reason}")
-            return None
-        problem = await _describe(settings, address, failure, client, access)
-        if max_images and await _refuses_images(failure, server, ping, pace):
-            hint = _IMAGE_HINT.format(images=max_images)
-            return JudgeMisconfigured(problem.message, hint=hint)
-        return problem
+async def _send(chat: Chat, request: JudgeRequest) -> Outcome:
+    """The outcome, after some retries; a server that loads its model is waited for.
+
+    Raises:
+        Fault: There is no reply.
+    """
+    access, pace = chat.sender.access, chat.sender.pace
+    end = time.monotonic() + chat.sender.patience_s
+    waits_s = list(pace.check_s)
+    is_loading = False
+    async with access.async_client() as client:
+        while True:
+            try:
+                return await chat.send(client, request)
+            except Fault as fault:
+                if fault.status == 503 and time.monotonic() < end:
+                    if not is_loading:
+                        is_loading = True
+                        patience = f"{chat.sender.patience_s:g} s (`patience=`)"
+                        logger.info(f"{access.service} is waited for, up to {patience}: {fault}")
+                    wait_s = max(pace.check_s)
+                elif fault.kind != "failed" or str(fault) == TIMED_OUT or not waits_s:
+                    raise
+                else:
+                    wait_s = waits_s.pop(0)
+            await asyncio.sleep(wait_s)
 
 
-async def _refuses_images(
-    failure: Failure, server: ChatServer, ping: JudgeRequest, pace: Pace
-) -> bool:
-    """Whether the same request succeeds without its images."""
-    error = failure.error
-    if error is None or error.status in (401, 402, 403) or error.is_quota:
-        return False
-    without = replace(ping, parts=ping.parts[:1])
-    return not isinstance(await _failure(server, without, pace), Failure)
-
-
-def _warn_if_blind(reply: JudgeReply, colours: Sequence[str], judge: str) -> None:
-    """Warn if the prompt tokens or the words of a reply show that no image was seen."""
-    tokens, images = reply.usage.input_tokens, counted(len(colours), "image")
+def _warn_if_blind(reply: JudgeReply, colours: list[str], judge: str) -> None:
+    """Warn if neither the words nor the prompt tokens of a reply show that images were seen."""
     named = set(re.findall(r"[a-z]+", reply.text.lower())).intersection(colours)
-    if len(named) == len(colours):
-        return
-    if 0 < tokens < len(colours) * _LEAST_PER_IMAGE:
-        reason = f"its server counts {tokens} prompt tokens for a question with {images}"
-    elif not named and reply.finish == "stop" and _SPEAKS_OF_IMAGES.search(reply.text):
-        words = " ".join(reply.text.split())[:100]
-        reason = f"asked for the colours of {images}, {' and '.join(colours)}, it replied `{words}`"
-    else:
-        return
-    warn(f"The judge {judge} may not see images: {reason}.", hint="a model that takes images")
-
-
-async def _failure(
-    server: ChatServer, ping: JudgeRequest, pace: Pace
-) -> Failure | JudgeReply | None:
-    """The reply after some retries, or why there is none; None for a reply without text."""
-    for wait_s in (*pace.check_s, None):
-        match await server.attempt(ping):
-            case Success(reply=JudgeUnavailable() as incomplete):
-                failure = Failure(kind="failed", reason=str(incomplete))
-            case Success(reply=JudgeReply() as reply):
-                return reply
-            case Success():
-                return None
-            case Failure() as failure:
-                pass
-        if failure.kind != "failed" or wait_s is None:
-            break
-        await asyncio.sleep(wait_s)
-    return failure
-
-
-async def _describe(
-    settings: Settings, address: str, failure: Failure, client: openai.AsyncOpenAI, access: Access
-) -> JudgeMisconfigured:
-    judge = f"The judge `{settings.model}` at {address}"
-    if failure.kind == "timed_out":
-        return JudgeMisconfigured(
-            f"{judge} gave no answer in time (at most {access.timeout_s:g} s).",
-            hint=f"run again once its model is loaded; if it is not running, {UNREACHABLE_HINT}",
+    tokens = reply.usage.input_tokens
+    is_counted_too_low = 0 < tokens < len(colours) * _LEAST_PER_IMAGE
+    if len(named) < len(colours) and (is_counted_too_low or (not named and reply.finish == "stop")):
+        warn(
+            f"The judge {judge} may not see images: asked for the colours of some, "
+            f"{' and '.join(colours)}, it replied `{' '.join(reply.text.split())[:100]}`, and its "
+            f"server counted {tokens} prompt tokens.",
+            hint="a model that takes images",
         )
-    if (error := failure.error) is None:
-        return JudgeMisconfigured(
-            f"{judge} is not reachable: {failure.reason}.", hint=UNREACHABLE_HINT
-        )
-    message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
-    if not error.is_model:
-        return JudgeMisconfigured(message, hint=_hint(error, settings))
-    short = replace(access, timeout_s=min(_LIST_TIMEOUT_S, access.timeout_s))
-    models = await list_models(client, short)
-    if isinstance(models, Failure) or not models:
-        return JudgeMisconfigured(message, hint="name a model that this server has: `model=...`")
-    nearest = nearest_names(settings.model, models)
-    names = ", ".join(f"`{name}`" for name in nearest)
-    hint = f"`model={nearest[0]}`"
-    if variable := access.shared_variable:
-        names += f"; the address is from `{variable}`"
-        hint = f"{OWN_ADDRESS_HINT}; or {hint}"
-    return JudgeMisconfigured(f"{message} It has {names}.", hint=hint)
 
 
-def _hint(error: ServerError, settings: Settings) -> str:
-    if name := refused_field(error, settings.extra_fields):
-        return refusal_hint(name, settings.extra_fields, error)
-    if error.is_quota or error.status == 402:
-        return "the account has no credit left: top it up, or use another account's key"
-    if error.is_key or error.status == 403:
-        return settings.access.key_hint
-    if error.status in (404, 405):
-        return "correct `base_url=`; most end in `/v1`"
-    if error.status == 429:
-        return "run again then, use another server or account, or wait with a longer `patience=`"
-    if error.status >= 500:
-        return "check the server, or try again later"
-    return "change the option that it rejects: `model=`, `temperature=`, `api_version=`"
+def _misconfigured(chat: Chat, fault: Fault, max_images: int) -> JudgeMisconfigured:
+    """The error for a fault, with the server's words and one hint."""
+    access, model = chat.sender.access, chat.options.model or ""
+    message = f"The judge `{model}` at {access.address} cannot be used: {str(fault).rstrip('.')}."
+    names: list[str] = []
+    if fault.status in (400, 404):
+        with suppress(Fault):
+            names = access.model_names()
+    if names and model not in names:
+        similar = similar_names(model, names)
+        hint, source = f"`model={similar[0]}`", ""
+        if access.shared_variable:
+            hint = f"{OWN_ADDRESS_HINT}; or {hint}"
+            source = f"; the address is from `{access.shared_variable}`"
+        listed = ", ".join(f"`{name}`" for name in similar)
+        return JudgeMisconfigured(f"{message} It has {listed}{source}.", hint=hint)
+    return JudgeMisconfigured(message, hint=_hint(chat, fault, max_images))
+
+
+def _hint(chat: Chat, fault: Fault, max_images: int) -> str:
+    access = chat.sender.access
+    if max_images and re.search("image|vision|multimodal", str(fault), re.IGNORECASE):
+        return _IMAGE_HINT.format(images=max_images)
+    if fault.kind == "denied" and fault.status not in (404, 405):
+        variables = ", ".join(f"`{name}`" for name in access.key_variables)
+        return f"correct the key, from {variables}, or the credit of its account"
+    if fault.status in (400, 413, 422):
+        return "change the option that it rejects: `model=`, `temperature=`, `extra_body=`"
+    if fault.status == 429:
+        hours = f"{(fault.wait_s or 0.0) / 3600:.1f} hours"
+        return f"run again after the wait that it demands, {hours}, or use another account"
+    return access.unreachable_hint

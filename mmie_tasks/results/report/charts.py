@@ -20,10 +20,10 @@ from typing import TypeAlias
 from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.record.intervals import Interval, stratified_mean
-from mmie_tasks.record.metrics import Scale, mean_of
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.sample import SCORE_KINDS, LoggedSample, Needle, ScoreKind
 from mmie_tasks.results.page_data import Json, page_data
-from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
+from mmie_tasks.results.report.render import Cell, Column, PageTable, PageValue, RichText, columns
 from mmie_tasks.results.report.tables import ComparedMetric, TaskScores
 
 NO_SCORE = "no score"
@@ -54,7 +54,7 @@ class Chart:
     unit: str
     legend: Sequence[RichText]
     key: str
-    table: Table
+    table: PageTable
     figure: Json
     height_px: float
 
@@ -90,7 +90,7 @@ def charts(scores: TaskScores) -> list[Chart]:
     """Every chart of a task."""
     task = scores.task
     drawn = [chart for kind, rows in scores.rows.items() for chart in _metrics(scores, kind, rows)]
-    has_panel = any(sample.members for _, run in task.present for sample in run.samples)
+    has_panel = any(sample.members for _, run in task.present for sample in run.records)
     if task.benchmark.scale.whole and not has_panel:
         drawn.append(_histogram(scores))
     return [*drawn, *_needle_charts(scores)]
@@ -151,7 +151,7 @@ def _chart(
         )
         for of_run in series
     ]
-    rows: list[list[Value]] = [
+    rows: list[list[PageValue]] = [
         [label, *(of_run.values[index] for of_run in series)] for index, label in enumerate(labels)
     ]
     filled = "filled: official score; hollow and dotted: robust score"
@@ -163,7 +163,7 @@ def _chart(
             for run in dict.fromkeys(of_run.run for of_run in series)
         ],
         key="bars: official score, ◇ robust score" if shape is _bars else filled,
-        table=Table(title=title, columns=header, rows=rows),
+        table=PageTable(title=title, columns=header, rows=rows),
         figure=_figure(figure),
         height_px=height_px,
     )
@@ -360,7 +360,7 @@ def _histogram(scores: TaskScores) -> Chart:
     labels = [*map(str, range(full_marks + 1)), NO_SCORE]
     series = []
     for (index, run), kind in product(scores.task.present, SCORE_KINDS):
-        verdicts = [sample.verdict(kind) for sample in run.samples]
+        verdicts = [sample.verdict(kind) for sample in run.records]
         counts = Counter(str(round(points)) for points in _points(verdicts))
         counts[NO_SCORE] = len(verdicts) - counts.total()
         values = [counts[text] for text in labels]
@@ -382,7 +382,7 @@ def _needle_charts(scores: TaskScores) -> list[Chart]:
     retrievals = [
         _Retrieval(run=index, needle=sample.needle, sample=sample)
         for index, run in scores.task.present
-        for sample in run.samples
+        for sample in run.records
         if sample.needle is not None
     ]
     with_depth = [one for one in retrievals if one.needle.depth is not None]
@@ -421,7 +421,7 @@ def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) ->
         [(percent_cell(mean), f"of {n:,}") for mean, n in zip(*of_depth, strict=True)]
         for of_depth in zip(means, counts, strict=True)
     ]
-    rows: list[list[Value]] = [
+    rows: list[list[PageValue]] = [
         [depth, *(RichText(text=mean, lines=(of,)) for mean, of in of_depth)]
         for depth, of_depth in zip(depths, texts, strict=True)
     ]
@@ -457,7 +457,7 @@ def _heat_map(scores: TaskScores, run: int, retrievals: Sequence[_Retrieval]) ->
         unit="percent of full marks",
         legend=[RichText(text=scores.names[run], run=run)],
         key="",
-        table=Table(title=title, columns=columns("depth", *lengths), rows=rows),
+        table=PageTable(title=title, columns=columns("depth", *lengths), rows=rows),
         figure=_figure({"data": [trace], "layout": layout}),
         height_px=120 + 34 * _DEPTH_ROWS,
     )
@@ -490,5 +490,5 @@ def _points(verdicts: Iterable[Verdict]) -> list[float]:
 
 
 def _mean_percent(verdicts: Iterable[Verdict], scale: Scale) -> float | None:
-    mean = mean_of(verdicts, floor=0).value
-    return None if mean is None else scale.percent(mean)
+    points = _points(verdicts)
+    return scale.percent(math.fsum(points) / len(points)) if points else None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.wording import counted
-from mmie_tasks.results.arguments import listed_names, result_parser
+from mmie_tasks.results.commands import result_parser
 
 _MAX_NOTES = 3  # printed by the command; the report has all
 
@@ -18,11 +18,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     """Write a report; returns the file, its size and content, and notes on the runs."""
     options = _parser().parse_args(arguments)
     from mmie_tasks.core.files import atomic_write, readable_size
-    from mmie_tasks.results.commands import notes_of, open_runs
     from mmie_tasks.results.report.page import report_page
+    from mmie_tasks.results.run import open_runs
 
     target = _target(options.output)
-    runs = open_runs(options.runs, listed_names(options.tasks))
+    runs = open_runs(options.runs, options.tasks)
     page = report_page(
         runs,
         title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
@@ -37,13 +37,13 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
             hint="name another file with `-o`",
         ) from error
     tasks = [task for run_ in runs for task in run_.tasks.values()]
-    samples = sum(len(task.samples) for task in tasks)
+    samples = sum(len(task.records) for task in tasks)
     counts = [
         counted(len(runs), "run"),
         counted(len({task.task for task in tasks}), "task"),
         counted(samples, "sample"),
     ]
-    notes = notes_of(runs)
+    notes = [note for opened in runs for note in opened.all_notes]
     more = ["and more notes, in the report"] if len(notes) > _MAX_NOTES else []
     summary = f"{target}: {readable_size(target.stat().st_size)}; {', '.join(counts)}"
     return "\n".join([summary, *notes[:_MAX_NOTES], *more])

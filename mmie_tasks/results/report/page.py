@@ -18,13 +18,13 @@ from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.intervals import LEVEL
 from mmie_tasks.record.sample import SCORE_KINDS
-from mmie_tasks.results.commands import INTERVAL_NOTE
 from mmie_tasks.results.comparability import mixed_keys
 from mmie_tasks.results.embedded_image import EmbeddedImage, embed_images
+from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.page import inert_json, rendered
 from mmie_tasks.results.page_data import Json, cut, page_data
-from mmie_tasks.results.render import RichText, html
 from mmie_tasks.results.report.charts import charts
+from mmie_tasks.results.report.render import RichText, html
 from mmie_tasks.results.report.samples import (
     ASSETS,
     JoinedTask,
@@ -43,8 +43,8 @@ from mmie_tasks.results.report.tables import (
     signature_table,
     task_scores,
 )
-from mmie_tasks.runs.marks import paper_marks
-from mmie_tasks.runs.run import Run
+from mmie_tasks.results.run import Run
+from mmie_tasks.results.scores import INTERVAL_NOTE
 
 BUDGET_CHARACTERS = 12 * 1024 * 1024
 """The limit for all images of a report, as base64."""
@@ -181,7 +181,7 @@ def _notes(
     task = scores.task
     for name, (_, run) in zip(scores.runs, task.present, strict=True):
         yield from (("", name, note) for note in run.notes)
-        if absent := len(task.rows) - len(run.samples):
+        if absent := len(task.rows) - len(run.records):
             yield "", name, f"it lacks {counted(absent, 'sample')} that other runs have"
     if scores.why_no_difference:
         yield "", None, scores.why_no_difference

@@ -36,9 +36,9 @@ from mmie_tasks.results.page_data import (
     plain,
     segments_json,
 )
-from mmie_tasks.results.render import RichText, Table, Value, columns, html
-from mmie_tasks.runs.panels import judge_points
-from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.results.panels import judge_points
+from mmie_tasks.results.report.render import PageTable, PageValue, RichText, columns, html
+from mmie_tasks.results.run import Run, TaskRun
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 MAX_PREVIEW = 100  # characters of a question in the list of samples
@@ -244,11 +244,11 @@ def _run_values(sample: LoggedSample, task: JoinedTask, find_image: FindImage) -
 def _share_table(sample: LoggedSample) -> Markup | None:
     shares = [dict(_first(sample.shares.get(kind, {}))) for kind in SCORE_KINDS]
     names = dict.fromkeys(name for of_kind in shares for name in of_kind)
-    rows: list[list[Value]] = [
+    rows: list[list[PageValue]] = [
         [_label(name), *(_percent(of_kind.get(name)) for of_kind in shares)] for name in names
     ]
     header = columns("Component", "Official", "Robust")
-    return html(Table(title="Components", columns=header, rows=rows)) if rows else None
+    return html(PageTable(title="Components", columns=header, rows=rows)) if rows else None
 
 
 def _percent(share: float | None) -> str:

@@ -11,18 +11,18 @@ from functools import cached_property
 from mmie_tasks.core.tables import NO_VALUE, signed_cell
 from mmie_tasks.core.verdict import differ
 from mmie_tasks.core.wording import counted
-from mmie_tasks.record.metrics import Metric, MetricValue
+from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import SCORE_KINDS, ScoreKind
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.comparability import NotComparable
-from mmie_tasks.results.compare.comparison import MetricComparison, compare
+from mmie_tasks.results.compare import Difference, compare
+from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.page_data import cut
-from mmie_tasks.results.render import Cell, Column, RichText, Table, Value, columns
+from mmie_tasks.results.report.render import Cell, Column, PageTable, PageValue, RichText, columns
 from mmie_tasks.results.report.samples import JoinedTask
-from mmie_tasks.runs.marks import paper_marks
-from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.runs.values import metrics_of, value_of
+from mmie_tasks.results.run import Run, TaskRun
+from mmie_tasks.results.scores import Score, metrics_of
 
 MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
@@ -42,7 +42,7 @@ class RunScores:
     samples have different official and robust scores.
     """
 
-    values: Mapping[ScoreKind, MetricValue]
+    values: Mapping[ScoreKind, Score]
     stored: Mapping[ScoreKind, float]
     differ: int
 
@@ -52,7 +52,7 @@ class RunScores:
         if value is None:
             return None
         stored = self.stored.get(kind)
-        notes = (*value.notes, "" if stored is None else f"results file: {stored:.2f}")
+        notes = (value.why_not, "" if stored is None else f"results file: {stored:.2f}")
         return Cell(
             percent=value.percent,
             interval=value.interval,
@@ -70,7 +70,7 @@ class ComparedMetric:
 
     metric: Metric
     scores: tuple[RunScores | None, ...]
-    difference: MetricComparison | None
+    difference: Difference | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,17 +101,19 @@ class TaskScores:
 def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
     """Compute all metrics of a task, and the differences of two runs."""
     runs = [run for _, run in task.present]
-    differences: dict[tuple[str, str], MetricComparison] = {}
+    differences: dict[tuple[str, str], Difference] = {}
     why_not = ""
     if len(runs) == 2:
         try:
-            compared = compare(runs[0], runs[1], labels=("first run", "second run")).metrics
+            compared = compare(runs[0], runs[1]).metrics
             differences = {(c.metric.kind, c.metric.name): c for c in compared}
         except NotComparable as error:
             why_not = "the difference of the runs is not shown: they were not scored alike"
             why_not = f"{why_not}, they differ in {', '.join(error.keys)}"
     rows: dict[str, list[ComparedMetric]] = {}
-    for metric in metrics_of(runs):
+    for metric in metrics_of(
+        runs[0].benchmark, task.task, [r for run in runs for r in run.records]
+    ):
         scores = tuple(_run_scores(run, metric) for run in runs)
         if any(scores):
             difference = differences.get((metric.kind, metric.name))
@@ -121,7 +123,7 @@ def task_scores(task: JoinedTask, names: Sequence[str]) -> TaskScores:
 
 
 def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
-    values = {kind: v for kind in SCORE_KINDS if (v := value_of(run, metric, kind)) is not None}
+    values = {kind: v for kind in SCORE_KINDS if (v := run.score(metric, kind)) is not None}
     if not values:
         return None
     stored = {}
@@ -130,13 +132,13 @@ def _run_scores(run: TaskRun, metric: Metric) -> RunScores | None:
         percent = math.inf if value.percent is None else value.percent
         if number is not None and abs(number - percent) > _HALF_DIGIT:
             stored[kind] = number
-    samples = (sample for sample in run.samples if metric.stratum(sample) is not None)
+    samples = (sample for sample in run.records if metric.group_of(sample) is not None)
     scale = run.benchmark.scale
     verdicts = ([metric.verdict(s, kind, scale) for kind in SCORE_KINDS] for s in samples)
     return RunScores(values=values, stored=stored, differ=sum(differ(*pair) for pair in verdicts))
 
 
-def metric_tables(scores: TaskScores) -> Iterator[Table]:
+def metric_tables(scores: TaskScores) -> Iterator[PageTable]:
     """A table for each kind of metrics."""
     for kind, rows in scores.rows.items():
         compared = any(row.difference for row in rows)
@@ -155,9 +157,9 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
             header.append(Column(title="Official", group=group, help=help_text))
             help_text = "Samples that both runs have official points for"
             header.append(Column(title="Pairs", group=group, help=help_text))
-        content: list[list[Value]] = []
+        content: list[list[PageValue]] = []
         for row in rows:
-            values: list[Value] = [row.metric.title]
+            values: list[PageValue] = [row.metric.title]
             for of_run in row.scores:
                 values += [of_run.cell(k) if of_run else None for k in SCORE_KINDS]
                 values += [of_run.differ, _scored(of_run)] if of_run else [None, None]
@@ -166,7 +168,7 @@ def metric_tables(scores: TaskScores) -> Iterator[Table]:
                 values += [_difference(row), pairs]
             content.append(values)
         title = _TABLE_TITLES.get(kind, f"By {kind}")
-        yield Table(title=title, columns=header, rows=content)
+        yield PageTable(title=title, columns=header, rows=content)
 
 
 def _scored(scores: RunScores) -> RichText | None:
@@ -195,7 +197,7 @@ def _difference(row: ComparedMetric, *, with_pairs: bool = False) -> RichText | 
     )
 
 
-def score_table(tasks: Sequence[TaskScores]) -> Table:
+def score_table(tasks: Sequence[TaskScores]) -> PageTable:
     """The first screen: every task and run, with what is unlike the paper, and the judge."""
     scored_help = "Samples with official points, of those that count for the score"
     header = [
@@ -205,7 +207,7 @@ def score_table(tasks: Sequence[TaskScores]) -> Table:
         Column(title="Scored", help=scored_help),
         Column(title="Judge", kind="text"),
     ]
-    rows: list[list[Value]] = []
+    rows: list[list[PageValue]] = []
     for scores in tasks:
         headline, *others = next(iter(scores.rows.values()), [None])
         shown = [headline, *(row for row in others if row and row.metric.in_table)]
@@ -218,10 +220,10 @@ def score_table(tasks: Sequence[TaskScores]) -> Table:
             if row.difference:
                 difference = _difference(row, with_pairs=True)
                 rows.append([RichText(text=""), scores.difference_title, difference])
-    return Table(title="Scores of every task and run", columns=header, rows=rows)
+    return PageTable(title="Scores of every task and run", columns=header, rows=rows)
 
 
-def _score_rows(scores: TaskScores, row: ComparedMetric) -> Iterator[list[Value]]:
+def _score_rows(scores: TaskScores, row: ComparedMetric) -> Iterator[list[PageValue]]:
     """The row of each run."""
     for (_, task_run), name, of_run in zip(
         scores.task.present, scores.runs, row.scores, strict=True
@@ -236,23 +238,23 @@ def _score_rows(scores: TaskScores, row: ComparedMetric) -> Iterator[list[Value]
         ]
 
 
-def run_table(runs: Sequence[Run]) -> Table:
+def run_table(runs: Sequence[Run]) -> PageTable:
     """When and where the runs were made, and notes on their logs."""
-    rows: list[list[Value]] = [
+    rows: list[list[PageValue]] = [
         [
-            *(RichText(text=run.name, run=index), run.started_text),
+            *(RichText(text=run.name, run=index), run.started),
             RichText(text=str(run.folder), style="code", lines=tuple(run.notes)),
         ]
         for index, run in enumerate(runs)
     ]
-    return Table(title="Runs", columns=columns("Run", "Started", "Folder", text=3), rows=rows)
+    return PageTable(title="Runs", columns=columns("Run", "Started", "Folder", text=3), rows=rows)
 
 
-def reply_table(scores: TaskScores) -> Table:
+def reply_table(scores: TaskScores) -> PageTable:
     """Tokens and cost of the judge's replies; cached replies count like new ones."""
-    rows: list[list[Value]] = []
+    rows: list[list[PageValue]] = []
     for name, (_, run) in zip(scores.runs, scores.task.present, strict=True):
-        replies = [reply for sample in run.samples for reply in sample.replies]
+        replies = [reply for sample in run.records for reply in sample.replies]
         if replies:
             models = Counter(cut(reply.model, _MAX_MODEL) for reply in replies)
             of_models = ", ".join(f"{model} ({n:,})" for model, n in models.most_common())
@@ -265,7 +267,7 @@ def reply_table(scores: TaskScores) -> Table:
     cached = Column(title="From cache", help="Replies from the cache, without a new judge call")
     run_title, replies_title, *titles = columns("Run", "Replies", "Tokens in", "Tokens out", "Cost")
     models_title = Column(title="Models that replied", kind="text")
-    return Table(
+    return PageTable(
         title="Tokens and cost of the judge's replies",
         columns=[run_title, replies_title, cached, *titles, models_title],
         rows=rows,
@@ -289,11 +291,11 @@ def dollars(value: float | None) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
-def signature_table(signatures: Iterable[Signature]) -> Table:
+def signature_table(signatures: Iterable[Signature]) -> PageTable:
     """A row for each key of the signatures, with its values and whether they differ."""
     by_signature = [signature.fields for signature in signatures]
     keys = dict.fromkeys(key for fields in by_signature for key in fields)
-    rows: list[list[Value]] = []
+    rows: list[list[PageValue]] = []
     for key in keys:
         values = [fields.get(key, "") for fields in by_signature]
         badges = ("differs",) if len(set(values)) > 1 else ()
@@ -301,4 +303,6 @@ def signature_table(signatures: Iterable[Signature]) -> Table:
         rows.append([RichText(text=cut(key, _MAX_SIGNATURE), badges=badges), *codes])
     several = len(by_signature) > 1
     names = [f"Signature {n + 1}" if several else "Value" for n in range(len(by_signature))]
-    return Table(title="Signatures", columns=columns("Key", *names, text=1 + len(names)), rows=rows)
+    return PageTable(
+        title="Signatures", columns=columns("Key", *names, text=1 + len(names)), rows=rows
+    )

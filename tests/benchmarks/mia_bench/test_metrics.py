@@ -4,10 +4,10 @@ import pytest
 from support.golden import vectors
 from support.mia_replies import SENTENCE
 
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, counts, notes
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
-from mmie_tasks.benchmarks.mia_bench.request import grade
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judged, Judgement
@@ -45,6 +45,10 @@ def result_of(text, finish="stop"):
 
 
 NOT_JUDGED = JudgeResult(failure=Unscored("no_answer", "the API failed"))
+
+
+def grade(of, result):
+    return BENCHMARK.grade({"categories": of.categories, "weights": of.weights}, result)
 
 
 def record(of, result):

@@ -8,7 +8,6 @@ from support.mia_replies import FAKE, OTHER_FORMS, SENTENCE, official_form
 
 from mmie_tasks.benchmarks.mia_bench.metrics import robust_shares
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_reply, read_robust
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.reply_text import LONGEST
 from mmie_tasks.core.verdict import Scored, Unscored
 
@@ -96,20 +95,9 @@ PIECES = [
 ]
 
 
-def sample_of(weights=WEIGHTS, categories=("describe", "mention", "math", "grammar")):
-    return Sample(
-        id="0",
-        instruction="Name it in red.",
-        type="basic",
-        components=tuple(f"part {i}" for i in range(len(weights))),
-        weights=weights,
-        categories=categories[: len(weights)],
-    )
-
-
 def outcome(reply, weights=WEIGHTS):
     """The points out of 10, or the reason that there are none."""
-    match read_robust(sample_of(weights), reply):
+    match read_robust(weights, reply):
         case Scored(points=points):
             return pytest.approx(10 * points)
         case Unscored(reason=reason):
@@ -141,17 +129,17 @@ def test_a_golden_reply_is_read_as_intended_or_not_at_all(case):
 
 @pytest.mark.parametrize("reply", [None, 7, ["8/10"]], ids=repr)
 def test_a_reply_that_is_no_text_is_no_verdict(reply):
-    assert read_robust(sample_of(), reply).reason == "unparsed"
+    assert read_robust(WEIGHTS, reply).reason == "unparsed"
 
 
 @pytest.mark.parametrize("reply", OFF_SCALE)
 def test_what_cannot_be_meant_is_worth_asking_again(reply):
-    assert is_impossible(sample_of(), reply)
+    assert is_impossible(WEIGHTS, reply)
 
 
 @pytest.mark.parametrize("reply", [SENTENCE, "I cannot help.", f"{SENTENCE}. {FAKE}."])
 def test_what_is_read_or_is_no_verdict_is_not_asked_again(reply):
-    assert not is_impossible(sample_of(), reply)
+    assert not is_impossible(WEIGHTS, reply)
 
 
 @pytest.mark.parametrize("total", ["8/10", "10/10", "8/8"])
@@ -168,21 +156,21 @@ def test_a_total_that_its_components_do_not_make_does_not_agree():
 
 def test_a_category_is_the_mean_of_all_its_components():
     reply = "component 1: 4/4, component 2: 0/3, component 3: 3/3, total score: 7/10"
-    repeated = sample_of((4, 3, 3), ("mention", "grammar", "mention"))
-    assert robust_shares(repeated, reply) == {"mention": 1.0, "grammar": 0.0}
-    assert robust_shares(repeated, "no") == {}
+    repeated = ("mention", "grammar", "mention"), (4, 3, 3)
+    assert robust_shares(*repeated, reply) == {"mention": 1.0, "grammar": 0.0}
+    assert robust_shares(*repeated, "no") == {}
 
 
 def test_a_reply_beyond_the_longest_is_unscored():
     reply = f"{SENTENCE}. ".ljust(LONGEST)
     assert outcome(reply) == 8
-    assert "characters" in read_robust(sample_of(), f"{reply} ").detail
+    assert "characters" in read_robust(WEIGHTS, f"{reply} ").detail
 
 
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_any_reply_gets_a_verdict_on_the_scale(reply):
     for weights in (WEIGHTS, (4, 3, 3), (10,)):
-        verdict = read_robust(sample_of(weights), reply)
+        verdict = read_robust(weights, reply)
         assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 1
 
 

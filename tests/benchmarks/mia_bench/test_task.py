@@ -11,7 +11,7 @@ from PIL import Image
 from support.golden import GOLDEN, vectors
 from support.logged_records import replies_of, signature_of
 
-from mmie_tasks.benchmarks.mia_bench import data, prompts, request, task
+from mmie_tasks.benchmarks.mia_bench import benchmark, data, prompts, request
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.official import read_official
@@ -35,7 +35,7 @@ YAML = task_dir() / "mia_bench" / "mia_bench.yaml"
 def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={EXAMPLE / 'replies.jsonl'}")
-    monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
+    monkeypatch.setattr(benchmark.BENCHMARK, "opener", ImageOpener())
     for name in ("MODEL_VERSION", "JUDGE_MODEL_NAME"):
         monkeypatch.delenv(name, raising=False)
 
@@ -49,7 +49,7 @@ def docs():
 
 @pytest.fixture
 def judged(docs):
-    return [dict(task.process_results(doc, [a]).items()) for doc, a in zip(docs, ANSWERS)]  # noqa: B905
+    return [dict(benchmark.process_results(doc, [a]).items()) for doc, a in zip(docs, ANSWERS)]  # noqa: B905
 
 
 def scores(rows, metric):
@@ -99,13 +99,13 @@ def test_another_text_of_the_runner_stops_the_run(monkeypatch):
 
 
 def test_the_tested_model_gets_the_image_then_the_instruction(docs):
-    (turn,) = task.doc_to_messages(docs[0], {"pre_prompt": "<", "post_prompt": ">"})
+    (turn,) = benchmark.doc_to_messages(docs[0], {"pre_prompt": "<", "post_prompt": ">"})
     image, text = turn["content"]
     assert isinstance(image["url"], Image.Image)
     assert text["text"] == f"<{docs[0]['instruction']}>"
-    assert task.doc_to_text(docs[0]) == docs[0]["instruction"]
-    assert task.doc_to_visual(docs[0])[0].size == image["url"].size
-    assert task.doc_to_target(docs[0]) == ""
+    assert benchmark.doc_to_text(docs[0]) == docs[0]["instruction"]
+    assert benchmark.doc_to_visual(docs[0])[0].size == image["url"].size
+    assert benchmark.doc_to_target(docs[0]) == ""
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_tested_model_gets_the_image_then_the_instruction(docs):
     ],
 )
 def test_what_is_no_answer_is_not_judged(docs, answers, reason):
-    rows = task.process_results(docs[0], answers)
+    rows = benchmark.process_results(docs[0], answers)
     assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
     assert not any("score" in row for row in rows.values())
     assert replies_of(rows["record"]) == ()
@@ -135,7 +135,7 @@ def test_what_is_no_answer_is_not_judged(docs, answers, reason):
 )
 def test_the_judge_gets_an_answer_without_its_thinking(docs, form):
     answer = form.format("A first idea.", ANSWERS[0])
-    rows = dict(task.process_results(docs[0], [answer]).items())
+    rows = dict(benchmark.process_results(docs[0], [answer]).items())
     assert rows["official"]["score"] == 100  # by the recorded reply to the answer alone
     line = {**rows, "input": "Look.", "filtered_resps": answer}
     sample = BENCHMARK.read_line(line)
@@ -143,18 +143,18 @@ def test_the_judge_gets_an_answer_without_its_thinking(docs, form):
 
 
 def test_an_answer_of_thinking_only_is_judged_as_an_empty_one(docs):
-    rows = dict(task.process_results(docs[0], ["<think>on and on"]).items())
+    rows = dict(benchmark.process_results(docs[0], ["<think>on and on"]).items())
     assert rows["record"]["facts"]["short_text"] == ""
     assert rows["official"].get("unscored") != "no_answer"
 
 
 def test_an_answer_to_an_image_that_was_not_shown_is_not_judged(docs):
-    task.doc_to_messages({**docs[0], "image": "no/such.png"})
-    assert task.process_results(docs[0], ["It is red."])["official"]["unscored"] == "bad_image"
+    benchmark.doc_to_messages({**docs[0], "image": "no/such.png"})
+    assert benchmark.process_results(docs[0], ["It is red."])["official"]["unscored"] == "bad_image"
 
 
 def test_an_empty_answer_is_judged_as_the_official_script_does(docs):
-    assert task.process_results(docs[0], [""])["official"]["unscored"] == "unavailable"
+    assert benchmark.process_results(docs[0], [""])["official"]["unscored"] == "unavailable"
 
 
 def test_images_that_cannot_be_used_are_found_before_anything_is_asked(docs):
@@ -167,7 +167,7 @@ def test_images_that_cannot_be_used_are_found_before_anything_is_asked(docs):
 def test_missing_data_ends_the_run_in_words(monkeypatch, tmp_path):
     monkeypatch.setenv("MIA_BENCH_DATA", str(tmp_path))
     with pytest.raises(SystemExit, match="hint: "):
-        task.process_docs(Dataset.from_list([{"a": 1}]))
+        benchmark.process_docs(Dataset.from_list([{"a": 1}]))
 
 
 def listed():
@@ -188,7 +188,7 @@ def behaviour():
         )
         for verdict in (
             read_official(sample.categories, case["reply"]),
-            read_robust(sample, case["reply"]),
+            read_robust(sample.weights, case["reply"]),
         ):
             points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
             lines.append(f"{case['id']} {points}")

@@ -10,7 +10,7 @@ from support.example import DATA, copy_of
 from support.logged_records import signature_of
 
 from mmie_tasks.answers.failures import MISSING
-from mmie_tasks.benchmarks.milebench import benchmark, data, task
+from mmie_tasks.benchmarks.milebench import benchmark, data
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
@@ -23,7 +23,7 @@ from mmie_tasks.record.segment import Segment
 def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MILEBENCH_DATA", str(DATA))
-    monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
+    monkeypatch.setattr(benchmark.BENCHMARK, "opener", ImageOpener())
 
 
 def docs(selection="DocVQA", root=DATA):
@@ -32,7 +32,7 @@ def docs(selection="DocVQA", root=DATA):
 
 def test_a_chat_model_gets_images_at_their_placeholders_and_no_file_name():
     doc = docs()[0]
-    (turn,) = task.doc_to_messages(doc)
+    (turn,) = benchmark.doc_to_messages(doc)
     images = [part for part in turn["content"] if part["type"] == "image"]
     text = "".join(part.get("text", "") for part in turn["content"])
     assert turn["content"][0] == {"type": "text", "text": doc["instruction"] + "\n"}
@@ -46,8 +46,8 @@ def test_a_chat_model_gets_images_at_their_placeholders_and_no_file_name():
 def test_a_wrapper_gets_placeholders_or_labels():
     doc = docs()[0]
     n = len(doc["images"])
-    assert task.doc_to_text(doc).count("<image>") == n == len(task.doc_to_visual(doc))
-    labelled = task.doc_to_text(doc, {"image_token": "[image {n}]"})
+    assert benchmark.doc_to_text(doc).count("<image>") == n == len(benchmark.doc_to_visual(doc))
+    labelled = benchmark.doc_to_text(doc, {"image_token": "[image {n}]"})
     assert "[image 1][image 2]" in labelled
     assert "<image>" not in labelled
 
@@ -56,12 +56,12 @@ def test_a_combined_task_shows_the_published_image_and_needs_no_other(tmp_path):
     root = copy_of("DocVQA", tmp_path)
     shutil.rmtree(root / "DocVQA" / "images")
     doc = docs("DocVQA@combined1", root)[0]
-    (image,) = task.doc_to_visual(doc)
+    (image,) = benchmark.doc_to_visual(doc)
     assert image.width == 800 * math.ceil(math.sqrt(len(doc["images"])))
-    assert task.doc_to_text(doc).startswith("<image>\n")
-    assert "<Image 1> <Image 2> " in task.doc_to_text(doc)
+    assert benchmark.doc_to_text(doc).startswith("<image>\n")
+    assert "<Image 1> <Image 2> " in benchmark.doc_to_text(doc)
     data.check_data([doc])
-    record = task.process_results(doc, [doc["gold"]])["record"]
+    record = benchmark.process_results(doc, [doc["gold"]])["record"]
     assert (list(record["images"]), record["level"]) == (doc["combined"], "medium")
     Path(doc["combined"][0]).unlink()
     with pytest.raises(DataMissing, match=f"1 of the 1 images .*{Path(doc['combined'][0]).name}"):
@@ -85,8 +85,8 @@ def test_an_image_that_breaks_later_makes_only_its_sample_unscored(tmp_path):
     whole = Path(doc["images"][0])
     whole.write_bytes(whole.read_bytes()[:60])
     data.check_data(docs(root=root))
-    assert len(task.doc_to_visual(doc)) == len(doc["images"])
-    rows = task.process_results(doc, [doc["gold"]])
+    assert len(benchmark.doc_to_visual(doc)) == len(doc["images"])
+    rows = benchmark.process_results(doc, [doc["gold"]])
     assert rows["official"]["unscored"] == "bad_image"
     assert whole.name in rows["record"]["official"]["detail"]
 
@@ -96,17 +96,17 @@ def test_missing_data_stops_the_runner_with_a_message(monkeypatch):
     stub = docs()
     stub.info.config_name = "DocVQA"
     with pytest.raises(SystemExit, match="no such folder"):
-        task.process_docs(stub)
+        benchmark.process_docs(stub)
 
 
 def test_a_right_answer_scores_in_every_row_it_counts_for():
     doc = next(doc for doc in docs("all") if doc["dataset"] == "DocVQA")
-    rows = task.process_results(doc, [doc["gold"]])
+    rows = benchmark.process_results(doc, [doc["gold"]])
     own = {"id": doc["id"], "image_set": doc["image_set"]}
     assert rows["official_real"] == {**own, "group": "DocVQA", "points": 1.0}
     assert rows["official_diag"] == {}
     signature = signature_of(rows["record"])
-    assert signature.startswith("task:milebench@4-C|variant:test|prompt:official|")
+    assert signature.startswith("task:milebench@4-D|variant:test|prompt:official|")
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_a_right_answer_scores_in_every_row_it_counts_for():
     ],
 )
 def test_a_failure_has_no_score_key(answer, reason):
-    rows = task.process_results(docs()[0], [answer])
+    rows = benchmark.process_results(docs()[0], [answer])
     assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
     assert "score" not in rows["official"]
     assert coverage([rows["coverage"]]) == 0
-    assert math.isnan(task.percent([rows["official"]]))
+    assert math.isnan(benchmark.percent([rows["official"]]))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_failure_has_no_score_key(answer, reason):
 def test_thinking_is_not_scored_in_a_run_and_from_its_log(form):
     doc = docs()[0]
     answer = form.format("Option A first, then (A) or B?", doc["gold"])
-    rows = task.process_results(doc, [answer])
+    rows = benchmark.process_results(doc, [answer])
     assert rows["official"]["points"] == rows["robust"]["points"] == 1
     line = {**rows, "input": "", "target": doc["gold"], "filtered_resps": answer}
     record, sample = benchmark.BENCHMARK.read_record(line), benchmark.BENCHMARK.read_line(line)
@@ -147,27 +147,27 @@ def test_thinking_is_not_scored_in_a_run_and_from_its_log(form):
 def test_only_a_text_that_chooses_no_option_is_kept_to_be_compared_with_others():
     doc = docs()[0]
     kept = [
-        task.process_results(doc, [text])["record"]["facts"]["short_text"]
+        benchmark.process_results(doc, [text])["record"]["facts"]["short_text"]
         for text in (doc["gold"], "The answer is A.", "Please try again later.")
     ]
     assert kept == [None, None, "Please try again later."]
 
 
 def test_several_rounds_are_not_a_text():
-    rows = task.process_results(docs()[0], ["one", "two"])
+    rows = benchmark.process_results(docs()[0], ["one", "two"])
     assert rows["official"]["unscored"] == "not_text"
 
 
 def test_different_official_and_robust_scores_are_counted():
     doc = docs("ImageNeedleInAHaystack")[0]
-    rows = task.process_results(doc, [f"**{doc['gold']}**"])
+    rows = benchmark.process_results(doc, [f"**{doc['gold']}**"])
     assert (rows["official"]["points"], rows["robust"]["points"]) == (0, 1)
     assert (rows["official"]["score"], rows["robust"]["score"]) == (0, 100)
 
 
 def test_perfect_answers_score_one_where_the_scorer_allows():
-    rows = [task.process_results(doc, [doc["gold"]]) for doc in docs("all")]
+    rows = [benchmark.process_results(doc, [doc["gold"]]) for doc in docs("all")]
     parts = [row["robust"] for row in rows]
-    assert task.real(parts) == pytest.approx(100, abs=1e-4)
-    assert math.isnan(task.real([part for part in parts if part.get("group") != "TQA"]))
+    assert benchmark.real(parts) == pytest.approx(100, abs=1e-4)
+    assert math.isnan(benchmark.real([part for part in parts if part.get("group") != "TQA"]))
     assert {row["record"]["dataset"] for row in rows} == set(DATASETS)

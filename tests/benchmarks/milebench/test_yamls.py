@@ -7,20 +7,22 @@ import re
 import yaml
 from support.golden import GOLDEN, vectors
 
-from mmie_tasks.benchmarks.milebench import benchmark, task
+from mmie_tasks.benchmarks.milebench import benchmark
 from mmie_tasks.benchmarks.milebench.prompts import PLACEHOLDER, question_content
+from mmie_tasks.benchmarks.milebench.record import record_fields
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
-from mmie_tasks.benchmarks.milebench.scoring import official, robust
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.verdict import Scored
+from mmie_tasks.core.verdict import SCORE_KINDS, Scored
 
 FOLDER = task_dir() / "milebench"
 
 
 def test_every_function_that_a_task_file_names_exists():
     text = "".join(path.read_text(encoding="utf-8") for path in FOLDER.iterdir())
-    for name in set(re.findall(r"!function mmie_tasks\.benchmarks\.milebench\.task\.(\w+)", text)):
-        assert callable(getattr(task, name)), name
+    for name in set(
+        re.findall(r"!function mmie_tasks\.benchmarks\.milebench\.benchmark\.(\w+)", text)
+    ):
+        assert callable(getattr(benchmark, name)), name
 
 
 def shared():
@@ -52,10 +54,11 @@ def behaviour():
             gold=case["gt_response"],
             choices=tuple(case.get("choice_list") or ()),
         )
-        for read in (official, robust):
-            verdict = read(sample, case["pred_response"])
+        verdicts = benchmark.BENCHMARK.score(record_fields(sample), case["pred_response"])
+        for kind in SCORE_KINDS:
+            verdict = verdicts.verdict(kind)
             points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
-            lines.append(f"{case['id']} {read.__name__} {points}")
+            lines.append(f"{case['id']} {kind} {points}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -14,11 +14,11 @@ from support.mmie_data import conversations_folder, draw
 from support.mmie_judge import surround
 
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_undrawn_answer
-from mmie_tasks.benchmarks.mmie import export, task
+from mmie_tasks.benchmarks.mmie import benchmark, export
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.results.commands import open_run
-from mmie_tasks.runs.marks import paper_marks
+from mmie_tasks.results.marks import paper_marks
+from mmie_tasks.results.run import load_run
 
 FACTS = DrawingFacts(
     signature="step-1,images,model=flux",
@@ -39,11 +39,11 @@ def surroundings(monkeypatch, tmp_path):
 
 @pytest.fixture
 def docs():
-    return task.process_docs(SimpleNamespace(config_name="all"))
+    return benchmark.process_docs(SimpleNamespace(config_name="all"))
 
 
 def record_of(doc, answer):
-    return json.loads(json.dumps(dict(task.process_results(doc, [answer]).items())["record"]))
+    return json.loads(json.dumps(dict(benchmark.process_results(doc, [answer]).items())["record"]))
 
 
 def drawn_answer():
@@ -143,7 +143,7 @@ def test_a_run_with_drawn_answers_is_exported_in_the_official_form(run):
 
 
 def test_a_run_with_drawn_answers_is_marked(run):
-    task_run = open_run(run).tasks["mmie"]
+    task_run = load_run(run).tasks["mmie"]
     (signature,) = task_run.signatures
     assert signature.fields["answers"] == "step-1,images,model=flux"
     marks = paper_marks(task_run)

@@ -37,7 +37,7 @@ def assembled_requests():
     docs = dataset("all", {"MMIE_DATA": str(EXAMPLE / "data")})
     settings = MmieSettings(prompts=EXAMPLE / "prompts.json")
     return {
-        doc["id"]: requests.build_request(Sample.from_doc(doc), [answers[doc["id"]]], settings)
+        doc["id"]: requests.prepared(Sample.from_doc(doc), [answers[doc["id"]]], settings)
         for doc in docs
     }
 
@@ -48,11 +48,20 @@ def test_the_example_has_every_shape_and_every_fate():
         "PBL-3",
         "MSR-3",
     }
-    assert (requests["PBL-3"].reason, requests["MSR-3"].reason) == ("no_answer", "left_out")
-    assert {sample_id for sample_id, one in requests.items() if one.facts.truncated} == {"PBL-2"}
-    assert len({one.facts.shape for one in requests.values()}) == 5
-    assert sum(one.facts.missing_images + one.facts.bad_images for one in requests.values()) == 0
-    assert not any(one.facts.looks_unread for one in requests.values())
+    reasons = [requests[sample_id].record.official.reason for sample_id in ("PBL-3", "MSR-3")]
+    assert reasons == ["no_answer", "left_out"]
+    assert {sample_id for sample_id, one in requests.items() if one.record.facts.truncated} == {
+        "PBL-2"
+    }
+    assert len({one.record.facts.shape for one in requests.values()}) == 5
+    assert (
+        sum(
+            one.record.facts.missing_images + one.record.facts.bad_images
+            for one in requests.values()
+        )
+        == 0
+    )
+    assert not any(one.record.facts.looks_unread for one in requests.values())
 
 
 def test_both_layouts_of_the_example_hold_the_same_questions():

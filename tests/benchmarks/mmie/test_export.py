@@ -128,12 +128,6 @@ def test_data_that_was_downloaded_before_is_read_without_a_connection(tmp_path, 
     assert [row["id"] for row in written()] == ["SA-0"]
 
 
-def test_a_judges_input_is_of_one_run():
-    log(line("SA-0"))
-    with pytest.raises(SettingWrong, match="hint: "):
-        exported("run", "run", "-o", "x")
-
-
 def command(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", "export", *words])
     main()

@@ -42,7 +42,7 @@ def sample(category="SA", *, images=1, gold="7"):
 
 
 def build(*results, of=None):
-    return requests.build_request(of or sample(), results, BENCHMARK.settings)
+    return requests.prepared(of or sample(), results, BENCHMARK.settings)
 
 
 def answer_part(result):
@@ -92,7 +92,7 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
     result = build(parts(uri("a.png")))
     shown = [part for part in result.request.parts if isinstance(part, Path)]
     assert [path.read_bytes() for path in shown[1:]] == [Path("a.png").read_bytes()]
-    assert result.answer[0].image == str(shown[1])
+    assert result.record.answer[0].image == str(shown[1])
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,15 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
 )
 def test_what_is_no_answer_is_not_put_before_the_judge(results, reason):
     result = build(*results)
-    assert (result.request, result.reason) == (None, reason)
+    assert (result.request, result.record.official.reason) == (None, reason)
 
 
 def test_the_detail_of_a_missing_answer_says_why():
     result = build(no_answer("a video"))
-    assert (result.reason, result.detail) == ("no_answer", "a video")
+    assert (result.record.official.reason, result.record.official.detail) == (
+        "no_answer",
+        "a video",
+    )
 
 
 def broken(name, content=b"no image"):
@@ -132,8 +135,8 @@ def huge(name):
 @pytest.mark.parametrize("make", [broken, cut_off, huge], ids=["no-image", "cut-off", "200-mp"])
 def test_an_image_the_official_script_ends_at_costs_its_sample(make):
     result = build(parts(make("bad.png"), "a.png"))
-    assert (result.request, result.reason) == (None, "bad_image")
-    assert (result.facts.bad_images, result.facts.missing_images) == (1, 0)
+    assert (result.request, result.record.official.reason) == (None, "bad_image")
+    assert (result.record.facts.bad_images, result.record.facts.missing_images) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +153,7 @@ def test_an_image_behind_the_limit_is_not_looked_at():
     answer = parts("a.png", "b.png", broken("bad.png"))
     result = build(answer)
     assert result.request is not None
-    assert result.facts.truncated
+    assert result.record.facts.truncated
 
 
 @pytest.mark.parametrize(
@@ -158,19 +161,19 @@ def test_an_image_behind_the_limit_is_not_looked_at():
 )
 def test_more_than_four_images_leave_a_sample_out(images, reason):
     result = build("Yes.", of=sample("MSR", images=images))
-    assert (None if result.request else result.reason) == reason
-    assert result.facts.dropped == (reason == "left_out")
+    assert (None if result.request else result.record.official.reason) == reason
+    assert result.record.facts.dropped == (reason == "left_out")
 
 
 def test_a_sum_without_a_gold_answer_cannot_be_judged():
-    assert build("7", of=sample("MSR", gold=None)).reason == "bad_gold"
+    assert build("7", of=sample("MSR", gold=None)).record.official.reason == "bad_gold"
     assert build("7", of=sample("PBL", gold=None)).request is not None
 
 
 def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
     change(monkeypatch, BENCHMARK, prompts=Path("nowhere.json"))
     result = build("Plain.")
-    assert (result.request, result.reason) == (None, "unavailable")
+    assert (result.request, result.record.official.reason) == (None, "unavailable")
 
 
 @pytest.mark.parametrize(
@@ -184,17 +187,17 @@ def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
     ],
 )  # fmt: skip
 def test_a_placeholder_in_an_answer_without_an_image_for_it_is_counted(answer, count):
-    assert build(answer).facts.unfilled_placeholders == count
+    assert build(answer).record.facts.unfilled_placeholders == count
 
 
 def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(tmp_path):
     draw(tmp_path / "out" / "o.png")
     draw(tmp_path / "else" / "e.png")
     answer = parts("o.png", "e.png")
-    assert build(answer).facts.missing_images == 2
+    assert build(answer).record.facts.missing_images == 2
     add_answer_folder(tmp_path / "out")
     add_answer_folder(tmp_path / "else")
-    assert build(answer).facts.missing_images == 0
+    assert build(answer).record.facts.missing_images == 0
 
 
 def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
@@ -203,11 +206,11 @@ def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
     add_answer_folder(tmp_path / "saved")  # before any run, as `rejudge` does
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "one")
-        assert build(parts("o.png", "s.png")).facts.missing_images == 0
+        assert build(parts("o.png", "s.png")).record.facts.missing_images == 0
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "two")
-        assert build(parts("o.png")).facts.missing_images == 1
-        assert build(parts("s.png")).facts.missing_images == 0
+        assert build(parts("o.png")).record.facts.missing_images == 1
+        assert build(parts("s.png")).record.facts.missing_images == 0
 
 
 def test_the_check_before_a_run_covers_words(monkeypatch):
@@ -230,4 +233,4 @@ JSON = st.recursive(
 @given(answer=st.text() | JSON.map(json.dumps) | JSON)
 def test_nothing_a_model_says_raises(answer):
     result = build(answer)
-    assert (result.request is None) == bool(result.detail)
+    assert (result.request is None) == bool(result.record.official.detail)

@@ -15,7 +15,7 @@ from support.mmie_data import conversations_folder, draw, in_file_order
 from support.mmie_judge import surround
 from support.settings import change
 
-from mmie_tasks.benchmarks.mmie import benchmark, data, prompts, task
+from mmie_tasks.benchmarks.mmie import benchmark, data, prompts
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -33,40 +33,40 @@ def surroundings(monkeypatch, tmp_path):
     surround(monkeypatch, tmp_path)
     monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off")
-    monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
+    monkeypatch.setattr(benchmark.BENCHMARK, "opener", ImageOpener())
 
 
 @pytest.fixture
 def docs():
     """The samples in the order of the file."""
-    return in_file_order(task.process_docs(SimpleNamespace(config_name="all")))
+    return in_file_order(benchmark.process_docs(SimpleNamespace(config_name="all")))
 
 
 def test_the_tested_model_is_shown_the_question_with_its_images_in_their_places(docs):
-    (turn,) = task.doc_to_messages(docs[2], {"pre_prompt": "<", "post_prompt": ">"})
+    (turn,) = benchmark.doc_to_messages(docs[2], {"pre_prompt": "<", "post_prompt": ">"})
     first, image, last = turn["content"]
     assert (first["text"], last["text"]) == ("<Tale 2 begins.\n", "\nHow much is 2 and 2?>")
     assert isinstance(image["url"], Image.Image)
 
 
 def test_wrappers_that_take_text_and_images_apart_get_a_mark_at_each_place(docs):
-    assert task.doc_to_text(docs[2]) == "Tale 2 begins.\n<image>\nHow much is 2 and 2?"
-    labelled = task.doc_to_text(docs[2], {"image_token": "[image {n}]"})
+    assert benchmark.doc_to_text(docs[2]) == "Tale 2 begins.\n<image>\nHow much is 2 and 2?"
+    labelled = benchmark.doc_to_text(docs[2], {"image_token": "[image {n}]"})
     assert labelled == "Tale 2 begins.\n[image 1]\nHow much is 2 and 2?"
-    assert len(task.doc_to_visual(docs[2])) == 1
-    assert task.doc_to_target(docs[2]) == "4"
+    assert len(benchmark.doc_to_visual(docs[2])) == 1
+    assert benchmark.doc_to_target(docs[2]) == "4"
 
 
 def test_an_image_that_is_not_there_has_no_place_either(docs):
     Path(docs[2]["question"][0]["image"]).unlink()
-    assert task.doc_to_text(docs[2]) == "Tale 2 begins.\nHow much is 2 and 2?"
-    assert task.doc_to_visual(docs[2]) == []
+    assert benchmark.doc_to_text(docs[2]) == "Tale 2 begins.\nHow much is 2 and 2?"
+    assert benchmark.doc_to_visual(docs[2]) == []
 
 
 def test_an_image_that_breaks_while_the_model_runs_costs_its_sample(docs):
     Path(docs[0]["question"][0]["image"]).write_bytes(b"")
-    task.doc_to_messages(docs[0])
-    rows = task.process_results(docs[0], ["Plain."])
+    benchmark.doc_to_messages(docs[0])
+    rows = benchmark.process_results(docs[0], ["Plain."])
     assert rows["official"]["unscored"] == rows["robust"]["unscored"] == "bad_image"
 
 
@@ -74,7 +74,7 @@ def test_an_image_that_breaks_while_the_model_runs_costs_its_sample(docs):
 def test_every_selection_is_a_task_and_says_so(selection, name):
     listed = yaml.safe_load((task_dir() / "mmie" / f"{name}.yaml").read_text("utf-8"))
     assert (listed["task"], listed["dataset_name"]) == (name, selection)
-    docs = task.process_docs(SimpleNamespace(config_name=selection))
+    docs = benchmark.process_docs(SimpleNamespace(config_name=selection))
     assert set(docs["task"]) == {name}
     assert list(docs["row"]) == list(range(len(docs)))
 
@@ -100,10 +100,10 @@ def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answer
     docs, monkeypatch
 ):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody:nothing")
-    rows = dict(task.process_results(docs[0], ["Plain."]).items())
+    rows = dict(benchmark.process_results(docs[0], ["Plain."]).items())
     assert rows["official"]["unscored"] == "unavailable"
     change(monkeypatch, benchmark.BENCHMARK, prompts=Path("nowhere.json"))
-    rows = task.process_results(docs[0], ["Plain."])
+    rows = benchmark.process_results(docs[0], ["Plain."])
     assert rows["official"]["unscored"] == "unavailable"
     assert signature_of(rows["record"]).startswith("judge:unknown|why:")
 
@@ -121,13 +121,13 @@ ROWS = [{"id": "a", "points": 4.0, "score": 66.7}, {"id": "b", "points": 3.0, "s
 
 def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monkeypatch):
     rows = [*ROWS, {"unscored": "refused"}]
-    assert math.isnan(task.percent(rows))
-    assert task.percent([{**row, "min_coverage": 0.5} for row in rows]) == 58.33
+    assert math.isnan(benchmark.percent(rows))
+    assert benchmark.percent([{**row, "min_coverage": 0.5} for row in rows]) == 58.33
     assert "min_coverage" not in str(benchmark.BENCHMARK.signature(docs[0]))
     change(monkeypatch, benchmark.BENCHMARK, min_coverage=0.5)
     assert "|min_coverage:0.5|pkg:" in str(benchmark.BENCHMARK.signature(docs[0]))
     assert "min_coverage" not in benchmark.BENCHMARK.provenance(docs[0])
-    rows = task.process_results(docs[0], ["[NO_ANSWER] x"])
+    rows = benchmark.process_results(docs[0], ["[NO_ANSWER] x"])
     assert rows["official"]["min_coverage"] == 0.5
 
 

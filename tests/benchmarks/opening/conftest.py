@@ -8,7 +8,7 @@ import pytest
 from support.opening_data import EXAMPLE, PROMPTS
 
 from mmie_tasks.benchmarks import model_answers
-from mmie_tasks.benchmarks.opening import task
+from mmie_tasks.benchmarks.opening import benchmark
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.hub.run_images import ImageOpener
 
@@ -17,7 +17,7 @@ from mmie_tasks.hub.run_images import ImageOpener
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={EXAMPLE / 'replies.jsonl'}")
-    monkeypatch.setattr(task.BENCHMARK, "settings", OpeningSettings(prompts=PROMPTS))
+    monkeypatch.setattr(benchmark.BENCHMARK, "settings", OpeningSettings(prompts=PROMPTS))
     monkeypatch.setenv("OPENING_DATA", str(EXAMPLE / "data"))
     monkeypatch.setattr(model_answers, "_answer_folders", {})
-    monkeypatch.setattr(task.BENCHMARK, "opener", ImageOpener())
+    monkeypatch.setattr(benchmark.BENCHMARK, "opener", ImageOpener())

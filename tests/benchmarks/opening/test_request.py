@@ -13,12 +13,12 @@ from support.opening_data import PROMPTS, draw
 from support.settings import change
 
 from mmie_tasks.answers.failures import MISSING
-from mmie_tasks.benchmarks.answer_request import BuiltRequest
+from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.opening.question import question_content
-from mmie_tasks.benchmarks.opening.record import StepFacts
-from mmie_tasks.benchmarks.opening.request import build_request
+from mmie_tasks.benchmarks.opening.record import OpeningRecord
+from mmie_tasks.benchmarks.opening.request import prepared
 from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.segment import Segment
 
 TEXTS = json.loads(PROMPTS.read_text(encoding="utf-8"))
@@ -36,9 +36,14 @@ def sample(*question: Segment, steps: int = 2) -> Sample:
 
 def built(
     *steps: tuple[str, Path | None], question: tuple[Segment, ...] = ()
-) -> BuiltRequest[StepFacts]:
+) -> Prepared[OpeningRecord]:
     content = [{"text": text, "image": image and str(image)} for text, image in steps]
-    return build_request(sample(*question), [json.dumps({"content": content})], BENCHMARK.settings)
+    return prepared(sample(*question), [json.dumps({"content": content})], BENCHMARK.settings)
+
+
+def outcome(one: Prepared[OpeningRecord]) -> Unscored:
+    assert isinstance(one.record.official, Unscored)
+    return one.record.official
 
 
 def jpeg(path: Path) -> bytes:
@@ -72,8 +77,8 @@ def test_a_request_has_system_message_schema_and_every_picture_as_a_square_jpeg(
 def test_a_picture_in_a_mode_that_jpeg_lacks_is_lost_and_counted(tmp_path: Path, mode: str) -> None:
     odd, usual = draw(tmp_path / "a.png", mode), draw(tmp_path / "b.jpg")
     lost = built(("Cut.", odd), ("Fold.", usual))
-    assert lost.facts.pictures_lost == {"no JPEG": 1}
-    assert (lost.facts.answer_pictures, lost.facts.shown_pictures) == (2, 1)
+    assert lost.record.facts.pictures_lost == {"no JPEG": 1}
+    assert (lost.record.facts.answer_pictures, lost.record.facts.shown_pictures) == (2, 1)
     assert lost.request is not None
     assert lost.request.parts[1:3] == ("\nOUTPUT: Cut.", "Fold. <IMG_0></IMG_0>")
 
@@ -91,13 +96,13 @@ def test_a_picture_that_is_no_file_or_no_picture_is_lost_and_counted(
     tmp_path: Path, name: str, reason: str
 ) -> None:
     (tmp_path / "t.jpg").write_text("text", encoding="utf-8")
-    assert built(("Cut.", tmp_path / name)).facts.pictures_lost == {reason: 1}
+    assert built(("Cut.", tmp_path / name)).record.facts.pictures_lost == {reason: 1}
 
 
 def test_a_missing_picture_and_a_placeholder_without_one_are_named(tmp_path: Path) -> None:
     result = built(("Cut. <image>", None), ("Fold.", tmp_path / "none.png"))
-    assert [segment.problem for segment in result.answer] == ["", "missing"]
-    assert built(("Cut. <image>", None)).facts.unfilled_placeholders == 1
+    assert [segment.problem for segment in result.record.answer] == ["", "missing"]
+    assert built(("Cut. <image>", None)).record.facts.unfilled_placeholders == 1
 
 
 @pytest.mark.parametrize("name", ["none.jpg", "alpha.png"])
@@ -107,9 +112,9 @@ def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
     draw(tmp_path / "alpha.png", "RGBA")
     question = (Segment("Look <image>", str(tmp_path / name)),)
     unseen = built(("Cut.", None), question=question)
-    assert (unseen.request, unseen.reason) == (None, "bad_image")
-    assert name in unseen.detail
-    assert unseen.facts.question_pictures_lost == 1
+    assert (unseen.request, outcome(unseen).reason) == (None, "bad_image")
+    assert name in outcome(unseen).detail
+    assert unseen.record.facts.question_pictures_lost == 1
     assert "missing" not in BENCHMARK.request_provenance()
     change(monkeypatch, BENCHMARK, missing_images="blind")
     blind = built(("Cut.", None), question=question)
@@ -122,45 +127,48 @@ def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
     ("answer", "reason"), [(MISSING, "no_answer"), ("[ERROR] down", "no_answer")]
 )
 def test_what_is_no_answer_is_not_judged(answer: str, reason: str) -> None:
-    unanswered = build_request(sample(), [answer], BENCHMARK.settings)
-    assert (unanswered.request, unanswered.reason) == (None, reason)
+    unanswered = prepared(sample(), [answer], BENCHMARK.settings)
+    assert (unanswered.request, outcome(unanswered).reason) == (None, reason)
 
 
 @pytest.mark.parametrize(("answer", "text"), [("", "\nOUTPUT: "), ("[]", "\nOUTPUT: None")])
 def test_an_empty_answer_is_judged(answer: str, text: str) -> None:
-    request = build_request(sample(), [answer], BENCHMARK.settings).request
+    request = prepared(sample(), [answer], BENCHMARK.settings).request
     assert request is not None
     assert request.parts[1] == text
+
+
+def doc_of(*question: tuple[str, Path | None], steps: int = 2) -> dict[str, object]:
+    return {
+        "id": "0101001",
+        "row": 0,
+        "topic": "storybook_creation",
+        "subtask": "T",
+        "question": [{"text": text, "image": image and str(image)} for text, image in question],
+        "gold": [{"text": "Gold.", "image": None}] * steps,
+    }
 
 
 def test_the_number_of_steps_is_told_unless_a_setting_says_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert "Answer in 3 steps" in str(question_content(sample(steps=3), BENCHMARK.settings))
+    doc = doc_of(("<BEGIN> Draw.", None), steps=3)
+    assert "Answer in 3 steps" in str(BENCHMARK.question(doc, {}))
     assert BENCHMARK.request_provenance()["steps"] == "told"
-    assert (
-        question_content(sample(), BENCHMARK.settings, instruction=False)[0]
-        != TEXTS["model"]["system"]
-    )
+    assert BENCHMARK.question(doc, {"instruction": False})[0] != TEXTS["model"]["system"]
     change(monkeypatch, BENCHMARK, steps="untold")
-    assert "steps" not in str(question_content(sample(), BENCHMARK.settings))
+    assert "steps" not in str(BENCHMARK.question(doc, {}))
     assert BENCHMARK.request_provenance()["steps"] == "untold"
 
 
 def test_a_missing_picture_is_left_out_of_the_question(tmp_path: Path) -> None:
     there = draw(tmp_path / "a.jpg")
-    question = (Segment("a", str(tmp_path / "none.jpg")), Segment("b", str(there)))
-    assert question_content(sample(*question), BENCHMARK.settings)[-5:] == [
-        "a",
-        "\n",
-        "b",
-        "\n",
-        there,
-    ]
+    doc = doc_of(("a", tmp_path / "none.jpg"), ("b", there))
+    assert BENCHMARK.question(doc, {})[-5:] == ["a", "\n", "b", "\n", there]
 
 
 def test_the_record_has_the_sha256_of_each_image_of_the_answer(tmp_path: Path) -> None:
     first, second = draw(tmp_path / "1.jpg"), draw(tmp_path / "2.jpg", "L")
-    answer = built(("One.", first), ("Two.", None), ("Three.", second)).answer
+    answer = built(("One.", first), ("Two.", None), ("Three.", second)).record.answer
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (first, second)]
     assert [step.sha256 for step in answer] == [digests[0], "", digests[1]]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,15 @@ import pytest
 import yaml
 from PIL import Image
 from support.golden import GOLDEN
-from support.hostile import JUNK, outcome, spoil
 from support.opening_data import EXAMPLE, reply, row, write_data
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.saved import read_answers
-from mmie_tasks.benchmarks.opening import metrics, task
+from mmie_tasks.benchmarks.opening import benchmark, metrics
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.opening.data import dataset
 from mmie_tasks.benchmarks.opening.official import METRICS, read_official
-from mmie_tasks.benchmarks.opening.request import build_request
+from mmie_tasks.benchmarks.opening.request import prepared
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.files import task_dir
@@ -41,7 +38,7 @@ def lines() -> dict[str, Line]:
     """The lines of a log of the example's answers, by id."""
     saved = {answer.id: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
     judged = {
-        sample_id: (doc, task.process_results(doc, [saved[sample_id]]))
+        sample_id: (doc, benchmark.process_results(doc, [saved[sample_id]]))
         for sample_id, doc in docs().items()
     }
     return {
@@ -49,8 +46,8 @@ def lines() -> dict[str, Line]:
             json.dumps(
                 {
                     "filtered_resps": saved[sample_id],
-                    "target": task.doc_to_target(doc),
-                    "input": task.doc_to_text(doc),
+                    "target": benchmark.doc_to_target(doc),
+                    "input": benchmark.doc_to_text(doc),
                     **dict(rows.items()),
                 }
             )
@@ -77,29 +74,12 @@ def test_the_examples_replies_have_both_scores() -> None:
     }
 
 
-def test_a_log_is_read_again_without_a_change() -> None:
-    for line in lines().values():
-        record = BENCHMARK.read_record(line)
-        again = BENCHMARK.regraded(record, line)
-        assert json.loads(json.dumps(again.model_dump())) == line["record"]
-
-
-@pytest.mark.parametrize("junk", JUNK, ids=repr)
-def test_a_line_with_invalid_content_is_read_or_is_a_bad_record(junk: object) -> None:
-    for number, line in enumerate(lines().values()):
-        for attempt in range(5):
-            spoiled = copy.deepcopy(line)
-            spoil(spoiled["record"], random.Random(100 * number + attempt), junk)  # noqa: S311
-            outcome(BENCHMARK.read_line, spoiled)
-            outcome(lambda one: BENCHMARK.regraded(BENCHMARK.read_record(one), one), spoiled)
-
-
 def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
     signature = str(BENCHMARK.signature(next(iter(docs().values()))))
     assert signature.startswith("judge:made_up|model:made-up|replayed:")
     for part in (
         *("|paper_judge:no|prompt:other:", ",max_tokens=2000|pillow:"),
-        *("|steps:told|", "|task:opening@3-B|data:sha256:"),
+        *("|steps:told|", "|task:opening@3-C|data:sha256:"),
     ):
         assert part in signature
 
@@ -118,31 +98,31 @@ def test_an_answer_that_is_missing_or_was_not_seen_with_its_picture_has_no_score
     tmp_path: Path,
 ) -> None:
     doc = docs()["0301002"]
-    rows = dict(task.process_results(doc, [MISSING]).items())
+    rows = dict(benchmark.process_results(doc, [MISSING]).items())
     assert rows["record"]["official"]["reason"] == "no_answer"
     (tmp_path / "broken.jpg").write_bytes(b"text")
     question = [{"text": "Look", "image": str(tmp_path / "broken.jpg")}]
     broken = {**doc, "question": question}
-    image = task.doc_to_visual(broken)[0]
+    image = benchmark.doc_to_visual(broken)[0]
     assert image.size == (64, 64)
-    rows = dict(task.process_results(broken, ["Text."]).items())
+    rows = dict(benchmark.process_results(broken, ["Text."]).items())
     assert rows["record"]["official"]["reason"] == "bad_image"
 
 
 def test_the_tested_model_gets_texts_and_pictures_in_order() -> None:
     doc = docs()["2001006"]
-    (turn,) = task.doc_to_messages(doc)
+    (turn,) = benchmark.doc_to_messages(doc)
     content = turn["content"]
     assert isinstance(content, list)
     assert [part["type"] for part in content] == ["text", "image", "text", "image"]
     assert isinstance(content[1]["url"], Image.Image)
-    text = task.doc_to_text(doc, {"image_token": "[image {n}]"})
+    text = benchmark.doc_to_text(doc, {"image_token": "[image {n}]"})
     assert text == (
         "Answer in text and pictures.\nAnswer in 3 steps of a text and a picture:\n"
         "I have these apples.\n[image 1]\nAnd this flour.  What can I bake?\n[image 2]"
     )
-    assert task.doc_to_text(doc, {"instruction": False}).startswith("Answer in 3 steps")
-    assert task.doc_to_target(doc) == "Cut the apples.\nMake a dough.\nBake the cake."
+    assert benchmark.doc_to_text(doc, {"instruction": False}).startswith("Answer in 3 steps")
+    assert benchmark.doc_to_target(doc) == "Cut the apples.\nMake a dough.\nBake the cake."
     assert BENCHMARK.picture_limit(doc) == 3
 
 
@@ -207,9 +187,7 @@ def behaviour() -> str:
     lines = [json.dumps(listed()["generation_kwargs"])]
     saved = {answer.id: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
     for sample_id, doc in sorted(docs().items()):
-        request = build_request(
-            Sample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings
-        ).request
+        request = prepared(Sample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings).request
         if request is not None:
             parts = [part if isinstance(part, str) else "picture" for part in request.parts]
             lines.append(json.dumps([parts, request.max_tokens, request.system]))
@@ -234,7 +212,7 @@ def test_missing_data_ends_the_run_with_its_hint(
 
     monkeypatch.setenv("OPENING_DATA", str(tmp_path / "none"))
     with pytest.raises(SystemExit, match=r"(?s)no such folder.*hint:"):
-        task.process_docs(Stub())  # type: ignore[arg-type]
+        benchmark.process_docs(Stub())  # type: ignore[arg-type]
     monkeypatch.setenv("OPENING_DATA", str(write_data(tmp_path, row())))
-    samples = task.process_docs(Stub())  # type: ignore[arg-type]
+    samples = benchmark.process_docs(Stub())  # type: ignore[arg-type]
     assert samples["topic"] == ["storybook_creation"]

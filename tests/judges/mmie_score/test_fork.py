@@ -21,7 +21,7 @@ torch.cuda._device_count_nvml = lambda: 1  # as on a machine with a GPU whose dr
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
 judge = MmieScoreJudge(MmieScoreOptions(model={str(CHECKPOINT)!r}), {{}})
 judge.check()
-signature = judge.signature
+signature = judge.storage_signature
 if os.fork() == 0:
     print(signature, "poisoned" if torch.cuda._is_in_bad_fork() else "usable", flush=True)
     os._exit(0)

@@ -15,6 +15,7 @@ from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases, read
 from support.judge_creation import create
+from support.recordings import cached_judge
 from support.transformers_5 import needs_transformers_5
 from transformers.utils import import_utils
 
@@ -22,8 +23,7 @@ from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, RequestBroken, RequestUnfit
-from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import CacheFile
+from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.judges.mmie_score import judge as judge_module
 from mmie_tasks.judges.mmie_score import serve, transformers_engine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, check_libraries
@@ -108,8 +108,8 @@ def test_control_strings_are_read_as_official_and_counted(scripted) -> None:
 
 def test_the_signature_depends_on_content_and_not_on_the_folder(tmp_path: Path, judge) -> None:
     shutil.copytree(CHECKPOINT, tmp_path / "copy")
-    copied = judge_with(tmp_path / "copy").signature
-    assert copied == judge.signature
+    copied = judge_with(tmp_path / "copy").storage_signature
+    assert copied == judge.storage_signature
     assert str(tmp_path) not in copied
     assert copied.endswith(f"|dtype:float32|device:cpu|engine:{TRANSFORMERS}|stop:end")
     (tmp_path / "copy" / "generation_config.json").unlink()
@@ -172,30 +172,29 @@ def test_torch_that_transformers_does_not_use_is_refused_before_anything_is_gene
             check()
 
 
-def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signature(
-    judge, tmp_path
-) -> None:
-    fresh = CachedJudge(judge=judge_with(), file=CacheFile(tmp_path / "replies.sqlite3"))
-    assert fresh.judge.machine() is None
+def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signature(judge) -> None:
+    fresh = judge_with()
+    assert fresh.machine() is None
     list(fresh.ask([request("Why?")]))
-    assert fresh.judge.machine() == f"CPU, torch {torch.__version__}"
-    assert torch.__version__ not in fresh.signature == judge.signature
+    assert fresh.machine() == f"CPU, torch {torch.__version__}"
+    assert torch.__version__ not in fresh.storage_signature
+    assert fresh.signature == judge.signature
 
 
 def test_the_hook_runs_once_before_each_loading_of_the_weights(tmp_path) -> None:
     calls: list[str] = []
-    cached = CachedJudge(judge=judge_with(), file=CacheFile(tmp_path / "replies.sqlite3"))
+    cached = cached_judge(judge_with(), tmp_path / "replies.sqlite3")
     assert cached.in_process
     cached.check()
     cached.before_loading(lambda: calls.append("hook"))
     assert calls == []
-    list(cached.ask([request("Why?")]))
-    list(cached.ask([request("How?")]))
+    list(outcomes_of(cached, [request("Why?")]))
+    list(outcomes_of(cached, [request("How?")]))
     assert calls == ["hook"]
     cached.close()
-    list(cached.ask([request("Why?")]))  # cached: nothing is loaded
+    list(outcomes_of(cached, [request("Why?")]))  # cached: nothing is loaded
     assert calls == ["hook"]
-    list(cached.ask([request("When?")]))
+    list(outcomes_of(cached, [request("When?")]))
     assert calls == ["hook", "hook"]
 
 
@@ -248,9 +247,9 @@ def test_the_way_follows_option_device_and_vllm(
     digest = judge.checkpoint.digest
     device = "device:cuda" if gpu_count else "device:cpu"
     if is_served:
-        assert judge.signature == f"judge:mmie_score|model:MMIE-Score@{digest}|engine:vllm"
+        assert judge.storage_signature == f"judge:mmie_score|model:MMIE-Score@{digest}|engine:vllm"
     else:
-        assert judge.signature.endswith(f"|{device}|engine:{TRANSFORMERS}|stop:end")
+        assert judge.storage_signature.endswith(f"|{device}|engine:{TRANSFORMERS}|stop:end")
 
 
 def test_the_way_is_named_with_the_reason_and_the_cost_of_the_other(logs) -> None:
@@ -261,7 +260,7 @@ def test_the_way_is_named_with_the_reason_and_the_cost_of_the_other(logs) -> Non
 
 def test_a_dtype_that_is_asked_for_is_in_the_name_of_the_served_model() -> None:
     judge = judge_with(serve=sys.executable, dtype="float16")
-    assert judge.signature.endswith("-float16|engine:vllm")
+    assert judge.storage_signature.endswith("-float16|engine:vllm")
 
 
 def test_a_program_that_does_not_serve_leaves_samples_unscored_with_its_words(tmp_path) -> None:

@@ -178,7 +178,7 @@ def test_the_judge_gives_the_official_replies(server, folder, judge, logs):
     digest = open_folder(folder).digest
     judge.check(3)
     assert any(f"MMIE-Score@{digest}, by vLLM at {server.base_url}" in line for line in logs)
-    assert judge.signature == f"judge:mmie_score|model:MMIE-Score@{digest}|engine:vllm"
+    assert judge.storage_signature == f"judge:mmie_score|model:MMIE-Score@{digest}|engine:vllm"
     requests = [JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in CASES]
     outcomes = dict(judge.ask(requests))
     for index, case in enumerate(CASES):
@@ -228,7 +228,7 @@ def test_another_checkpoint_than_the_servers_stops_the_run(server, judge):
     )
     with pytest.raises(JudgeMisconfigured, match="MMIE-Score@000000000000") as caught:
         other.check()
-    assert judge.signature.split("|")[1].removeprefix("model:") in str(caught.value)
+    assert str(judge.signature["model"]) in str(caught.value)
 
 
 def test_requests_of_a_killed_engine_are_answered_by_the_server_that_is_started_again(

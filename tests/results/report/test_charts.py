@@ -8,8 +8,8 @@ from support.report_runs import METRICS, SKETCH, run, sample
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.record.sample import Needle
-from mmie_tasks.results.render import Cell
 from mmie_tasks.results.report.charts import NO_SCORE, Chart, charts
+from mmie_tasks.results.report.render import Cell
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import task_scores
 

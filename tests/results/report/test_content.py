@@ -21,10 +21,9 @@ from support.report_runs import run, sample
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.results.commands import open_runs
+from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.report.page import report_page
-from mmie_tasks.runs.marks import paper_marks
-from mmie_tasks.runs.run import Run
+from mmie_tasks.results.run import Run, open_runs
 
 NOT_SHOWN = "the difference of the runs is not shown: they were not scored alike"
 PICTURE = re.compile(r'id="x-picture-\d+">([^<]*)')

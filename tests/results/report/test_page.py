@@ -120,7 +120,7 @@ def test_the_first_screen_has_scores_their_marks_and_the_difference_of_two_runs(
     for words in (made.NAMES[1], "40.48", "7 of 7"):
         expect(second).to_contain_text(words)
     assert "1 unscored" in first.locator(".badge").all_inner_texts()
-    expect(difference).to_contain_text("first run: only 7 of 8 samples have a score")
+    expect(difference).to_contain_text("A: only 7 of 8 samples have a score")
     box = difference.bounding_box()
     assert box is not None
     assert box["y"] + box["height"] < 900

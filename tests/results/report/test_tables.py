@@ -4,26 +4,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from support.report_runs import SCALE, run, sample
+from support.report_runs import run, sample
 
-from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.compare.comparison import compare
-from mmie_tasks.results.render import Cell, RichText, Table
+from mmie_tasks.results.compare import compare
+from mmie_tasks.results.report.render import Cell, PageTable, RichText
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import metric_tables, signature_table, task_scores
-from mmie_tasks.runs.run import Run
+from mmie_tasks.results.run import Run
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
 TEN = [*SAMPLES, *(sample(str(number), 4, 4, "a") for number in range(4, 11))]
 
 
-def tables_of(*runs: Any) -> list[Table]:
+def tables_of(*runs: Any) -> list[PageTable]:
     (task,) = join_tasks(runs)
     return list(metric_tables(task_scores(task, [one.name for one in runs])))
 
 
-def cells(table: Table, title: str, row: int = 0) -> list[Any]:
+def cells(table: PageTable, title: str, row: int = 0) -> list[Any]:
     """The values of a row in the columns with this title."""
     of_row: Sequence[Any] = table.rows[row]
     return [value for value, name in zip(of_row, table.header, strict=True) if name == title]
@@ -37,7 +36,7 @@ def test_every_cell_equals_the_metric_value_of_its_run() -> None:
         for cell, source in zip(of_runs, (one, two), strict=True):
             task = source.tasks["sketch"]
             metric = task.benchmark.metrics[0]
-            value = metric_value(task.samples, metric, kind, SCALE)  # type: ignore[arg-type]
+            value = task.score(metric, kind)  # type: ignore[arg-type]
             assert value is not None
             assert (cell.percent, cell.interval) == (value.percent, value.interval)
             assert (cell.scored, cell.total) == (value.scored, value.total)

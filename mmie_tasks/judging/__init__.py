@@ -1,1 +1,0 @@
-"""Judging sessions: batches of requests, deferred rows, progress; failures become `Unscored`."""

@@ -1,1 +1,0 @@
-"""``mmie-tasks compare``: paired differences of two runs."""

@@ -1,1 +1,0 @@
-"""``mmie-tasks table``: models by benchmarks."""

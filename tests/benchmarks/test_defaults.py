@@ -1,0 +1,174 @@
+"""Benchmarks that override only what they must: one with a judge, one scored by rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judges.session import BenchmarkJudge
+from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.metrics import Metric, Scale
+from mmie_tasks.record.record import BadRecord, SampleRecord
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.signature import Signature
+
+DOC = {"id": 7, "kind": "scene", "gold": "a kite", "image": Image.new("RGB", (9, 9))}
+LOGGED = {name: value for name, value in DOC.items() if name != "image"}
+
+
+class ByRule(Benchmark):
+    name = title = "by_rule"
+    scale = Scale(full_marks=1, unit="points, 0 or 1", percent=lambda mean: 100 * mean)
+
+    def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
+        return ["What is it?"]
+
+    def groups(self, sample: Doc) -> dict[str, str | tuple[str, ...]]:
+        return {"kind": sample["kind"], "letter": ("a", "k")}
+
+    def score(self, sample: Doc, answer: str) -> Verdicts:
+        verdict = Scored(float(answer == sample["gold"]), answer)
+        return Verdicts(official=verdict, robust=verdict)
+
+
+class ByJudge(ByRule):
+    name = title = "by_judge"
+    judge = BenchmarkJudge("by_judge", "openai:m")
+    scale = Scale(full_marks=5, unit="points, 0 to 5", percent=lambda mean: 20 * mean)
+
+    def request(self, doc: Doc, answer: str) -> JudgeRequest:
+        return JudgeRequest(parts=(answer,), max_tokens=9)
+
+    def read(self, reply: str) -> Verdict:
+        return Scored(float(reply)) if reply.lstrip("-").isdigit() else Unscored("unparsed")
+
+
+def line_of(record: SampleRecord, answer: str) -> dict[str, Any]:
+    logged = json.loads(json.dumps(record.model_dump()))
+    return {"record": logged, "filtered_resps": answer}
+
+
+def result_of(*texts: str) -> JudgeResult:
+    replies = [JudgeReply(text=text, model="m") for text in texts]
+    return JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
+
+
+def test_the_record_has_groups_question_answer_and_what_json_has_of_the_sample() -> None:
+    record = ByRule().prepared(DOC, ["<think>Hm.</think>a kite"]).record
+    assert type(record) is SampleRecord
+    assert (record.id, record.doc) == ("7", LOGGED)
+    assert record.groups == {"kind": ("scene",), "letter": ("a", "k")}
+    assert [segment.text for segment in (*record.question, *record.answer)] == [
+        "What is it?",
+        "a kite",
+    ]
+    assert (record.official, record.facts.thinking) == (Scored(1, "a kite"), True)
+    read = ByRule().read_record(line_of(record, "a kite"))
+    assert read == record
+    assert Metric.of_group("kind", "scene", "Scenes").by in read.sample({}).groups
+
+
+def test_samples_without_an_id_and_wrong_groups_end_a_run_before_it_generates() -> None:
+    ByRule().check_data([DOC])
+    with pytest.raises(DataBroken, match="have no `id`"):
+        ByRule().check_data([{"kind": "scene"}])
+    with pytest.raises(KeyError, match="kind"):
+        ByRule().check_data([{"id": 7}])
+
+
+def test_without_metrics_the_headline_is_the_mean_of_all_samples() -> None:
+    benchmark = ByRule()
+    rows = benchmark.process_results(DOC, ["a kite"])
+    assert set(rows) == {"record", "coverage", "official", "robust"}
+    assert benchmark.percent([rows["official"], {"points": 0, "score": 0}]) == 50
+
+
+def test_an_answer_is_scored_again_from_the_sample_in_its_record() -> None:
+    benchmark = ByRule()
+    line = line_of(benchmark.prepared(DOC, ["a kite"]).record, "a kite")
+    line["record"]["doc"]["gold"] = "a bird"
+    assert benchmark.regraded(benchmark.read_record(line), line).official == Scored(0, "a kite")
+    with pytest.raises(BadRecord):
+        benchmark.regraded(benchmark.read_record(line), {**line, "filtered_resps": None})
+
+
+@pytest.mark.parametrize(
+    ("results", "reason"),
+    [(["[NO_ANSWER] x"], "no_answer"), (["a", "b"], "not_text"), ([None], "not_text")],
+)
+@pytest.mark.parametrize("kind", [ByRule, ByJudge])
+def test_what_is_not_an_answer_is_unscored(
+    kind: type[Benchmark], results: list[object], reason: str
+) -> None:
+    prepared = kind().prepared(DOC, results)
+    assert prepared.request is None
+    assert (prepared.record.official.reason, prepared.record.robust.reason) == (reason, reason)
+
+
+@pytest.mark.parametrize(
+    ("replies", "official", "robust"),
+    [
+        pytest.param(("4",), Scored(4), Scored(4), id="one-reply"),
+        pytest.param(("x", "3"), Unscored("unparsed"), Scored(3), id="first-and-last"),
+        pytest.param(("8", "3"), "off_scale", Scored(3), id="more-than-full-marks"),
+        pytest.param(("-1",), "off_scale", "off_scale", id="negative"),
+    ],
+)
+def test_read_makes_both_verdicts(
+    replies: tuple[str, ...], official: Verdict | str, robust: Verdict | str
+) -> None:
+    graded = ByJudge().grade({}, result_of(*replies))
+    for verdict, expected in ((graded.official, official), (graded.robust, robust)):
+        is_reason = isinstance(expected, str)
+        assert (verdict.reason if is_reason else verdict) == expected  # type: ignore[union-attr]
+
+
+def test_a_robust_reader_of_its_own_reads_what_the_official_one_does_not() -> None:
+    class TwoReaders(ByJudge):
+        def read_robust(self, reply: str) -> Verdict:
+            return Scored(float(reply.split("/")[0]))
+
+    graded = TwoReaders().grade({}, result_of("4/5"))
+    assert (graded.official, graded.robust) == (Unscored("unparsed"), Scored(4))
+
+
+def test_an_open_ended_scale_keeps_what_the_official_script_does_not_check() -> None:
+    class OpenEnded(ByJudge):
+        scale = Scale(full_marks=5, unit="points", percent=lambda mean: mean, open_ended=True)
+
+    assert OpenEnded().grade({}, result_of("8")).official == Scored(8)
+
+
+def test_a_judged_answer_is_graded_again_from_its_replies() -> None:
+    benchmark = ByJudge()
+    prepared = benchmark.prepared(DOC, ["It flies."])
+    assert prepared.request is not None
+    assert prepared.request.parts == ("It flies.",)
+    result = result_of("4")
+    judgement = Judgement(
+        judge=Signature(), result=result, verdicts=Verdicts.unscored("unparsed", "then")
+    )
+    record = prepared.record.graded(Judged.by([judgement]))
+    line = line_of(record, "It flies.")
+    assert benchmark.regraded(benchmark.read_record(line), line).official == Scored(4)
+
+
+def test_what_is_overridden_says_what_a_benchmark_has() -> None:
+    class Drawing(ByRule):
+        def picture_limit(self, doc: Doc) -> int:
+            return 2
+
+        def export(self, arguments: object, environment: object) -> str:
+            return ""
+
+    assert (ByRule().has_picture_answers, ByRule().has_export) == (False, False)
+    assert (Drawing().has_picture_answers, Drawing().has_export) == (True, True)

@@ -1,0 +1,343 @@
+"""The Batch API: what is submitted, what is read, faults, and runs that were killed."""
+
+import base64
+import json
+import math
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.batch_asking import FAST, IMPATIENT, KEY, MODEL, Asking, echo, outcome_text, request
+from support.judge_server import JudgeServer, completion
+from support.loopback import Sent, error
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.judges.content import content_key
+from mmie_tasks.judges.openai.batch import _result_lines
+from mmie_tasks.judges.openai.chat import Dialect, chat_body
+from mmie_tasks.judges.openai.settings import OpenAIOptions
+from mmie_tasks.record.reply import JudgeReply
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
+
+
+@pytest.fixture
+def server():
+    with JudgeServer(echo, check=None) as server:
+        yield server
+
+
+@pytest.fixture
+def asking(server, tmp_path):
+    return Asking(server.url, tmp_path)
+
+
+# Submission
+
+
+def test_a_reply_names_its_model_and_costs_half_the_listed_price(asking):
+    (reply,) = asking.outcomes(request("a"))
+    assert isinstance(reply, JudgeReply)
+    assert reply.model == MODEL
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (100, 10)
+    assert reply.usage.cost_usd == pytest.approx((2.5 * 100 + 10 * 10) / 1e6 / 2)
+
+
+def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
+    image = tmp_path / "a.png"
+    image.write_bytes(PNG)
+    sent, options = request("Look:", image), {"temperature": None, "max_tokens": 7}
+    asking.outcomes(sent, **options)
+    (line,) = server.batch.lines()
+    assert line["custom_id"] == content_key(sent)
+    assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
+    assert line["body"] == chat_body(sent, OpenAIOptions(model=MODEL, **options), Dialect())
+    url = line["body"]["messages"][0]["content"][1]["image_url"]["url"]
+    assert base64.b64decode(url.partition("base64,")[2]) == PNG
+
+
+def test_any_text_is_sent_and_received_unchanged_and_equal_requests_are_sent_once(server, asking):
+    server.says(lambda body: body["messages"][0]["content"][0]["text"])
+    texts = ["a\nb\r\u2028\u2029\x85", "äß漢字😀", '"}{\\', "next", "next"]
+    assert asking.texts(*texts) == texts
+    assert (server.count("create"), len(server.batch.lines())) == (1, 4)
+
+
+@pytest.mark.parametrize("limits", [{"requests": 2}, {"size_bytes": 7000}], ids=["count", "bytes"])
+def test_requests_are_split_into_files_within_the_limits(server, asking, tmp_path, limits):
+    limits = replace(FAST, **limits)
+    server.batch.max_requests, server.batch.max_bytes = limits.requests, limits.size_bytes
+    image = tmp_path / "a.png"
+    image.write_bytes(PNG)
+    outcomes = asking.outcomes(*(request(text, image) for text in "abcde"), limits=limits)
+    assert [outcome_text(outcome) for outcome in outcomes] == list("ABCDE")
+    files = [server.batch.files[batch["input_file_id"]] for batch in server.batch.batches.values()]
+    assert [len(file.splitlines()) for file in files] == [2, 2, 1]
+
+
+def test_a_request_that_cannot_be_sent_concerns_only_itself(asking):
+    broken, fine = asking.outcomes(request("a", Path("/nowhere/none.png")), request("b"))
+    assert outcome_text(broken).startswith("RequestBroken: the image")
+    assert outcome_text(fine) == "B"
+    large, fine = asking.texts("b" * 500, "c", limits=replace(FAST, size_bytes=500))
+    assert large.startswith("RequestBroken: the request is too large for a batch")
+    assert fine == "C"
+
+
+def test_the_folder_is_its_owners_and_has_keys_of_requests_only(server, asking):
+    seen = []
+    server.before["retrieve"] = lambda: seen.extend(note.read_text() for note in asking.notes)
+    asking.texts("a secret")
+    assert set(seen) == {json.dumps([content_key(request("a secret"))])}
+    (folder,) = (asking.folder / "judge" / "batches").iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert asking.notes == []
+
+
+def test_the_key_goes_to_the_server_and_nowhere_else(server, asking, logs):
+    server.key = KEY
+    assert asking.texts("a") == ["A"]
+    assert KEY not in json.dumps(server.batch.lines()) + "".join(logs) + repr(asking.judge())
+    unsent = replace(asking, url="https://api.openai.com/v1").texts("a", key=None)
+    assert unsent[0].startswith("JudgeMisconfigured: ")
+
+
+@pytest.mark.parametrize("wrong", [{"api_type": "azure"}, {"max_cost": 1.0}])
+def test_a_setting_that_batches_do_not_support_is_rejected(asking, wrong):
+    with pytest.raises(SettingWrong, match="`batch=true`"):
+        asking.judge(**wrong)
+
+
+def test_a_parameter_that_the_check_finds_rejected_is_in_no_batch(server, asking):
+    server.then(error(400, message="`temperature` is deprecated for this model."), 1, "chat")
+    judge = asking.judge()
+    judge.check()
+    assert len(list(judge.ask([request("a")]))) == 1
+    assert ["temperature" in line["body"] for line in server.batch.lines()] == [False]
+
+
+# Lines
+
+
+LINES = "JudgeUnavailable: the batch is completed and has no line for it; run the same command"
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        pytest.param(error(400, message="Bad image."), "JudgeRefused: the server", id="400"),
+        pytest.param(error(429), "JudgeUnavailable: HTTP 429", id="429"),
+        pytest.param(error(429, code="insufficient_quota"), "JudgeMisconfigured: ", id="quota"),
+        pytest.param(error(400, message="API key not valid."), "JudgeMisconfigured: ", id="key"),
+        pytest.param(error(500, message="Oops."), "JudgeUnavailable: HTTP 500: Oops.", id="500"),
+        pytest.param(error(401, message=f"Wrong {KEY}."), "JudgeMisconfigured: ", id="401"),
+        pytest.param({"error": {"message": "Oops."}}, "JudgeUnavailable: the server", id="200"),
+        pytest.param(completion(None), "JudgeRefused: the reply has no text", id="no-text"),
+        pytest.param(completion("5", finish_reason="abort"), "JudgeUnavailable: ", id="abort"),
+    ],
+)
+def test_a_failed_line_concerns_only_its_request_and_is_submitted_again_later(
+    server, asking, says, words
+):
+    server.says(lambda body: says if echo(body) == "B" else echo(body))
+    first, second, third = asking.texts("a", "b", "c")
+    assert (first, third) == ("A", "C")
+    assert second.startswith(words)
+    assert KEY not in second
+    server.says(echo)
+    assert asking.texts("b") == ["B"]
+    assert server.count("create") == 2
+
+
+@pytest.mark.parametrize(
+    ("tampered", "expected"),
+    [
+        pytest.param(lambda lines: [lines[0], lines[1][:40]], ["A", LINES], id="cut-off"),
+        pytest.param(lambda lines: [*lines, lines[1].replace(b'"B"', b'"worse"')], ["A", "B"],
+                     id="twice"),
+        pytest.param(lambda lines: [b"", *reversed(lines), b""], ["A", "B"], id="other-order"),
+        pytest.param(lambda _: [], [LINES, LINES], id="no-file"),
+    ],
+)  # fmt: skip
+def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expected):
+    server.batch.tamper = tampered
+    outcomes = asking.texts("a", "b")
+    assert [text[: len(start)] for text, start in zip(outcomes, expected, strict=True)] == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        pytest.param({"response": {"status_code": 400, "body": None}, "error": {"message": "No."}},
+                     "JudgeRefused: the server would not take the request: HTTP 400: No.",
+                     id="vLLM"),
+        pytest.param({"response": None, "error": "Oops."},
+                     "JudgeUnavailable: the batch ended without it: Oops.", id="never-run"),
+    ],
+)  # fmt: skip
+def test_the_error_of_a_line_may_be_next_to_its_response(server, asking, fields, words):
+    server.batch.tamper = lambda lines: [json.dumps(json.loads(lines[0]) | fields).encode()]
+    assert asking.texts("a")[0].startswith(words)
+
+
+NAMES = ["custom_id", "response", "status_code", "body", "error"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner),
+)
+
+
+@given(JSON)
+def test_any_json_line_is_read_or_skipped(value):
+    lines = _result_lines([json.dumps(value).encode()])
+    is_line = isinstance(value, dict) and isinstance(value.get("custom_id"), str)
+    assert list(lines) == ([value["custom_id"]] if is_line else [])
+
+
+# Batches
+
+
+def test_the_finished_requests_of_an_expired_batch_count(server, asking):
+    server.batch.ends("expired", finished=1)
+    done, left = asking.texts("a", "b")
+    assert done == "A"
+    assert left.startswith("JudgeUnavailable: the batch ended without it")
+    assert asking.texts("b") == ["B"]
+    assert server.count("create") == 2
+
+
+def test_a_failed_batch_has_its_reason_and_is_submitted_again_by_the_next_run(server, asking):
+    server.batch.ends("failed", code="invalid_json_line", message=f"Line 1 has {KEY} in it.")
+    (failed,) = asking.texts("a")
+    assert failed.startswith("JudgeUnavailable: the batch failed: Line 1 has … in it.")
+    assert asking.texts("a") == ["A"]
+
+
+def test_a_batch_that_does_not_end_is_unavailable_until_a_later_run_waits_for_it(server, asking):
+    server.batch.polls = 1_000_000
+    (outcome,) = asking.texts("a", limits=replace(FAST, longest_wait_s=0.1))
+    assert outcome.startswith("JudgeUnavailable: the batch is not over")
+    server.batch.batches["batch_1"]["_polls"] = 0
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
+
+
+@pytest.mark.parametrize("route", ["retrieve", "content"])
+def test_a_deleted_batch_is_an_error_and_is_submitted_again_later(server, asking, route):
+    server.fails(404, 1, route)
+    (outcome,) = asking.texts("a")
+    assert outcome.startswith("JudgeUnavailable: the batch `batch_1` no longer exists")
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 2
+
+
+# Connections
+
+
+@pytest.mark.parametrize("route", ["upload", "retrieve", "content"])
+def test_an_outage_while_a_batch_runs_costs_nothing(server, asking, route):
+    server.fails(503, 1, route)
+    server.loses(1, route)
+    if route == "retrieve":
+        server.then(Sent(b"<html>Please log in"), 1, route)
+    assert asking.texts("a", "b") == ["A", "B"]
+    assert len(server.batch.batches) == 1
+
+
+@pytest.mark.parametrize("route", ["upload", "create", "retrieve", "content"])
+def test_a_server_that_stays_down_is_given_up_for_all_requests(server, asking, route):
+    server.fails(503, math.inf, route)
+    outcomes = asking.texts(*"abcd", limits=replace(IMPATIENT, requests=2))
+    assert all(text.startswith("JudgeUnavailable: http://127.0.0.1:") for text in outcomes)
+    server.faults.clear()
+    assert asking.texts(*"abcd") == list("ABCD")
+    assert len(server.batch.lines()) == 4
+
+
+@pytest.mark.parametrize("route", ["upload", "create"])
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        pytest.param(error(401, message=f"Wrong {KEY}."), "HTTP 401", id="401"),
+        pytest.param(error(404), "HTTP 404", id="no-batch-api"),
+        pytest.param(Sent(b"<html>Please log in"), "the server sent no", id="page"),
+    ],
+)
+def test_a_server_that_accepts_no_batch_says_so(server, asking, route, sent, words):
+    server.then(sent, math.inf, route)
+    outcomes = asking.texts("a", "b")
+    assert all(text.startswith("Judge") and words in text for text in outcomes)
+    assert not any(KEY in text for text in outcomes)
+    assert server.count(route) == 1
+
+
+def test_a_denial_while_a_batch_runs_ends_the_wait_and_a_later_run_goes_on(server, asking):
+    server.fails(401, 1, "retrieve")
+    assert asking.texts("a")[0].startswith("JudgeMisconfigured: ")
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
+
+
+def test_a_folder_that_cannot_be_used_is_an_error_before_anything_is_sent(server, asking):
+    (asking.folder / "judge").write_text("a file")
+    (outcome,) = asking.texts("a")
+    assert outcome.startswith("JudgeMisconfigured: The folder `")
+    assert server.count("upload") == 0
+
+
+# Runs that were killed or stopped
+
+
+@pytest.mark.parametrize(
+    ("route", "done", "batches"),
+    [
+        pytest.param("upload", True, 1, id="after-the-upload"),
+        pytest.param("create", False, 1, id="before-the-batch"),
+        pytest.param("create", True, 2, id="batch-made-and-not-noted"),  # the page says so
+        pytest.param("content", False, 1, id="while-fetching"),
+    ],
+)
+def test_a_run_that_was_killed_pays_once_unless_its_batch_was_not_noted_yet(
+    server, asking, route, done, batches
+):
+    held = server.holds(route, done=done)
+    asking.killed("a", "b", when=held.reached.is_set)
+    assert asking.texts("a", "b") == ["A", "B"]
+    assert len(server.batch.batches) == batches
+    assert asking.notes == []
+
+
+def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking):
+    held = server.holds("retrieve")
+    asking.killed("a", "b", "c", when=held.reached.is_set)
+    assert asking.texts("b", "d") == ["B", "D"]
+    assert len(asking.notes) == 1
+    assert asking.texts("a", "c") == ["A", "C"]
+    assert asking.notes == []
+    assert [batch["request_counts"]["total"] for batch in server.batch.batches.values()] == [3, 1]
+
+
+def test_closing_the_iterator_names_the_running_batches(server, asking, logs):
+    server.batch.polls = 3
+    outcomes = asking.judge(limits=replace(FAST, requests=1)).ask([request("a"), request("b")])
+    next(outcomes)
+    outcomes.close()
+    assert "`batch_2` go on at" in "".join(logs)
+    assert asking.texts("a", "b") == ["A", "B"]
+    assert server.count("create") == 2
+
+
+def test_a_run_that_is_stopped_waits_for_no_poll_and_a_later_one_goes_on(server, asking, logs):
+    server.batch.polls = 1_000
+    judge = asking.judge()
+    server.before["retrieve"] = judge.stop
+    with pytest.raises(KeyboardInterrupt):
+        list(judge.ask([request("a")]))
+    assert "`batch_1` go on at http://127.0.0.1" in "".join(logs)
+    server.before.clear()
+    server.batch.batches["batch_1"]["_polls"] = 0
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1

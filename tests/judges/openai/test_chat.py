@@ -1,0 +1,453 @@
+"""Bodies of requests, replies, dialects, and what a run of many requests does. Real sockets."""
+
+import json
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.judge_asking import KEY, ask, judge_at, judge_of, question_of, requests
+from support.judge_server import completion
+from support.loopback import HANG, Sent, error
+
+from mmie_tasks.http.errors import Fault
+from mmie_tasks.judges.base import (
+    JudgeMisconfigured,
+    JudgeRefused,
+    JudgeRequest,
+    OutOfBudget,
+    ReplySchema,
+    RequestBroken,
+)
+from mmie_tasks.judges.openai.chat import (
+    HEADROOM,
+    Dialect,
+    NoText,
+    chat_body,
+    read_completion,
+    usage_of,
+)
+from mmie_tasks.judges.openai.settings import OpenAIOptions
+from mmie_tasks.record.reply import JudgeReply, Usage
+
+PARAMETERS = '{"type": "object", "properties": {"b": {"type": "integer"}, "a": {}}}'
+SCHEMA = ReplySchema(name="grade", description="Grades.", parameters=PARAMETERS)
+FUNCTION = {"name": "grade", "description": "Grades.", "parameters": json.loads(PARAMETERS)}
+ARGUMENTS = '{"b": 1, "a": "x"}'
+OPTIONS = OpenAIOptions(model="m")
+
+
+# Bodies
+
+
+def test_a_body_has_the_parts_in_their_order_and_the_bytes_of_images(tmp_path):
+    image = tmp_path / "a.png"
+    image.write_bytes(b"\xff\xd8\xff not what its name says")
+    request = JudgeRequest(parts=("a\ud800", image, "b"), max_tokens=9, system="Be fair.")
+    url = "data:image/jpeg;base64,/9j/IG5vdCB3aGF0IGl0cyBuYW1lIHNheXM="
+    parts = [
+        {"type": "text", "text": "a\ufffd"},
+        {"type": "image_url", "image_url": {"url": url}},
+        {"type": "text", "text": "b"},
+    ]
+    assert chat_body(request, OPTIONS, Dialect()) == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "Be fair."}, {"role": "user", "content": parts}],
+        "max_tokens": 9,
+        "temperature": 0.0,
+    }
+
+
+def test_a_body_has_what_the_options_set(tmp_path):
+    image = tmp_path / "a.gif"
+    image.write_bytes(b"GIF89a")
+    options = OpenAIOptions(
+        model="m", temperature=None, max_tokens=3, detail="low", extra_body='{"top_k": 1}'
+    )
+    request = JudgeRequest(parts=(image,), max_tokens=9)
+    body = chat_body(request, options, Dialect(headroom=5))
+    assert body["messages"][0]["content"][0]["image_url"]["detail"] == "low"
+    assert (body["max_tokens"], body["top_k"], "temperature" in body) == (8, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "mime"),
+    [
+        pytest.param(b"\x89PNG\r\n\x1a\n..", "a.jpg", "image/png", id="png"),
+        pytest.param(b"RIFF\x00\x00\x00\x00WEBPVP8 ", "a.jpg", "image/webp", id="webp"),
+        pytest.param(b"II*\x00", "a", "image/tiff", id="tiff"),
+        pytest.param(b"?", "a.jpeg", "image/jpeg", id="suffix"),
+        pytest.param(b"?", "a", "application/octet-stream", id="unknown"),
+    ],
+)
+def test_the_mime_type_follows_the_first_bytes(tmp_path, data, name, mime):
+    (tmp_path / name).write_bytes(data)
+    request = JudgeRequest(parts=(tmp_path / name,), max_tokens=9)
+    ((part,),) = [m["content"] for m in chat_body(request, OPTIONS, Dialect())["messages"]]
+    assert part["image_url"]["url"].startswith(f"data:{mime};base64,")
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "dialect"),
+    [
+        ("gpt-4o-2024-11-20", "", Dialect(schema_style="functions")),
+        ("openai/gpt-4o", "", Dialect(schema_style="functions")),
+        ("o12", "", Dialect()),
+        ("o3-mini", "low", Dialect(max_tokens_name="max_completion_tokens",
+                                   takes_temperature=False, headroom=HEADROOM)),
+        ("gpt-6-luna", "none", Dialect(max_tokens_name="max_completion_tokens")),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_model_tells_its_dialect(model, effort, dialect):
+    assert Dialect.of(model, effort) == dialect
+
+
+# Replies
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+NAMES = ("content", "refusal", "tool_calls", "function_call")
+MESSAGE = st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, JSON))
+CHOICE = st.fixed_dictionaries({}, optional={"message": MESSAGE | JSON, "finish_reason": JSON})
+COUNTS = ("prompt_tokens", "completion_tokens", "completion_tokens_details")
+USAGE = st.fixed_dictionaries({}, optional=dict.fromkeys(COUNTS, JSON))
+COMPLETION = st.fixed_dictionaries(
+    {},
+    optional={
+        "choices": st.lists(CHOICE | JSON, max_size=2) | JSON,
+        "usage": USAGE | JSON,
+        "model": JSON,
+    },
+)
+
+
+def completion_of(message, **more):
+    return {"choices": [{"message": message, **more}]}
+
+
+@given(COMPLETION | JSON, st.sampled_from([None, SCHEMA]))
+def test_any_response_is_a_reply_a_refusal_or_unusable(sent, schema):
+    try:
+        outcome = read_completion(sent, OpenAIOptions(model="m", price_in=1, price_out=1), schema)
+    except (Fault, NoText):
+        return
+    if isinstance(outcome, JudgeRefused):
+        return
+    assert outcome.text.strip()
+    assert outcome.model
+    used = outcome.usage
+    counts = (used.input_tokens, used.output_tokens, used.reasoning_tokens)
+    assert all(type(count) is int and count >= 0 for count in counts)
+
+
+@given(st.text().filter(str.strip))
+def test_the_text_of_a_reply_is_unchanged(text):
+    reply = read_completion(completion_of({"content": text}), OPTIONS)
+    assert reply == JudgeReply(text=text, model="m")
+
+
+def test_only_parts_of_text_are_the_judges_words():
+    parts = [
+        {"type": "text", "text": "a"},
+        {"type": "thinking", "text": "Score: 0"},
+        {"type": "output_text", "text": "b"},
+    ]
+    assert read_completion(completion_of({"content": parts}), OPTIONS).text == "ab"
+
+
+def call(arguments):
+    return completion_of({"function_call": {"name": "grade", "arguments": arguments}})
+
+
+def tool_call(arguments):
+    function = {"type": "function", "function": {"name": "grade", "arguments": arguments}}
+    return completion_of({"content": None, "tool_calls": [function]}, finish_reason="tool_calls")
+
+
+IN_TEXT = '{"name": "grade", "arguments": {"b": 1}}'
+
+
+@pytest.mark.parametrize(
+    ("sent", "text"),
+    [
+        pytest.param(call(ARGUMENTS), ARGUMENTS, id="function"),
+        pytest.param(tool_call(ARGUMENTS), ARGUMENTS, id="tool"),
+        pytest.param(tool_call({"b": 1}), '{"b": 1}', id="object"),
+        pytest.param(completion(IN_TEXT), '{"b": 1}', id="in-the-text"),
+        pytest.param(completion(f"<tool_call>\n{IN_TEXT}</tool_call>"), '{"b": 1}', id="tags"),
+        pytest.param(completion(ARGUMENTS), ARGUMENTS, id="content-in-its-place"),
+        pytest.param(completion("Score: 5"), "Score: 5", id="no-call"),
+    ],
+)
+def test_the_text_of_a_reply_is_what_the_function_is_called_with(sent, text):
+    assert read_completion(sent, OPTIONS, SCHEMA).text == text
+
+
+def test_a_call_is_read_only_if_one_was_asked_for():
+    with pytest.raises(NoText):
+        read_completion(tool_call(ARGUMENTS), OPTIONS)
+    assert read_completion(completion(IN_TEXT), OPTIONS).text == IN_TEXT
+
+
+def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
+    details = {"reasoning_tokens": 90}
+    usage = {"prompt_tokens": 1, "completion_tokens": 100, "completion_tokens_details": details}
+    sent = {**completion_of({"content": ""}, finish_reason="length"), "usage": usage}
+    assert usage_of(sent, OPTIONS) == Usage(input_tokens=1, output_tokens=100, reasoning_tokens=90)
+    with pytest.raises(NoText, match="100 tokens, 90 of hidden reasoning"):
+        read_completion(sent, OPTIONS)
+
+
+# Requests
+
+
+def test_every_request_gets_its_own_reply_under_its_own_index(server):
+    server.says(lambda body: f"reply to {question_of(body)}")
+    replies = ask(judge_at(server.url), 40)
+    assert [reply.text for reply in replies] == [f"reply to question {i}" for i in range(40)]
+    assert server.statuses == {200: 40}
+
+
+def test_a_missing_image_costs_only_its_own_request(server):
+    broken = JudgeRequest(parts=(Path("/nowhere/none.png"),), max_tokens=5)
+    outcomes = ask(judge_at(server.url), [*requests(2), broken])
+    assert [type(outcome) for outcome in outcomes] == [JudgeReply, JudgeReply, RequestBroken]
+    assert server.statuses == {200: 2}
+
+
+def test_a_response_that_trickles_times_out(server):
+    content = json.dumps(completion("5")).encode()
+    server.then(Sent(content=content, drip_s=0.05))
+    assert [reply.text for reply in ask(judge_at(server.url, timeout=0.5))] == ["5"]
+    assert len(server) >= 2  # one byte every 0.05 s, the first response would take longer than 10 s
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_retry_after_is_obeyed(server, status):
+    server.fails(status, headers={"Retry-After": "0.3"})
+    ask(judge_at(server.url))
+    assert server.times[1] - server.times[0] >= 0.3
+
+
+def test_a_server_that_is_down_for_a_while_costs_no_sample(server):
+    server.delay_s = 0.01
+
+    def restart():
+        while len(server) < 20:
+            time.sleep(0.001)
+        server.stop()
+        time.sleep(0.2)
+        server.start()
+
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    replies = ask(judge_at(server.url), 60)
+    restarting.join()
+    assert all(isinstance(reply, JudgeReply) for reply in replies)
+
+
+def test_closing_the_iterator_cancels_the_requests_in_flight(server):
+    server.says(lambda body: HANG if question_of(body) != "question 0" else "5")
+    outcomes = judge_at(server.url).ask(requests(5))
+    assert next(outcomes)[0] == 0
+    outcomes.close()
+    assert len(server) <= 5
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("http")]
+
+
+def test_a_judge_that_is_stopped_yields_the_replies_that_have_arrived_and_ends_in_seconds(server):
+    server.says(lambda body: HANG if question_of(body) == "question 9" else "5")
+    judge = judge_at(server.url)
+    outcomes, arrived, begun = judge.ask(requests(10)), [], time.monotonic()
+
+    def stop_when_nine_have_arrived():
+        for index, _ in outcomes:
+            arrived.append(index)
+            while len(server) < 10 or judge.counts().in_flight > 1:
+                time.sleep(0.001)
+            judge.stop()
+
+    with pytest.raises(KeyboardInterrupt):
+        stop_when_nine_have_arrived()
+    assert sorted(arrived) == list(range(9))
+    assert time.monotonic() - begun < 4
+
+
+def test_a_revoked_key_keeps_the_replies_so_far(server):
+    server.says(lambda _: "5" if len(server) <= 25 else error(401))
+    kinds = [type(outcome) for outcome in ask(judge_at(server.url, max_concurrency=1), 40)]
+    assert kinds == [JudgeReply] * 25 + [JudgeMisconfigured] * 15
+    assert len(server) == 25 + 10
+
+
+def test_nothing_is_sent_without_a_required_key():
+    (refused,) = ask(judge_at("https://api.openai.com/v1", key=None))
+    assert isinstance(refused, JudgeMisconfigured)
+    assert "OPENAI_API_KEY" in str(refused)
+
+
+# Dialects
+
+
+def test_several_parameters_are_adapted_with_one_warning_and_remembered(server, log):
+    def says(body):
+        if "max_tokens" in body:
+            return error(400, message="Unsupported parameter: 'max_tokens'")
+        return error(400, message="`temperature` is deprecated") if "temperature" in body else "5"
+
+    server.says(says)
+    judge = judge_at(server.url)
+    assert [reply.text for reply in ask(judge) + ask(judge, 3)] == ["5"] * 4
+    assert server.statuses == {400: 2, 200: 4}
+    assert judge.signature == judge_at(server.url).signature
+    (warning,) = [line for line in log if "now gets" in line]
+    assert "`max_completion_tokens` with 8,192 more tokens, without `temperature`" in warning
+    assert "is deprecated" in warning
+
+
+def test_a_reasoning_models_gateway_that_knows_only_max_tokens_gets_it(server):
+    rejection = error(422, message="max_completion_tokens: Extra inputs are not permitted")
+    server.says(lambda body: rejection if "max_completion_tokens" in body else "5")
+    judge = judge_at(server.url, model="gpt-5-local")
+    assert [reply.text for reply in [*ask(judge), *ask(judge)]] == ["5"] * 2
+    assert server.statuses == {422: 1, 200: 2}
+    assert server.asked[-1]["max_tokens"] == 50 + HEADROOM
+
+
+def test_a_server_that_accepts_no_dialect_is_a_refusal_and_remembers_none(server):
+    server.says(lambda body: error(400, message=f"unsupported: {[*body][2]}"))
+    judge = judge_at(server.url, temperature=None)
+    (refused,) = ask(judge)
+    assert isinstance(refused, JudgeRefused)
+    assert len(server) == 3
+    assert judge.chat.dialect == Dialect()
+
+
+def test_headroom_that_a_reply_needed_is_given_to_all_later_ones(server):
+    server.says(
+        lambda body: "5" if body["max_tokens"] > 50 else completion("", finish_reason="length")
+    )
+    judge = judge_at(server.url)
+    assert [reply.text for reply in [*ask(judge), *ask(judge, 3)]] == ["5"] * 4
+    assert [body["max_tokens"] for body in server.asked] == [50, *[50 + HEADROOM] * 4]
+
+
+REJECTED = {
+    "functions": error(400, message="Unknown parameter: 'functions'."),
+    "tools": error(404, message="No endpoints found that support tool use; not supported."),
+}
+
+
+def test_a_server_that_takes_no_schema_is_asked_in_plain_words_and_learned_once(server):
+    server.says(
+        lambda body: next((sent for name, sent in REJECTED.items() if name in body), ARGUMENTS)
+    )
+    judge = judge_at(server.url, model="gpt-4o")
+    sent = [JudgeRequest(parts=(str(n),), max_tokens=9, schema=SCHEMA) for n in range(5)]
+    replies = ask(judge, sent[:1]) + ask(judge, sent[1:])
+    assert [reply.text for reply in replies] == [ARGUMENTS] * 5
+    styles = [next((name for name in REJECTED if name in body), "none") for body in server.asked]
+    assert styles == [*REJECTED, *["none"] * 5]
+    first, second, *_ = server.asked
+    assert (first["functions"], first["function_call"]) == ([FUNCTION], {"name": "grade"})
+    assert second["tools"] == [{"type": "function", "function": FUNCTION}]
+    assert list(FUNCTION["parameters"]["properties"]) == ["b", "a"]
+
+
+# Cost. The server says 100 tokens in and 10 out: at this price, one dollar a reply.
+
+DOLLAR = {"price_in": 10_000.0, "price_out": 0.0}
+
+
+def kinds(outcomes):
+    return Counter(map(type, outcomes))
+
+
+def test_sending_stops_before_the_limit_is_exceeded(server):
+    server.delay_s = 0.02
+    outcomes = ask(judge_at(server.url, **DOLLAR, max_cost=10.5), 50)
+    assert kinds(outcomes) == {JudgeReply: 10, OutOfBudget: 40}
+    assert len(server) == 10
+    assert "`max_cost`" in str(next(o for o in outcomes if isinstance(o, OutOfBudget)))
+
+
+def test_a_reply_without_text_is_paid_for_and_sent_again_within_the_limit(server):
+    server.says(completion(""))
+    judge = judge_at(server.url, **DOLLAR, max_cost=2.0)
+    assert kinds(ask(judge, 3)) == {JudgeRefused: 1, OutOfBudget: 2}
+    assert len(server) == 2
+
+
+def test_a_limit_below_the_estimate_of_a_request_sends_nothing(server):
+    outcomes = ask(judge_at(server.url, price_in=0.0, price_out=1e6, max_cost=1.0), 3)
+    assert kinds(outcomes) == {OutOfBudget: 3}
+    assert not len(server)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        pytest.param({}, id="none"),
+        pytest.param({"usage": {"prompt_tokens": 10**30, "completion_tokens": 1}}, id="absurd"),
+    ],
+)
+def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_path, usage):
+    server.says({"choices": [{"message": {"content": "5"}}], **usage})
+    image = tmp_path / "a.png"
+    image.write_bytes(b"x")
+    sent = [JudgeRequest(parts=("abc", image), max_tokens=1000)] * 3
+    judge = judge_at(server.url, price_in=0.0, price_out=1000.0, max_cost=2.0)
+    assert kinds(ask(judge, sent))[JudgeReply] == 2
+
+
+def test_without_prices_the_cost_of_a_reply_is_unknown(server):
+    (reply,) = ask(judge_at(server.url))
+    assert reply.usage.cost_usd is None
+    assert judge_of(price_in=2.5, price_out=10.0).chat.options.cost_usd(10**6, 0) == 2.5
+
+
+# Secrets
+
+
+@pytest.mark.parametrize("key", [KEY, "4f9a-oddly/shaped+key"])
+@pytest.mark.parametrize(
+    "says",
+    [
+        pytest.param(lambda key: error(401, message=f"Incorrect: {key}. Bearer {key}"), id="401"),
+        pytest.param(lambda key: error(500, message=f"trace with {key}"), id="500"),
+        pytest.param(lambda key: completion(None, refusal=f"not for {key}"), id="refusal"),
+        pytest.param(lambda key: {"error": {"message": f"no {key}"}}, id="200"),
+    ],
+)
+def test_no_outcome_or_log_or_repr_has_a_key(server, log, key, says):
+    server.says(says(key))
+    server.models, server.check = None, None
+    judge = judge_at(server.url, key=key, patience=0.1)
+    outcomes = ask(judge, 2)
+    try:
+        judge.check()
+    except JudgeMisconfigured as misconfigured:
+        outcomes.append(misconfigured)
+    assert server.headers[0]["authorization"] == f"Bearer {key}"
+    assert not [
+        t for t in [*map(repr, outcomes), *map(str, outcomes), *log, repr(judge)] if key in t
+    ]
+
+
+def test_a_password_in_an_address_is_sent_and_redacted(server, log):
+    judge = judge_at(server.url.replace("http://", "http://me:hush-hush@"), patience=0.1)
+    judge.check()
+    assert ask(judge)[0].text == "5"
+    server.stop()
+    with pytest.raises(JudgeMisconfigured) as raised:
+        judge.check()
+    texts = [str(raised.value), str(ask(judge)[0]), *log, repr(judge), str(judge.signature)]
+    assert server.headers[0]["authorization"] == "Basic bWU6aHVzaC1odXNo"
+    assert not [text for text in texts if "hush-hush" in text or "bWU6aHVzaC1odXNo" in text]
+    assert server.url in texts[0]

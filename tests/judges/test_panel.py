@@ -1,0 +1,371 @@
+"""A panel: several judges, most of them on loopback servers, and the median of their points."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+
+import pytest
+from support.judge_server import Body, JudgeServer, Says
+from support.judges import FunctionJudge, class_of, echo, reply, text_of
+from support.loopback import error
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.judges import registry
+from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
+from mmie_tasks.judges.batch import GradedRequest, PendingSample
+from mmie_tasks.judges.cache_file import CacheFile, default_path
+from mmie_tasks.judges.choice import parse_flags
+from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession
+from mmie_tasks.record.judgement import Judged, Judgement, combine
+from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.record.signature import Signature
+
+
+@pytest.fixture(autouse=True)
+def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-thisisnotarealkey")
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., list[JudgeServer]]]:
+    """Starts a server for each script."""
+    with ExitStack() as stack:
+        yield lambda *scripts: [stack.enter_context(JudgeServer(says)) for says in scripts]
+
+
+def choose(servers: Sequence[JudgeServer], *more_judges: str) -> BenchmarkJudge:
+    """The session of a benchmark whose panel is one judge per server, and further judges."""
+    judges = [
+        f"openai:m{number},base_url={server.url}" for number, server in enumerate(servers, start=1)
+    ]
+    flags = parse_flags([*judges, *more_judges], [])
+    benchmark = BenchmarkJudge("mmie", "openai:m", title="MMIE")
+    benchmark.session = JudgingSession(flags)
+    return benchmark
+
+
+def register(monkeypatch: pytest.MonkeyPatch, **judges: Judge) -> None:
+    """Register judges of another package."""
+    classes = {name: class_of(judge) for name, judge in judges.items()}
+    built_in = registry.judge_class
+    monkeypatch.setattr(registry, "judge_class", lambda name: classes.get(name) or built_in(name))
+
+
+def read(text: str) -> Verdict:
+    return Scored(float(text)) if text.isdigit() else Unscored("unparsed")
+
+
+def grade(result: JudgeResult) -> Verdicts:
+    verdict = result.verdict(read)
+    return Verdicts(official=verdict, robust=verdict)
+
+
+def pending(text: str, judged: list[Judged]) -> PendingSample:
+    def make_rows(one: Judged) -> dict[str, dict[str, object]]:
+        judged.append(one)
+        match one.verdicts.official:
+            case Scored(points=points):
+                return {"points": {"score": points}}
+            case Unscored(reason=reason, detail=detail):
+                return {"points": {"unscored": reason, "detail": detail}}
+
+    request = GradedRequest(
+        request=JudgeRequest(parts=(text,), max_tokens=9),
+        is_impossible=lambda reply: reply == "9",
+        grade=grade,
+    )
+    return PendingSample(request=request, make_rows=make_rows, metrics=("points",))
+
+
+def judge(
+    benchmark: BenchmarkJudge, count: int, judged: list[Judged] | None = None
+) -> list[dict[str, object]]:
+    """The rows of samples whose requests are the numbers 0, 1 and so on."""
+    rows = [
+        benchmark.submit(pending(str(n), [] if judged is None else judged)) for n in range(count)
+    ]
+    return [dict(row["points"]) for row in rows]  # type: ignore[call-overload]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def number_in(body: Body) -> int:
+    return int(body["messages"][0]["content"][0]["text"])
+
+
+def numbers(server: JudgeServer) -> list[int]:
+    return sorted(map(number_in, server.asked))
+
+
+def refuses_even_numbers(body: Body) -> Says:
+    return "5" if number_in(body) % 2 else error(400)
+
+
+@pytest.mark.parametrize(("judges", "scored"), [(3, range(10)), (2, range(1, 10, 2))])
+def test_every_sample_with_points_of_more_than_half_of_the_judges_is_scored_and_none_else(
+    serve: Callable[..., list[JudgeServer]], logs: list[str], judges: int, scored: range
+) -> None:
+    servers = serve(*("2", refuses_even_numbers, "3")[:judges])
+    rows = judge(choose(servers), 10)
+    assert [n for n, row in enumerate(rows) if "score" in row] == list(scored)
+    assert rows[1]["score"] == (3 if judges == 3 else 3.5)
+    assert rows[0] == (
+        {"score": 2.5}
+        if judges == 3
+        else {"unscored": "refused", "detail": "1 of 2 judges gave points (openai/m2: refused)"}
+    )
+    summaries = [line.partition(": ")[2] for line in logs if line.startswith("Judged MMIE, judge ")]
+    assert sorted("5 failed" in line for line in summaries) == [False] * (judges - 1) + [True]
+
+
+def test_judges_on_servers_are_asked_at_the_same_time(
+    serve: Callable[..., list[JudgeServer]],
+) -> None:
+    first, second = serve("2", "4")
+    first.ready = lambda: len(second) == 3  # each answers only when the other has all requests
+    second.ready = lambda: len(first) == 3
+    assert judge(choose([first, second]), 3) == [{"score": 3.0}] * 3
+
+
+def test_the_signature_names_all_judges(serve: Callable[..., list[JudgeServer]]) -> None:
+    judged: list[Judged] = []
+    benchmark = choose(serve("2", "4"))
+    judge(benchmark, 1, judged)
+    signatures = [str(member.judge) for member in judged[0].judgements]
+    assert str(benchmark.signature()) == "|".join([*signatures, "paper_judge:no"])
+    assert [re.findall(r"\|model:(\w+)", signature) for signature in signatures] == [["m1"], ["m2"]]
+
+
+def test_a_judge_that_cannot_be_used_stops_the_run_before_any_request(
+    serve: Callable[..., list[JudgeServer]],
+) -> None:
+    first, second = serve("2", "4")
+    second.key = "another"
+    benchmark = choose([first, second])
+    with pytest.raises(JudgeMisconfigured, match="401"):
+        benchmark.check()
+    assert (first.checks, len(first), len(second)) == (1, 0, 0)
+
+
+def test_judges_that_differ_only_in_options_that_change_no_reply_are_the_same(
+    serve: Callable[..., list[JudgeServer]],
+) -> None:
+    (server,) = serve("4")
+    judge = choose([server], f"openai:m1,timeout=60,base_url={server.url}")
+    with pytest.raises(SettingWrong):
+        judge.check()
+
+
+def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(
+    serve: Callable[..., list[JudgeServer]],
+) -> None:
+    first, second = serve("9", "4")
+    judged: list[Judged] = []
+    judge(choose([first, second]), 2, judged)
+    assert (numbers(first), numbers(second)) == ([0, 0, 1, 1], [0, 1])
+    assert [len(member.result.replies) for member in judged[0].judgements] == [2, 1]
+
+
+def test_ctrl_c_keeps_the_replies_that_have_arrived(
+    serve: Callable[..., list[JudgeServer]],
+) -> None:
+    first, second = serve("2", "4")
+    outcomes: list[Outcome] = []
+
+    def interrupt(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        if len(outcomes) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    benchmark = choose([first, second])
+    assert benchmark.session is not None
+    benchmark.session.on_outcome = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        judge(benchmark, 40)
+    with CacheFile(default_path(os.environ)).open() as replies:
+        kept = sum(1 for _ in replies.read_all())
+    asked = len(first) + len(second)
+    assert 0 < kept <= asked
+    rows = judge(choose([first, second]), 40)
+    assert rows == [{"score": 3.0}] * 40
+    assert len(first) + len(second) - asked == 80 - kept
+
+
+# Judges of other packages, and in this process
+
+
+class InProcessJudge(FunctionJudge):
+    """Loads and frees a model, and writes that into a list."""
+
+    in_process = True
+
+    def __init__(self, name: str, events: list[str]) -> None:
+        super().__init__(echo)
+        self.signature = {"judge": name}
+        self._name, self._events, self._is_loaded = name, events, False
+
+    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+        self._events.append(f"{self._name} loads")
+        self._is_loaded = True
+        yield from super().ask(requests)
+
+    def close(self) -> None:
+        if self._is_loaded:
+            self._is_loaded = False
+            self._events.append(f"{self._name} closes")
+
+
+def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+    register(monkeypatch, a=InProcessJudge("a", events), b=InProcessJudge("b", events))
+    rows = judge(choose([], "a", "b"), 3)
+    assert rows == [{"score": float(n)} for n in range(3)]
+    assert events == ["a loads", "a closes", "b loads", "b closes"]
+
+
+def test_the_only_judge_in_this_process_stays_loaded(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    events: list[str] = []
+    register(monkeypatch, a=InProcessJudge("a", events))
+    judge(choose(serve("4"), "a"), 3)
+    assert events == ["a loads"]
+
+
+class JudgeOnADevice(InProcessJudge):
+    """A judge whose signature depends on its device, which it starts."""
+
+    def __init__(self) -> None:
+        super().__init__("c", [])
+
+    @property
+    def signature(self) -> Mapping[str, object]:  # type: ignore[override]
+        raise AssertionError("the device is started before the tested model is loaded")
+
+    @signature.setter
+    def signature(self, _: object) -> None: ...
+
+
+@pytest.mark.parametrize("on_servers", [0, 1, 2])
+def test_the_check_starts_no_device_of_a_judge_in_this_process(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], on_servers: int
+) -> None:
+    register(monkeypatch, c=JudgeOnADevice())
+    benchmark = choose(serve(*["4"] * on_servers), "c")
+    benchmark.check()
+
+
+def test_a_judge_in_this_process_is_refused_twice_without_starting_its_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    register(monkeypatch, c=JudgeOnADevice())
+    with pytest.raises(SettingWrong, match="1 and 2"):
+        choose([], "c", "c").check()
+
+
+def test_a_judge_that_raises_costs_only_its_own_verdicts(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], logs: list[str]
+) -> None:
+    def reply_or_raise(request: JudgeRequest) -> Outcome:
+        if text_of(request) == "1":
+            raise ZeroDivisionError("in a judge of another package")
+        return reply("4")
+
+    register(monkeypatch, raising=FunctionJudge(reply_or_raise))
+    judged: list[Judged] = []
+    rows = judge(choose(serve("2", "3"), "raising"), 4, judged)
+    assert rows == [{"score": 2.5}] * 2 + [{"score": 3.0}] * 2
+    failures = [
+        one.judgements[2].result.failure for one in judged if one.judgements[2].result.failure
+    ]
+    assert [failure.reason for failure in failures] == ["unavailable"] * 2
+    assert "Judge 3 of 3 (raising) ended early; 2 samples left without its verdict." in "".join(
+        logs
+    )
+
+
+def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged: list[Judged] = []
+    filled: list[int] = []
+
+    class StepJudge(FunctionJudge):
+        def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+            for index, outcome in super().ask(requests):
+                yield index, outcome
+                wait_until(lambda: len(judged) > len(filled))
+                filled.append(len(judged))
+
+    first, second = InProcessJudge("a", []), StepJudge(echo)
+    second.in_process = True
+    register(monkeypatch, a=first, b=second)
+    judge(choose([], "a", "b"), 3, judged)
+    assert filled == [1, 2, 3]
+
+
+# The median
+
+
+def member(official: Verdict, name: str = "b", **fields: object) -> Judgement:
+    verdicts = Verdicts(**{"official": official, "robust": official, **fields})  # type: ignore[arg-type]
+    judge = Signature.parse(f"judge:openai|model:{name}")
+    return Judgement(judge=judge, result=JudgeResult(), verdicts=verdicts)
+
+
+@pytest.mark.parametrize(
+    ("points", "combined"),
+    [
+        pytest.param([4, math.inf], math.inf, id="infinite"),
+        pytest.param([1, 5, 6], 5, id="odd"),
+        pytest.param([1, 2, 5, 6], 3.5, id="even"),
+    ],
+)
+def test_the_panels_points_are_the_median_and_not_rounded(
+    points: list[float], combined: float
+) -> None:
+    verdicts = combine([member(Scored(n)) for n in points])
+    assert verdicts.official == verdicts.robust == Scored(combined)
+
+
+def test_each_kind_is_combined_from_the_judges_that_have_it() -> None:
+    members = [
+        member(Scored(4), robust=Scored(3)),
+        member(Scored(5), robust=Unscored("unparsed")),
+        member(Unscored("refused", "no")),
+    ]
+    verdicts = combine(members)
+    assert verdicts.official == Scored(4.5)
+    detail = "1 of 3 judges gave points (openai/b: unparsed, openai/b: refused)"
+    assert verdicts.robust == Unscored("unparsed", detail)
+
+
+def test_the_reason_of_an_unscored_sample_is_the_most_frequent_one_of_the_judges() -> None:
+    failures = [Unscored("refused"), Unscored("unavailable"), Unscored("unavailable")]
+    verdict = combine([member(failure) for failure in failures]).official
+    assert isinstance(verdict, Unscored)
+    assert verdict.reason == "unavailable"
+    assert verdict.detail.startswith("0 of 3 judges gave points (openai/b: refused, ")
+
+
+def test_components_are_combined_one_by_one_over_the_judges_that_are_scored() -> None:
+    members = [
+        member(Scored(50), shares={"official": {"style": 0.5, "length": 1.0}}),
+        member(Scored(75), shares={"official": {"style": 1.0}, "robust": {"style": 0.25}}),
+        member(Unscored("cut_off"), shares={"official": {"style": 0.0}}),
+    ]
+    shares = combine(members).shares
+    assert shares == {"official": {"style": 0.75, "length": 1.0}, "robust": {"style": 0.25}}

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.judges import FunctionJudge, echo, reply
+
+from mmie_tasks.judges.base import JudgeUnavailable, Outcome, RequestCounts
+from mmie_tasks.judges.progress import Progress
+from mmie_tasks.record.reply import JudgeReply, Usage
+
+DOWN = JudgeUnavailable("the server is down\n\nhint: start it")
+
+
+class BusyJudge(FunctionJudge):
+    retries = 40
+
+    def counts(self) -> RequestCounts:
+        return RequestCounts(in_flight=7, retries=self.retries)
+
+
+def priced(usd: float | None, *, cached: bool = False) -> JudgeReply:
+    usage = Usage(input_tokens=100, output_tokens=10, cost_usd=usd)
+    return replace(reply("5"), usage=usage, cached=cached)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "summary"),
+    [
+        pytest.param(
+            [priced(0.25), priced(0.5), priced(9.0, cached=True), DOWN, DOWN],
+            "5 requests, 1 from the cache, 2 failed, 200 tokens in, 20 tokens out, 0.7500 USD\n"
+            "  2 x the server is down",
+            id="all",
+        ),
+        pytest.param(
+            [priced(0.25), priced(None), priced(0.5)],
+            "3 requests, 300 tokens in, 30 tokens out, cost unknown",
+            id="a-price-is-unknown",
+        ),
+        pytest.param([priced(0.0)], "1 requests, 100 tokens in, 10 tokens out", id="free"),
+        pytest.param([priced(9.0, cached=True)], "1 requests, 1 from the cache", id="cached"),
+    ],
+)
+def test_the_summary_has_the_counts_above_0_and_the_cost(
+    outcomes: list[Outcome], summary: str
+) -> None:
+    with Progress("", len(outcomes), FunctionJudge(echo)) as progress:
+        for outcome in outcomes:
+            progress.update(outcome)
+    assert progress.summary() == summary
+
+
+def test_the_bar_shows_the_forecast_of_the_cost_and_requests_in_flight_and_sent_again(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    judge, cached = BusyJudge(echo), priced(9.0, cached=True)
+    with Progress("MMIE", 9, judge) as progress:
+        judge.retries += 3  # the 40 were sent again for another benchmark
+        for outcome in (cached, cached, DOWN, priced(0.25), priced(0.75)):
+            progress.update(outcome)
+    shown = capfd.readouterr().err  # 4 are left, 0.50 each
+    numbers = "1 failed, 2 from the cache, 7 in flight, 3 sent again, 1.0000 of about 3.0000 USD]"
+    assert numbers in shown
+    assert "5/9 [" in shown
+
+
+@pytest.mark.parametrize(("rank", "bars"), [("0", 1), ("1", 0)])
+def test_rank_0_shows_the_bar_and_every_rank_logs_its_summary(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    logs: list[str],
+    rank: str,
+    bars: int,
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    with Progress("MIA-Bench", 1, FunctionJudge(echo)) as progress:
+        progress.update(priced(0.25))
+    shown = capfd.readouterr().err
+    assert min(1, shown.count("Judging MIA-Bench: 100%")) == bars
+    assert logs[0].startswith("Judged MIA-Bench: 1 requests")
+
+
+def test_two_bars_at_once_have_no_codes_outside_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    judge = FunctionJudge(echo)
+    with Progress("MMIE, judge 1", 1, judge), Progress("MMIE, judge 2", 1, judge) as second:
+        second.update(DOWN)
+    written = capsys.readouterr().err
+    assert "Judging MMIE, judge 2: 100%" in written
+    assert "\x1b" not in written

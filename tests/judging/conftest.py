@@ -1,9 +1,0 @@
-from pathlib import Path
-
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty cache folder."""
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
