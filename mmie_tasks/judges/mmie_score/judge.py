@@ -244,6 +244,8 @@ class MmieScoreJudge(Judge):
         """See `Judge.stop`; what is computed in this process is not stopped."""
         if self._served is not None:
             self._served.stop()
+        elif self._server is not None:
+            self._server.stop()
 
     def close(self) -> None:
         """Release all memory, and end the server; later requests load the weights again."""

@@ -49,7 +49,7 @@ class JudgeServer:
         }
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as this object
         self._lock = threading.Lock()
-        self._is_closed = False
+        self._is_closed = self._is_stopped = False
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -72,6 +72,10 @@ class JudgeServer:
             self.close()
             raise
         threading.Thread(target=self._keep, args=[process], daemon=True).start()
+
+    def stop(self) -> None:
+        """Make a `start` that waits raise KeyboardInterrupt; returns at once."""
+        self._is_stopped = True
 
     def close(self) -> None:
         """End the server and all of its processes; returns when they are gone."""
@@ -96,6 +100,8 @@ class JudgeServer:
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         began = reported = time.monotonic()
         while process.poll() is None:
+            if self._is_stopped:
+                raise KeyboardInterrupt
             try:
                 if listed_models(self.base_url, "EMPTY", timeout_s=10):
                     logger.info(f"MMIE-Score's server is ready, {time.monotonic() - began:.0f} s.")
