@@ -24,7 +24,7 @@ LoggedSample Metric MmieTasksError Needle OutOfBudget Outcome
 ImageRecord Prepared PublishedRow Record ReplySchema RequestBroken RequestCounts
 RequestUnfit Row RunnerTable SampleRecord Scale ScoreKind Scored Segment Segments SettingWrong
 Signature TaskSettings TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation
-answer_text check_images coverage failure_of signature_text text_segments
+answer_text check_images coverage failure_of text_segments
 user_turn write_answer
 """
 

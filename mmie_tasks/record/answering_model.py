@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from mmie_tasks.record.signature import Signature
 
@@ -35,9 +36,15 @@ def other_models(judge: Signature, models: Iterable[str]) -> list[str]:
 
     There are none for other judges, whose replies may have names of their own.
     """
-    fields = judge.fields
-    requested = fields.get("model", "") if fields.get("judge") == "openai" else ""
+    requested = _requested_model(judge)
     return [model for model in dict.fromkeys(models) if is_other_name(requested, model)]
+
+
+@lru_cache(maxsize=128)
+def _requested_model(judge: Signature) -> str:
+    """The model that a judge ``openai`` asks for, else an empty text; once for all samples."""
+    fields = judge.fields
+    return fields.get("model", "") if fields.get("judge") == "openai" else ""
 
 
 def shown_model(model: str) -> str:

@@ -101,6 +101,19 @@ def test_an_answer_is_scored_again_from_the_sample_in_its_record() -> None:
         benchmark.regraded(benchmark.read_record(line), {**line, "filtered_resps": None})
 
 
+def test_an_answer_to_an_image_that_could_not_be_opened_is_unscored(tmp_path: Path) -> None:
+    class Shown(ByRule):
+        def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
+            return [tmp_path / "none.png"]
+
+    benchmark = Shown()
+    benchmark.doc_to_visual(DOC)
+    assert benchmark.process_results(DOC, ["a kite"])["official"] == {
+        "id": "7",
+        "unscored": "bad_image",
+    }
+
+
 @pytest.mark.parametrize(
     ("results", "reason"),
     [(["[NO_ANSWER] x"], "no_answer"), (["a", "b"], "not_text"), ([None], "not_text")],

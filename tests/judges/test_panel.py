@@ -17,7 +17,7 @@ from support.loopback import error
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
-from mmie_tasks.judges import registry
+from mmie_tasks.judges import registry, session
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.batch import GradedRequest, PendingSample
 from mmie_tasks.judges.cache_file import CacheFile, default_path
@@ -178,8 +178,9 @@ def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(
 
 
 def test_ctrl_c_keeps_the_replies_that_have_arrived(
-    serve: Callable[..., list[JudgeServer]],
+    serve: Callable[..., list[JudgeServer]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(session, "STOP_S", 60.0)  # the requests in flight have ended, and count
     first, second = serve("2", "4")
     outcomes: list[Outcome] = []
 

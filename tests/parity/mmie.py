@@ -34,7 +34,8 @@ from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, category_of
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.record.metrics import mean_of
+from mmie_tasks.record.metrics import weighted_mean
+from mmie_tasks.record.signature import COVERAGE_FLOOR
 from parity.comparison import Check, Comparison, Folders, compared
 from parity.generated import Generated, environment
 from parity.official_code import definitions, execute, statements_from
@@ -259,7 +260,10 @@ def our_means() -> Sequence[object]:
             if isinstance(verdict, Scored):
                 scored[""].append(verdict)
                 scored[category_of(sample_id)].append(verdict)
-        values = [mean_of(scored[name]).value for name in ("", *CATEGORIES)]
+        values = [
+            weighted_mean({name: scored[name]}, {name: 1.0}, COVERAGE_FLOOR).value
+            for name in ("", *CATEGORIES)
+        ]
         rounded = [value if value is None else rounded_mean(value) for value in values]
         means.append([len(scored[""]), *rounded])
     return means

@@ -158,7 +158,7 @@ def test_every_judge_of_a_panel_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
         assert (server.checks, closed.checks) == (1, 1)
     assert (status, problems(findings)) == (1, ["mmie: judge 2"])
     assert findings["mmie: judge 1"][0].message.startswith(
-        "`openai`, named by `--judge`, judge 1, can be used: "
+        "`openai`, named by `--judge`, can be used: "
     )
     assert findings["mmie: judge 3"][0].status == "ok"
     assert "mmie_score: files" in findings

@@ -188,7 +188,7 @@ class Workplace:
         (path,) = self.folder.rglob("replies.sqlite3")
         deadline = time.monotonic() + 60
         with closing(sqlite3.connect(path)) as connection:
-            while connection.execute("SELECT count(*) FROM replies").fetchone() != (count,):
+            while connection.execute("SELECT count(*) FROM judge_replies").fetchone() != (count,):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
 

@@ -95,7 +95,7 @@ def test_the_judge_is_asked_the_official_text_and_then_shown_the_image(docs):
 def test_another_text_of_the_runner_stops_the_run(monkeypatch):
     monkeypatch.setattr(request, "prompt_maker", lambda: lambda *_: "Grade it, please.")
     with pytest.raises(DataBroken, match="hint: install"):
-        request.check_prompt()
+        BENCHMARK.check_setup()
 
 
 def test_the_tested_model_gets_the_image_then_the_instruction(docs):

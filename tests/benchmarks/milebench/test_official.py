@@ -19,7 +19,7 @@ from mmie_tasks.benchmarks.milebench.official import (
 from mmie_tasks.benchmarks.milebench.record import record_fields
 from mmie_tasks.benchmarks.milebench.sample import Sample, rule_of
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metrics import mean_of
+from mmie_tasks.record.metrics import weighted_mean
 
 GOLDEN = vectors("milebench")
 
@@ -87,7 +87,7 @@ def test_dataset_and_level_means_are_the_official_ones(case):
         (sample, BENCHMARK.score(record_fields(sample), answer).official)
         for sample, answer in aggregate_samples(case)
     ]
-    whole = mean_of((verdict for _, verdict in read), floor=0)
+    whole = weighted_mean({"": [verdict for _, verdict in read]}, {"": 1.0}, floor=0)
     expected = case["expected"]
     if expected.get("raises"):
         assert not read or any(isinstance(verdict, Unscored) for _, verdict in read)

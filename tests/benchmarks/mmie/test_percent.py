@@ -8,11 +8,11 @@ from parity import mmie as parity
 
 from mmie_tasks.benchmarks.mmie.official import percent_of, rounded_mean
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.record.metrics import mean_of
+from mmie_tasks.record.metrics import weighted_mean
 
 
 def mean(points):
-    return mean_of(map(Scored, points)).value
+    return weighted_mean({"": [*map(Scored, points)]}, {"": 1.0}, floor=0).value
 
 
 def percent(points):

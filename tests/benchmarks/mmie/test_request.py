@@ -163,6 +163,7 @@ def test_more_than_four_images_leave_a_sample_out(images, reason):
     result = build("Yes.", of=sample("MSR", images=images))
     assert (None if result.request else result.record.official.reason) == reason
     assert result.record.facts.dropped == (reason == "left_out")
+    assert result.record.facts.shown_images == (images if result.request else 0)
 
 
 def test_a_sum_without_a_gold_answer_cannot_be_judged():

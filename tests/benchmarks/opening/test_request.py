@@ -115,6 +115,7 @@ def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
     assert (unseen.request, outcome(unseen).reason) == (None, "bad_image")
     assert name in outcome(unseen).detail
     assert unseen.record.facts.question_pictures_lost == 1
+    assert unseen.record.facts.shown_pictures == 0
     assert "missing" not in BENCHMARK.request_provenance()
     change(monkeypatch, BENCHMARK, missing_images="blind")
     blind = built(("Cut.", None), question=question)
@@ -129,6 +130,7 @@ def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
 def test_what_is_no_answer_is_not_judged(answer: str, reason: str) -> None:
     unanswered = prepared(sample(), [answer], BENCHMARK.settings)
     assert (unanswered.request, outcome(unanswered).reason) == (None, reason)
+    assert unanswered.record.facts.shape == ""
 
 
 @pytest.mark.parametrize(("answer", "text"), [("", "\nOUTPUT: "), ("[]", "\nOUTPUT: None")])
