@@ -34,6 +34,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "export": ("results.commands:export", "convert a run to the official formats of its benchmark"),
     "doctor": ("preflight.doctor:run", "check whether a run can start: data, judges, answers"),
     "prefetch": ("preflight.prefetch:run", "download data, prompts and judges"),
+    "serve": (
+        "judges.mmie_score.serve:run",
+        "serve the judge MMIE-Score by vLLM: `vllm serve` with its official tokens",
+    ),
     "cache": ("judges.cache_command:run", "the cache of judge replies: path, export, clear"),
     "path": ("cli:_path", "print the folder of our task files, for `--include_path`"),
 }

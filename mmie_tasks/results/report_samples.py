@@ -8,7 +8,6 @@ import io
 import json
 import math
 import re
-import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from typing import TypeAlias
 from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import file_status
 from mmie_tasks.core.tables import NO_VALUE
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Unscored, Verdict, differ
 from mmie_tasks.core.wording import counted
@@ -182,8 +180,7 @@ class _Embedded:
 
 def _content(path: Path) -> bytes:
     """The bytes of an image file; `DataBroken` for what Pillow would give to another program."""
-    status = file_status(path)
-    if status and not stat.S_ISREG(status.st_mode):
+    if path.exists() and not path.is_file():  # such as a pipe, which would never end
         raise DataBroken(f"`{path}` is not a file.", hint="name an image file")
     content = read_image(path)
     if image_suffix(content) is None:

@@ -90,7 +90,7 @@ def test_the_judge_in_process_is_checked_and_not_loaded() -> None:
     status, findings = report("--tasks", "mmie", "--judge", judge)
     assert (status, problems(findings)) == (0, [])
     assert "rope su" in findings["mmie_score: files"][0].text
-    assert "engine transformers" in findings["mmie_score: memory"][0].text
+    assert "by transformers" in findings["mmie_score: device"][0].text
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off:
     assert "mia_bench: data: 8 samples of lmms-lab-encoder/MIA-Bench@" in text
     assert "mmie: judge prompts: official@" in text
     assert "mmie_score: files: " in text
-    assert "mmie_score: memory: " in text
+    assert "mmie_score: device: " in text
 
 
 @pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])

@@ -5,9 +5,13 @@ run: a request consists of our token ids and our tiles.
 
 LongRoPE has two sets of factors. In the official code, a call has the long ones if its last
 position is above the border, so a prompt's tokens follow the prompt's length, and a generated token
-follows its own position. vLLM chooses one set for the whole engine, but keeps several positions of
-each token for models with M-RoPE. Here the first is the token's position, and the second minus the
-first is the kind of token.
+follows its own position. For a prompt of P tokens and the border B: if P > B, every token has the
+long factors; else a token has them from position B on, and all of the prompt is below B. So one bit
+for each request is enough.
+
+vLLM chooses one set for the whole engine, but keeps several positions of each token for models with
+M-RoPE. Here the first is the token's position, and the second minus the first is that bit. It comes
+with the prompt's first token: see `marked`.
 """
 
 from __future__ import annotations
@@ -39,17 +43,21 @@ from vllm.multimodal.processing import (
 )
 
 from mmie_tasks.judges.mmie_score.checkpoint import files
-from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES, Config, read_config
-from mmie_tasks.judges.mmie_score.checkpoint.weights import merged, text_config, weights_of
+from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES, SYSTEM, Config, read_config
+from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
+from mmie_tasks.judges.mmie_score.checkpoint.weights import merged, weights_of
 from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
+from mmie_tasks.judges.mmie_score.native_model import text_config
 from mmie_tasks.judges.mmie_score.transformers_engine import Rotary, normalized
+from mmie_tasks.judges.mmie_score.vllm import NAME
 
-# Kinds of tokens: the second position minus the first.
-_GENERATED, _LONG_PROMPT, _SHORT_PROMPT = 0, 1, 2
+# The second position of a token minus the first: by position, or all of the request long.
+_BY_POSITION, _LONG = 0, 1
 _MAX_IMAGE_TILES = MAX_TILES + 1  # with the thumbnail
 
 
-def _official_config(folder: Path) -> Config:
+def official_config(folder: Path) -> Config:
+    """The ``config.json`` of a checkpoint; raises like `read_config`."""
     return read_config(files.read_object(folder / files.CONFIG), folder / files.CONFIG)
 
 
@@ -89,6 +97,7 @@ def parse_config(folder: Path) -> tuple[dict[str, object], PreTrainedConfig]:
         "partial_rotary_factor": 1.0,
         "mrope_section": [1, 1, 1],
     }
+    text.first_token_id = SlowLlamaTokenizer(folder).encode(SYSTEM)[0]
     vision = {**config.vision_config.model_dump(), "initializer_factor": 1.0}
     return content, MmieScoreConfig(
         text_config=text,
@@ -99,6 +108,18 @@ def parse_config(folder: Path) -> tuple[dict[str, object], PreTrainedConfig]:
             include={"force_image_size", "downsample_ratio", "ps_version", "select_layer"}
         ),
     )
+
+
+def marked(ids: Sequence[int], config: Config) -> list[int]:
+    """The prompt's tokens; a prompt above the rotary border begins with a token of its own.
+
+    That is the token after the vocabulary, and it has the embedding of the first token. So neither
+    prefix caching nor vLLM's answer to full memory, which computes a request's prompt and
+    generated tokens again, can give a token the factors of the other kind of prompt.
+    """
+    text = config.llm_config
+    is_long = len(ids) > text.original_max_position_embeddings
+    return [text.vocab_size if is_long else ids[0], *ids[1:]]
 
 
 def engine_input(
@@ -209,8 +230,7 @@ class TokenRope(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Queries and keys, (tokens, heads * head_dim), rotated by `positions`, (3, tokens)."""
         position, kind = positions[0], positions[1] - positions[0]
-        is_late = (kind == _GENERATED) & (position >= self.long_after)
-        is_long = (kind == _LONG_PROMPT) | is_late
+        is_long = (kind == _LONG) | (position >= self.long_after)
         rows = torch.where(is_long, position + self.first_long, position)
         cos, sin = self._table[rows].unsqueeze(-2).chunk(2, -1)
 
@@ -246,9 +266,16 @@ class _TokenRopeModel(LlamaModel):  # type: ignore[misc]
     ) -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix, layer_type=layer_type)
         model = vllm_config.model_config
-        rope = TokenRope(_official_config(Path(model.model)), model.max_model_len, model.dtype)
+        rope = TokenRope(official_config(Path(model.model)), model.max_model_len, model.dtype)
         for layer in self.layers:
             layer.self_attn.rotary_emb = rope
+        self._mark, self._first = self.config.vocab_size, self.config.first_token_id
+
+    def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """The embeddings; see `marked`."""
+        ids = input_ids.masked_fill(input_ids == self._mark, self._first)
+        embedded: torch.Tensor = super().embed_input_ids(ids)
+        return embedded
 
 
 class MmieScorePhi3(Phi3ForCausalLM):  # type: ignore[misc]
@@ -265,10 +292,14 @@ class MmieScoreModel(InternVLChatModel, SupportsMRoPE):  # type: ignore[misc]
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)
-        self._folder = Path(vllm_config.model_config.model)
-        self._long_after = _official_config(
-            self._folder
-        ).llm_config.original_max_position_embeddings
+        model = vllm_config.model_config
+        if (model.tokenizer_mode, model.generation_config) != (NAME, "vllm"):
+            raise ValueError(
+                f"MMIE-Score needs `--tokenizer-mode {NAME} --generation-config vllm`; `mmie-tasks "
+                "serve` sets them."
+            )
+        self._folder = Path(model.model)
+        self._mark = self.config.text_config.vocab_size
 
     def load_weights(self, *_: object) -> set[str]:
         """Load the files as we read them, with a LoRA fine-tune merged."""
@@ -282,12 +313,10 @@ class MmieScoreModel(InternVLChatModel, SupportsMRoPE):  # type: ignore[misc]
     ) -> tuple[torch.Tensor, int]:
         """Position and kind of each token of a prompt, (3, tokens); generated ones continue it.
 
-        Called once for each request, since none is preempted: in vLLM's model runner V2, the
-        generated tokens of a preempted request would return as a part of its prompt.
+        After vLLM has computed a request again, generated tokens are a part of `input_tokens`.
         """
-        count = len(input_tokens)
-        position = torch.arange(count)
-        kind = _LONG_PROMPT if count > self._long_after else _SHORT_PROMPT
+        position = torch.arange(len(input_tokens))
+        kind = _LONG if input_tokens[0] == self._mark else _BY_POSITION
         return torch.stack((position, position + kind, position)), 0
 
     def embed_multimodal(
