@@ -28,42 +28,37 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo results docs quick test test-end-to-end test-transformers4 test-vllm check dist lint bench parity gpu yamls clean
 
+BUNDLED := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MILEBENCH_DATA=$(MILEBENCH)/data \
+  MIA_BENCH_DATA=$(MIA_BENCH)/data OPENING_DATA=$(OPENING)/data
+
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@rm -rf out/demo
 	@mkdir -p out
 	@echo 'MMIE, MIA-Bench and OpenING are judged with recorded replies that we made up; no judge is called.'
 	@echo "The judge's words of MMIE and OpenING are ours: the papers' may not be shipped."
-	HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MILEBENCH_DATA=$(MILEBENCH)/data \
-	  MIA_BENCH_DATA=$(MIA_BENCH)/data OPENING_DATA=$(OPENING)/data \
-	  $(BIN)/mmie-tasks eval --model predictions \
-  --model_args 'model=demo,path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers;$(OPENING)/answers,images=$(MMIE)/answers' \
-	  --tasks mmie,milebench,mia_bench,opening \
+	@$(BUNDLED) $(BIN)/mmie-tasks score $(MMIE)/answers $(MILEBENCH)/answers $(MIA_BENCH)/answers $(OPENING)/answers \
+	  --tasks mmie,milebench,mia_bench,opening --images $(MMIE)/answers --model demo -o out/demo \
 	  --judge mmie=replay:path=$(MMIE)/replies.jsonl,prompts=$(MMIE)/prompts.json \
 	  --judge mia_bench=replay:path=$(MIA_BENCH)/replies.jsonl \
-	  --judge opening=replay:path=$(OPENING)/replies.jsonl,prompts=$(OPENING)/prompts.json \
-	  --output_path out/demo --log_samples 2>&1 | tee out/demo.log
+	  --judge opening=replay:path=$(OPENING)/replies.jsonl,prompts=$(OPENING)/prompts.json 2>&1 | tee out/demo.log
 	@for task in MMIE MileBench MIA-Bench OpenING; do grep -q "^|$$task" out/demo.log || \
 	  { echo "demo: no table for $$task; see out/demo.log"; exit 1; }; done
 
 RUNS := out/results
-BUNDLED := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data
-EVALUATE := $(BIN)/mmie-tasks eval --model predictions --log_samples
+SCORE := $(BIN)/mmie-tasks score
 PROMPTS := --judge_args prompts=$(MMIE)/prompts.json
 
 results: $(READY)  ## the results commands on made-up models, judges and people; one run with drawn pictures
 	@rm -rf $(RUNS)
 	@mkdir -p $(RUNS)
 	@echo 'Models, judges and people are made up; no judge is called. Tables: $(RUNS)/*.log'
-	@$(BUNDLED) $(EVALUATE) --tasks mmie,milebench,mia_bench \
-	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers,images=$(MMIE)/answers' \
-	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' $(PROMPTS) \
-	  --output_path $(RUNS)/model-a > $(RUNS)/model-a.log 2>&1
-	@$(BUNDLED) $(EVALUATE) --tasks mmie,milebench,mia_bench \
-	  --model_args 'path=$(RESULTS)/answers' --judge 'replay:path=$(RESULTS)/replies.jsonl' $(PROMPTS) \
-	  --output_path $(RUNS)/model-b > $(RUNS)/model-b.log 2>&1
-	@$(BUNDLED) $(EVALUATE) --tasks mmie \
-	  --model_args 'path=$(MMIE)/answers' --judge 'replay:path=$(RESULTS)/other_judge.jsonl' $(PROMPTS) \
-	  --output_path $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
+	@$(BUNDLED) $(SCORE) $(MMIE)/answers $(MILEBENCH)/answers $(MIA_BENCH)/answers --images $(MMIE)/answers \
+	  --tasks mmie,milebench,mia_bench --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' $(PROMPTS) \
+	  -o $(RUNS)/model-a > $(RUNS)/model-a.log 2>&1
+	@$(BUNDLED) $(SCORE) $(RESULTS)/answers --tasks mmie,milebench,mia_bench \
+	  --judge 'replay:path=$(RESULTS)/replies.jsonl' $(PROMPTS) -o $(RUNS)/model-b > $(RUNS)/model-b.log 2>&1
+	@$(BUNDLED) $(SCORE) $(MMIE)/answers --tasks mmie \
+	  --judge 'replay:path=$(RESULTS)/other_judge.jsonl' $(PROMPTS) -o $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
 	@$(BUNDLED) MMIE_TASKS_CACHE=$(RUNS)/cache $(BIN)/python $(INTERLEAVED)/servers.py $(BIN)/mmie-tasks eval --log_samples \
 	  --tasks mmie --model interleaved --model_args \
 	  'lvlm=openai:model=scripted-writer;base_url={url},t2i=images:model=sketch;base_url={url},pictures=$(RUNS)/pictures' \

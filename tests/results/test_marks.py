@@ -132,6 +132,14 @@ def test_what_a_reader_must_see_first_stands_first_and_a_judge_is_named_with_its
     )
 
 
+def test_settings_of_the_papers_judge_that_can_move_a_score_are_named() -> None:
+    judge = "judge:openai|model:gpt-4o-2024-11-20|t:1|detail:low|paper_judge:yes"
+    assert paper_marks(task_run([Scored(3)], judge)) == (
+        "judge asked with temperature 1, detail low",
+    )
+    assert paper_marks(task_run([Scored(3)], judge.replace("|t:1|detail:low", "|t:0"))) == ()
+
+
 def test_pictures_that_could_not_be_drawn_are_counted() -> None:
     run = task_run([Scored(3), Scored(4)])
     samples = tuple(

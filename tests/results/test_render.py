@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from markupsafe import Markup
 from support.report_runs import METRICS
 
 from mmie_tasks.record.intervals import Interval
-from mmie_tasks.results.render import Cell, Table, html, json_text, rendered
+from mmie_tasks.results.render import Cell, Table, json_text, rendered
 
 
 @pytest.mark.parametrize(
@@ -42,17 +41,6 @@ def test_equal_footnotes_have_one_number_in_the_order_of_the_cells() -> None:
     assert table.footnotes == {"b": 1, "a; c": 2}
     assert table.cells("({})") == [["one", "1.00(1)", "n/a(2)"], ["two", "-", "1.00(1)"]]
     assert rendered(table, file_format="csv").splitlines()[1] == "one,1.00,,,,,b,,,,,,a; c"
-
-
-def test_html_escapes_every_text_but_its_own() -> None:
-    attack = "<img src=x onerror='x'>"
-    cell = Cell(percent=50, interval=Interval(40, 60), notes=(attack,))
-    table = Table(header=[attack, "n"], rows=[(attack, cell), (Markup("<b>ours</b>"), 1_000)])
-    shown = html(table, "style")
-    assert "<img" not in shown
-    assert shown.count("&lt;img src=x onerror=&#39;x&#39;&gt;") == 3
-    for words in ('<table class="style">', "50.00 [40.00, 60.00]", "1,000", "<b>ours</b>"):
-        assert words in shown
 
 
 def test_a_text_of_a_terminal_or_a_table_is_harmless_in_markdown() -> None:
