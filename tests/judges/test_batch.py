@@ -81,44 +81,27 @@ def test_submitting_sends_nothing_and_the_first_read_sends_all_requests_at_once(
     assert len(judge.calls) == 1
 
 
-def test_the_rows_of_a_sample_may_be_read_before_the_next_sample_is_submitted() -> None:
-    """The order of lmms-eval before its pull request 1477: nothing reads what is in a row."""
-    judge = FunctionJudge(echo)
-    benchmark = WithJudge(judge)
-    table, log = [], []
-    for n in range(50):
-        rows = benchmark.submit(sample(str(n)))
-        logged: dict[str, object] = {"doc_id": n}
-        logged.update(rows)
-        log.append(logged)
-        table += [row for _, row in rows.items()]
-    assert judge.calls == []
-    assert [row["score"] for row in table if isinstance(row, dict)] == list(range(50))
-    assert [len(call) for call in judge.calls] == [50]
-    assert json.loads(json.dumps(log[3])) == {"doc_id": 3, "points": {"score": 3.0}}
-
-
 @pytest.mark.parametrize(
     "read",
     [
-        pytest.param(lambda row: dict(row.items()), id="items"),
-        pytest.param(lambda row: dict(zip(row.keys(), row.values(), strict=True)), id="keys"),
-        pytest.param(lambda row: {"score": row["score"]}, id="getitem"),
-        pytest.param(lambda row: {"score": row.get("score")}, id="get"),
-        pytest.param(lambda row: {"score": 3.0} if "score" in row else {}, id="contains"),
-        pytest.param(dict, id="dict"),
-        pytest.param(lambda row: {**row}, id="unpacked"),
-        pytest.param(lambda row: dict.fromkeys(row, 3.0), id="iter"),
-        pytest.param(lambda row: row or {}, id="bool"),
-        pytest.param(lambda row: row, id="equal"),
-        pytest.param(lambda row: {} if row != {"score": 3.0} else row, id="unequal"),
-        pytest.param(lambda row: row | {}, id="or"),
-        pytest.param(lambda row: row.copy(), id="copy"),
-        pytest.param(lambda row: eval(repr(row)), id="repr"),  # noqa: S307
-        pytest.param(copy.deepcopy, id="deepcopy"),
-        pytest.param(lambda row: json.loads(json.dumps(row)), id="json"),
-        pytest.param(lambda row: json.loads(json.dumps(row, indent=1)), id="json in Python"),
-        pytest.param(lambda row: pickle.loads(pickle.dumps(row)), id="pickle"),  # noqa: S301
+        lambda row: dict(row.items()),
+        lambda row: dict(zip(row.keys(), row.values(), strict=True)),
+        lambda row: {"score": row["score"]},
+        lambda row: {"score": row.get("score")},
+        lambda row: {"score": 3.0} if "score" in row else {},
+        dict,
+        lambda row: {**row},
+        lambda row: dict.fromkeys(row, 3.0),
+        lambda row: row or {},
+        lambda row: row,
+        lambda row: {} if row != {"score": 3.0} else row,
+        lambda row: row | {},
+        lambda row: row.copy(),
+        lambda row: eval(repr(row)),  # noqa: S307
+        copy.deepcopy,
+        lambda row: json.loads(json.dumps(row)),
+        lambda row: json.loads(json.dumps(row, indent=1)),  # by Python, not by C
+        lambda row: pickle.loads(pickle.dumps(row)),  # noqa: S301
     ],
 )
 def test_every_way_of_reading_a_row_judges_first(read: Callable[[DeferredRow], object]) -> None:
@@ -141,9 +124,6 @@ def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run(logs: l
     assert rows == [{"unscored": "unavailable"}] * 2 + [{"score": 2.0}, {"score": 3.0}]
     assert "ZeroDivisionError" in "".join(logs)
     assert "2 samples left" in "".join(logs)
-
-
-def test_a_judge_that_cannot_be_opened_leaves_all_samples_unscored() -> None:
     assert submit(WithJudge(ValueError("no judge")), "3") == {"unscored": "unavailable"}
 
 
@@ -191,36 +171,38 @@ def test_a_failure_is_a_reason_and_never_a_score(error: JudgeError, reason: str)
         assert (verdict.reason, verdict.detail) == (reason, str(error).splitlines()[0])
 
 
-def test_a_reply_that_reached_its_token_limit_is_not_read() -> None:
+def test_a_reply_that_reached_its_token_limit_is_read_only_where_the_script_does() -> None:
     result = results_of(FunctionJudge(lambda _: reply("1", finish="length")), "1")[0]
     assert result.first_verdict(read) == result.verdict(read)
     assert result.first_verdict(read).reason == "cut_off"  # type: ignore[union-attr]
-
-
-def test_a_reply_that_reached_its_token_limit_is_read_where_the_script_does() -> None:
-    result = results_of(FunctionJudge(lambda _: reply("1", finish="length")), "1")[0]
     assert result.first_verdict(read, read_cut_off=True) == Scored(1)
     refused = results_of(FunctionJudge(lambda _: JudgeRefused("no")), "1")[0]
     assert refused.first_verdict(read, read_cut_off=True) == Unscored("refused", "no")
 
 
-def test_a_request_with_an_impossible_reply_is_sent_a_second_time_and_only_once() -> None:
-    judge = FunctionJudge(lambda request: reply("impossible" if request.parts[0] == "a" else "5"))
-    results = results_of(judge, "a", "b")
+DOWN = JudgeUnavailable("down")
+
+
+@pytest.mark.parametrize("second", [reply("4"), reply("impossible"), DOWN], ids=str)
+def test_a_request_with_an_impossible_reply_is_sent_a_second_time_and_only_once(
+    second: Outcome,
+) -> None:
+    def say(request: JudgeRequest) -> Outcome:
+        first = reply("impossible" if request.parts[0] == "a" else "5")
+        return second if request.attempt else first
+
+    judge, outcomes = FunctionJudge(say), list[Outcome]()
+    requests = [checked(text) for text in "ab"]
+    results = dict(judge_all(judge, requests, lambda _, outcome: outcomes.append(outcome)))
     assert [[(text_of(r), r.attempt) for r in call] for call in judge.calls] == [
         [("a", 0), ("b", 0)],
         [("a", 1)],
     ]
-    assert results[0].second_reply == reply("impossible")
+    assert outcomes == [reply("5"), reply("impossible"), second]
+    assert results[0].reply == reply("impossible")
+    assert results[0].second_reply == (None if second is DOWN else second)
+    assert results[0].verdict(read) == (Scored(4) if second == reply("4") else Unscored("unparsed"))
     assert results[1].second_reply is None
-
-
-def test_a_second_request_that_fails_leaves_the_first_reply() -> None:
-    down = JudgeUnavailable("down")
-    judge = FunctionJudge(lambda request: down if request.attempt else reply("impossible"))
-    result = results_of(judge, "a")[0]
-    assert result.reply == reply("impossible")
-    assert result.verdict(read) == Unscored("unparsed")
 
 
 class CarelessJudge(Judge):
@@ -241,13 +223,6 @@ def test_a_request_that_a_judge_omits_is_unavailable_and_surplus_replies_are_dro
     assert results[0].failure == Unscored(
         "unavailable", "the judge returned neither a reply nor an error"
     )
-
-
-def test_every_outcome_is_reported_those_of_second_requests_too() -> None:
-    outcomes: list[Outcome] = []
-    judge = FunctionJudge(lambda request: reply("4" if request.attempt else "impossible"))
-    list(judge_all(judge, [checked("a")], lambda _, outcome: outcomes.append(outcome)))
-    assert outcomes == [reply("impossible"), reply("4")]
 
 
 @given(st.lists(st.sampled_from(["1", "x", "impossible", "down"])))

@@ -15,7 +15,7 @@ from support.judges import FunctionJudge, ScriptedJudge, echo
 from support.recordings import cached_judge
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges.base import Judge, JudgeError, JudgeRequest
+from mmie_tasks.judges.base import Judge, JudgeRequest
 from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
 from mmie_tasks.judges.panel import PanelJudge
@@ -31,10 +31,6 @@ MakeJudge: TypeAlias = Callable[[str, Path], Judge]
 def replay(_: str, folder: Path) -> Judge:
     list(outcomes_of(cached("", folder), REQUESTS))
     return ReplayJudge(folder / "replies.sqlite3")
-
-
-def batch(url: str, folder: Path) -> Judge:
-    return Asking(url, folder).judge()
 
 
 def cached(_: str, folder: Path) -> Judge:
@@ -61,7 +57,6 @@ def server() -> Iterator[JudgeServer]:
             id="mmie_score",
             marks=[needs_transformers_5, pytest.mark.slow],
         ),
-        pytest.param(batch, id="openai-batch"),
         pytest.param(replay, id="replay"),
         pytest.param(lambda *_: FunctionJudge(echo), id="another-package"),
         pytest.param(cached, id="cache"),
@@ -79,11 +74,7 @@ def test_each_request_has_one_outcome_for_each_judge_with_its_index(judge: Judge
     count = len(REQUESTS) * len(judge.members)
     outcomes = list(outcomes_of(judge, REQUESTS))
     assert sorted(index for index, _ in outcomes) == list(range(count))
-    assert all(isinstance(outcome, (JudgeReply, JudgeError)) for _, outcome in outcomes)
     assert all(isinstance(outcome, JudgeReply) and outcome.model for _, outcome in outcomes)
-
-
-def test_no_request_has_no_outcome(judge: Judge) -> None:
     assert list(outcomes_of(judge, [])) == []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +15,6 @@ from support.judges import FunctionJudge, class_of, echo
 
 import mmie_tasks
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges import registry
 
 PIXEL = b"\x89PNG\r\n\x1a\n, or what stands for an image here"
@@ -36,70 +34,47 @@ def ask(server: JudgeServer, requests: Any, **options: object) -> Any:
     return mmie_tasks.judge("openai:judge-model", requests, base_url=server.url, **options)
 
 
-def test_a_list_of_requests_gives_replies_in_its_order(server: JudgeServer) -> None:
-    results = ask(server, [f"question {number}" for number in range(20)])
-    assert [result.reply.text for result in results] == [
-        f"re: question {number}" for number in range(20)
-    ]
-    assert results[0].reply.model == "judge-model"
-
-
 def test_one_request_of_text_and_images_gives_a_list_of_one_result(
     server: JudgeServer, tmp_path: Path
 ) -> None:
     image = tmp_path / "a.png"
     image.write_bytes(PIXEL)
-    [result] = ask(server, ("What is it?", image, "In one word."), max_tokens=7)
-    assert result.reply.text == "re: What is it?"
+    [result] = ask(server, ("What is it?", image, "In one word."), max_tokens=7, temperature=1.5)
+    assert (result.reply.text, result.reply.model) == ("re: What is it?", "judge-model")
     (body,) = server.asked
-    kinds = [part["type"] for part in body["messages"][0]["content"]]
-    assert kinds == ["text", "image_url", "text"]
+    assert [part["type"] for part in body["messages"][0]["content"]] == [
+        "text",
+        "image_url",
+        "text",
+    ]
     assert base64.b64encode(PIXEL).decode() in body["messages"][0]["content"][1]["image_url"]["url"]
-    assert body["max_tokens"] == 7
+    assert (body["max_tokens"], body["temperature"]) == (7, 1.5)
 
 
-def test_a_repeated_request_costs_nothing(server: JudgeServer) -> None:
-    [first], [again] = ask(server, "once"), ask(server, "once")
-    assert (first.reply.cached, again.reply.cached) == (False, True)
-    assert len(server.asked) == 1
-    assert server.checks == 1
-
-
-def test_options_are_those_of_judge_args(server: JudgeServer) -> None:
-    for _ in range(2):
-        ask(server, "hot", temperature=1.5, cache=False)
-    assert [body["temperature"] for body in server.asked] == [1.5, 1.5]
+def test_a_repeated_request_costs_nothing_unless_the_cache_is_off(server: JudgeServer) -> None:
+    replies = [ask(server, "once", **more)[0].reply for more in ({}, {}, {"cache": False})]
+    assert [reply.cached for reply in replies] == [False, True, False]
+    assert len(server.asked) == 2
 
 
 def test_a_request_that_fails_is_a_value_beside_the_replies(
     server: JudgeServer, tmp_path: Path
 ) -> None:
     server.fails(400, code="content_filter")
-    refused, missing, fine = ask(
-        server, ["bad", ("gone", tmp_path / "no.png"), "good"], max_concurrency=1
-    )
+    requests = ["bad", ("gone", tmp_path / "no.png"), "good"]
+    refused, missing, fine = ask(server, requests, max_concurrency=1)
     assert {refused.reply, missing.reply} == {None}
-    assert isinstance(refused.failure, Unscored)
     assert (refused.failure.reason, missing.failure.reason) == ("refused", "bad_image")
     assert fine.reply.text == "re: good"
 
 
 def test_a_server_that_denies_access_is_an_error_before_any_request() -> None:
-    with (
-        JudgeServer(key="sk-another", check=None) as server,
-        pytest.raises(MmieTasksError, match="hint: "),
-    ):
+    with JudgeServer(key="sk-another", check=None) as server, pytest.raises(MmieTasksError):
         ask(server, ["a", "b"])
 
 
 @pytest.mark.parametrize(
-    "requests",
-    [
-        pytest.param(["text", Path("a.png")], id="parts-in-a-list"),
-        pytest.param(Path("a.png"), id="path"),
-        pytest.param([["text"]], id="list-in-a-list"),
-        pytest.param((1, 2), id="numbers"),
-    ],
+    "requests", [["text", Path("a.png")], Path("a.png"), [["text"]], (1, 2)], ids=str
 )
 def test_a_request_of_another_form_is_an_error_that_shows_the_form(requests: Any) -> None:
     with pytest.raises(TypeError, match=r'\("What does it show\?", Path\("a.png"\)\)'):
@@ -113,7 +88,6 @@ def test_it_works_inside_a_running_event_loop_as_in_a_notebook(server: JudgeServ
     with ThreadPoolExecutor(1) as thread:  # the browser of other tests has a loop in this one
         results = thread.submit(lambda: asyncio.run(cell())).result()
     assert [result.reply.text for result in results] == ["re: a", "re: b"]
-    assert threading.active_count() < 20
 
 
 def test_a_judge_in_this_process_is_closed_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:

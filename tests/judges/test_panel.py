@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
@@ -94,12 +92,6 @@ def judge(
     return [dict(row["points"]) for row in rows]  # type: ignore[call-overload]
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not is_so() and time.monotonic() < end:
-        time.sleep(0.001)
-
-
 def number_in(body: Body) -> int:
     return int(body["messages"][0]["content"][0]["text"])
 
@@ -138,33 +130,16 @@ def test_judges_on_servers_are_asked_at_the_same_time(
     assert judge(choose([first, second]), 3) == [{"score": 3.0}] * 3
 
 
-def test_the_signature_names_all_judges(serve: Callable[..., list[JudgeServer]]) -> None:
-    judged: list[Judged] = []
-    benchmark = choose(serve("2", "4"))
-    judge(benchmark, 1, judged)
-    signatures = [str(member.judge) for member in judged[0].judgements]
-    assert str(benchmark.signature()) == "|".join([*signatures, "paper_judge:no"])
-    assert [re.findall(r"\|model:(\w+)", signature) for signature in signatures] == [["m1"], ["m2"]]
-
-
-def test_a_judge_that_cannot_be_used_stops_the_run_before_any_request(
+def test_a_judge_that_cannot_be_used_or_is_there_twice_stops_the_run_before_any_request(
     serve: Callable[..., list[JudgeServer]],
 ) -> None:
     first, second = serve("2", "4")
-    second.key = "another"
-    benchmark = choose([first, second])
-    with pytest.raises(JudgeMisconfigured, match="401"):
-        benchmark.check()
-    assert (first.checks, len(first), len(second)) == (1, 0, 0)
-
-
-def test_judges_that_differ_only_in_options_that_change_no_reply_are_the_same(
-    serve: Callable[..., list[JudgeServer]],
-) -> None:
-    (server,) = serve("4")
-    judge = choose([server], f"openai:m1,timeout=60,base_url={server.url}")
     with pytest.raises(SettingWrong):
-        judge.check()
+        choose([first], f"openai:m1,timeout=60,base_url={first.url}").check()
+    second.key = "another"
+    with pytest.raises(JudgeMisconfigured, match="401"):
+        choose([first, second]).check()
+    assert (len(first), len(second)) == (0, 0)
 
 
 def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(
@@ -227,23 +202,23 @@ class InProcessJudge(FunctionJudge):
             self._events.append(f"{self._name} closes")
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param(["a", "b"], ["a loads", "a closes", "b loads", "b closes"], id="two"),
+        pytest.param(["a"], ["a loads"], id="the-only-one-stays-loaded"),
+    ],
+)
 def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
     monkeypatch: pytest.MonkeyPatch,
+    serve: Callable[..., list[JudgeServer]],
+    names: list[str],
+    expected: list[str],
 ) -> None:
     events: list[str] = []
-    register(monkeypatch, a=InProcessJudge("a", events), b=InProcessJudge("b", events))
-    rows = judge(choose([], "a", "b"), 3)
-    assert rows == [{"score": float(n)} for n in range(3)]
-    assert events == ["a loads", "a closes", "b loads", "b closes"]
-
-
-def test_the_only_judge_in_this_process_stays_loaded(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
-) -> None:
-    events: list[str] = []
-    register(monkeypatch, a=InProcessJudge("a", events))
-    judge(choose(serve("4"), "a"), 3)
-    assert events == ["a loads"]
+    register(monkeypatch, **{name: InProcessJudge(name, events) for name in names})
+    judge(choose(serve("4"), *names), 3)
+    assert events == expected
 
 
 class JudgeOnADevice(InProcessJudge):
@@ -260,19 +235,12 @@ class JudgeOnADevice(InProcessJudge):
     def signature(self, _: object) -> None: ...
 
 
-@pytest.mark.parametrize("on_servers", [0, 1, 2])
 def test_the_check_starts_no_device_of_a_judge_in_this_process(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], on_servers: int
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
 ) -> None:
     register(monkeypatch, c=JudgeOnADevice())
-    benchmark = choose(serve(*["4"] * on_servers), "c")
-    benchmark.check()
-
-
-def test_a_judge_in_this_process_is_refused_twice_without_starting_its_device(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    register(monkeypatch, c=JudgeOnADevice())
+    for servers in (serve(), serve("4")):
+        choose(servers, "c").check()
     with pytest.raises(SettingWrong, match="1 and 2"):
         choose([], "c", "c").check()
 
@@ -298,26 +266,6 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(
     )
 
 
-def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    judged: list[Judged] = []
-    filled: list[int] = []
-
-    class StepJudge(FunctionJudge):
-        def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-            for index, outcome in super().ask(requests):
-                yield index, outcome
-                wait_until(lambda: len(judged) > len(filled))
-                filled.append(len(judged))
-
-    first, second = InProcessJudge("a", []), StepJudge(echo)
-    second.in_process = True
-    register(monkeypatch, a=first, b=second)
-    judge(choose([], "a", "b"), 3, judged)
-    assert filled == [1, 2, 3]
-
-
 # The median
 
 
@@ -327,39 +275,34 @@ def member(official: Verdict, name: str = "b", **fields: object) -> Judgement:
     return Judgement(judge=judge, result=JudgeResult(), verdicts=verdicts)
 
 
+NO, DOWN = Unscored("refused", "no"), Unscored("unavailable")
+FEW = "1 of 3 judges gave points (openai/b: unavailable, openai/b: refused)"
+
+
 @pytest.mark.parametrize(
-    ("points", "combined"),
+    ("verdicts", "combined"),
     [
-        pytest.param([4, math.inf], math.inf, id="infinite"),
-        pytest.param([1, 5, 6], 5, id="odd"),
-        pytest.param([1, 2, 5, 6], 3.5, id="even"),
+        pytest.param([Scored(1), Scored(5), Scored(6)], Scored(5), id="odd"),
+        pytest.param([Scored(1), Scored(2), Scored(5), Scored(6)], Scored(3.5), id="even"),
+        pytest.param([Scored(4), Scored(math.inf)], Scored(math.inf), id="infinite"),
+        pytest.param([Scored(4), Scored(5), NO], Scored(4.5), id="of-those-with-points"),
+        pytest.param([Scored(3), DOWN, NO], Unscored("unavailable", FEW), id="too-few"),
     ],
 )
-def test_the_panels_points_are_the_median_and_not_rounded(
-    points: list[float], combined: float
+def test_the_panels_points_are_the_median_for_each_kind_and_not_rounded(
+    verdicts: list[Verdict], combined: Verdict
 ) -> None:
-    verdicts = combine([member(Scored(n)) for n in points])
-    assert verdicts.official == verdicts.robust == Scored(combined)
-
-
-def test_each_kind_is_combined_from_the_judges_that_have_it() -> None:
-    members = [
-        member(Scored(4), robust=Scored(3)),
-        member(Scored(5), robust=Unscored("unparsed")),
-        member(Unscored("refused", "no")),
-    ]
-    verdicts = combine(members)
-    assert verdicts.official == Scored(4.5)
-    detail = "1 of 3 judges gave points (openai/b: unparsed, openai/b: refused)"
-    assert verdicts.robust == Unscored("unparsed", detail)
+    both = combine([member(verdict) for verdict in verdicts])
+    assert (both.official, both.robust) == (combined, combined)
+    half = combine([member(verdict, robust=NO) for verdict in verdicts])
+    assert half.official == combined
+    assert isinstance(half.robust, Unscored)
 
 
 def test_the_reason_of_an_unscored_sample_is_the_most_frequent_one_of_the_judges() -> None:
-    failures = [Unscored("refused"), Unscored("unavailable"), Unscored("unavailable")]
-    verdict = combine([member(failure) for failure in failures]).official
+    verdict = combine([member(failure) for failure in (NO, DOWN, DOWN)]).official
     assert isinstance(verdict, Unscored)
     assert verdict.reason == "unavailable"
-    assert verdict.detail.startswith("0 of 3 judges gave points (openai/b: refused, ")
 
 
 def test_components_are_combined_one_by_one_over_the_judges_that_are_scored() -> None:

@@ -23,24 +23,21 @@ def judge_with(variables, model="gpt-4o", **options):
 @pytest.mark.parametrize(
     ("client", "arguments", "variables", "url"),
     [
-        pytest.param("openai", {}, {"OPENAI_API_BASE": f"{URL}/"}, URL, id="openai"),
-        pytest.param("openai", {}, {"OPENAI_BASE_URL": URL}, URL, id="openai-by-its-sdk"),
-        pytest.param(
-            *("openai", {}, {"OPENAI_BASE_URL": "http://b", "OPENAI_API_BASE": URL}, URL), id="both"
-        ),
-        pytest.param("openai_compatible", {"base_url": URL}, {}, URL, id="an-argument"),
-        pytest.param("openai", {"base_url": "http%3A//127.0.0.1%3A8000/v1"}, {}, URL, id="quoted"),
-        pytest.param("mine", {"base_url": URL}, {}, URL, id="another-package"),
-        pytest.param("async_openai", {}, {"OPENAI_API_BASE": URL}, URL, id="async"),
-        pytest.param("chat_images", {}, {"OPENAI_API_BASE": URL}, URL, id="with-images"),
-        pytest.param("litellm_chat", {}, {"OPENAI_API_BASE": URL}, URL, id="litellm"),
-        pytest.param("gpt4v", {}, {"OPENAI_BASE_URL": URL}, URL, id="gpt4v"),
-        pytest.param("gpt4v", {}, {"OPENAI_API_URL": URL}, OPENAI, id="not-used-by-gpt4v"),
-        pytest.param("openai", {}, {"JUDGE_BASE_URL": URL}, OPENAI, id="the-judges"),
-        pytest.param("gpt4v", {}, {"API_TYPE": "azure"}, None, id="azure-by-variable"),
-        pytest.param("openai", {"azure_openai": "True"}, {}, None, id="azure"),
-        pytest.param("openai", {"base_url": "h:8000"}, {}, None, id="no-address"),
-        pytest.param("qwen2_5_vl", {}, {"OPENAI_API_BASE": URL}, None, id="no-client"),
+        ("openai", {}, {"OPENAI_BASE_URL": "http://b", "OPENAI_API_BASE": f"{URL}/"}, URL),
+        ("openai", {}, {"OPENAI_BASE_URL": URL}, URL),
+        ("openai", {"base_url": "http%3A//127.0.0.1%3A8000/v1"}, {}, URL),
+        ("openai", {"azure_openai": "True"}, {}, None),
+        ("openai", {"base_url": "h:8000"}, {}, None),
+        ("openai", {}, {"JUDGE_BASE_URL": URL}, OPENAI),
+        ("openai_compatible", {"base_url": URL}, {}, URL),
+        ("async_openai", {}, {"OPENAI_API_BASE": URL}, URL),
+        ("chat_images", {}, {"OPENAI_API_BASE": URL}, URL),
+        ("litellm_chat", {}, {"OPENAI_API_BASE": URL}, URL),
+        ("gpt4v", {}, {"OPENAI_BASE_URL": URL, "OPENAI_API_URL": "http://b"}, URL),
+        ("gpt4v", {}, {"OPENAI_API_URL": URL}, OPENAI),
+        ("gpt4v", {}, {"API_TYPE": "azure"}, None),
+        ("mine", {"base_url": URL}, {}, URL),
+        ("qwen2_5_vl", {}, {"OPENAI_API_BASE": URL}, None),
     ],
 )
 def test_where_the_tested_model_is(client, arguments, variables, url):
@@ -70,42 +67,36 @@ def test_a_model_that_is_not_named_is_not_known_to_be_on_a_server(options):
     assert served_model_of(options) is None
 
 
-@pytest.mark.parametrize("variable", ["OPENAI_API_URL", "OPENAI_BASE_URL"])
-def test_an_address_that_the_judge_and_the_tested_model_share_is_named_with_its_variable(variable):
-    judge = judge_with({variable: "http://me:word@localhost:8000/v1"})
-    assert shared_server(judge, HERE) == (
-        f"judge gpt-4o at http://localhost:8000/v1, from `{variable}`, which the tested model uses "
-        "too"
-    )
-
-
 @pytest.mark.parametrize(
-    ("variables", "options", "tested"),
+    ("variables", "options", "tested", "shared"),
     [
-        pytest.param({"JUDGE_BASE_URL": URL}, {}, HERE, id="the-judges-own-variable"),
-        pytest.param({"OPENAI_BASE_URL": URL}, {"base_url": URL}, HERE, id="an-option"),
-        pytest.param({"OPENAI_API_BASE": URL}, {}, HERE, id="a-variable-of-tested-models"),
-        pytest.param({"OPENAI_BASE_URL": "http://127.0.0.1:8001/v1"}, {}, HERE, id="other-port"),
-        pytest.param({"OPENAI_BASE_URL": URL}, {}, None, id="no-server"),
-        pytest.param({}, {}, ServedModel(model="m", url=OPENAI), id="the-default"),
+        ({"OPENAI_API_URL": "http://me:word@localhost:8000/v1"}, {}, HERE, "`OPENAI_API_URL`"),
+        ({"OPENAI_BASE_URL": "http://localhost:8000/v1"}, {}, HERE, "`OPENAI_BASE_URL`"),
+        ({"JUDGE_BASE_URL": URL}, {}, HERE, ""),
+        ({"OPENAI_BASE_URL": URL}, {"base_url": URL}, HERE, ""),
+        ({"OPENAI_API_BASE": URL}, {}, HERE, ""),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:8001/v1"}, {}, HERE, ""),
+        ({"OPENAI_BASE_URL": URL}, {}, None, ""),
+        ({}, {}, ServedModel(model="m", url=OPENAI), ""),
     ],
 )
-def test_an_address_of_the_judges_own_is_not_remarked_upon(variables, options, tested):
-    assert shared_server(judge_with(variables, **options), tested) == ""
+def test_an_address_that_the_judge_and_the_tested_model_share_is_named_with_its_variable(
+    variables, options, tested, shared
+):
+    start = "judge gpt-4o at http://localhost:8000/v1, from"
+    found = shared_server(judge_with(variables, **options), tested)
+    assert found == (f"{start} {shared}, which the tested model uses too" if shared else "")
 
 
 @pytest.mark.parametrize(
     ("model", "options", "tested", "name"),
     [
-        pytest.param("qwen", {"base_url": URL}, HERE, "qwen at 127.0.0.1", id="one"),
-        pytest.param("a/qwen", {"base_url": "http://localhost:8000"}, HERE, "a/qwen at 127.0.0.1"),
-        pytest.param("gpt-4o", {"base_url": URL}, HERE, None, id="another-model"),
-        pytest.param("qwen", {"base_url": "http://127.0.0.1:8001/v1"}, HERE, None, id="port"),
-        pytest.param("qwen", {"base_url": URL}, None, None, id="no-server"),
-        pytest.param(
-            *("gpt-4o", {}, ServedModel(model="gpt-4o", url=OPENAI), "gpt-4o at api.openai.com"),
-            id="a-provider",
-        ),
+        ("qwen", {"base_url": URL}, HERE, "qwen at 127.0.0.1"),
+        ("a/qwen", {"base_url": "http://localhost:8000"}, HERE, "a/qwen at 127.0.0.1"),
+        ("gpt-4o", {"base_url": URL}, HERE, None),
+        ("qwen", {"base_url": "http://127.0.0.1:8001/v1"}, HERE, None),
+        ("qwen", {"base_url": URL}, None, None),
+        ("gpt-4o", {}, ServedModel(model="gpt-4o", url=OPENAI), "gpt-4o at api.openai.com"),
     ],
 )
 def test_judge_and_tested_model_are_one_if_model_and_address_are(model, options, tested, name):
@@ -128,18 +119,7 @@ def test_a_server_that_takes_any_name_is_no_judge_if_its_list_lacks_the_model(lo
         assert f"judge gpt-4o at {address}, from `OPENAI_BASE_URL`, which" in logs[0]
 
 
-@pytest.mark.parametrize(
-    "models",
-    [
-        pytest.param(["qwen", "gpt-4o"], id="listed"),
-        pytest.param(["openai/gpt-4o"], id="with-a-prefix"),
-        pytest.param(["gpt-4o:latest"], id="with-a-tag"),
-        pytest.param(["openai/*"], id="wildcard"),
-        pytest.param(None, id="no-list"),
-        pytest.param(error(403), id="denied"),
-        pytest.param([], id="empty"),
-    ],
-)
+@pytest.mark.parametrize("models", [["qwen", "gpt-4o"], None, error(403)], ids=str)
 def test_a_judge_that_works_is_refused_by_nothing_but_a_list_without_it(models):
     with JudgeServer("5", models=models) as server:
         check_at(server)

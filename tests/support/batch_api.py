@@ -34,7 +34,6 @@ class BatchApi:
         self.reply = reply
         self.polls = 1  # polls before a batch is over
         self.max_requests, self.max_bytes = 50_000, 200_000_000
-        self.enqueued_limit: int | None = None  # requests in all batches that are not over
         self.tamper: Callable[[list[bytes]], list[bytes]] = lambda lines: lines
         self.endings: list[Ending] = []
         self.files: dict[str, bytes] = {}
@@ -61,10 +60,6 @@ class BatchApi:
             case "retrieve":
                 batch = self.batches.get(request.filename)
                 return None if batch is None else sends(self._poll(batch))
-            case "list":
-                limit = int(request.query.rpartition("limit=")[2] or 20)
-                batches = [shown(batch) for batch in reversed(self.batches.values())][:limit]
-                return sends({"object": "list", "data": batches})
             case "content":
                 content = self.files.get(request.path.split("/")[-2])
                 return None if content is None else Sent(content)
@@ -107,16 +102,12 @@ class BatchApi:
 
     def _wrong(self, batch_request: dict[str, Any], lines: list[bytes]) -> str:
         requests = [json.loads(line) for line in lines]
-        running = [b for b in self.batches.values() if b["status"] in {"validating", "in_progress"}]
-        enqueued = sum(b["request_counts"]["total"] for b in running) + len(lines)
         if len({request["custom_id"] for request in requests}) != len(requests):
             return "duplicate_custom_id"
         if len(lines) > self.max_requests or sum(map(len, lines)) > self.max_bytes or not lines:
             return "invalid_file_size"
         if {request["url"] for request in requests} != {batch_request["endpoint"]}:
             return "mismatched_endpoint"
-        if self.enqueued_limit is not None and enqueued > self.enqueued_limit:
-            return "token_limit_exceeded"
         return ""
 
     def _end(self, batch: dict[str, Any], ending: Ending) -> None:

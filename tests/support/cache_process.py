@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +10,10 @@ from mmie_tasks.judges.cache import outcomes_of
 from support.judges import ScriptedJudge, scripted_request
 from support.recordings import cached_judge
 
-LARGEST_FILE = 256 * 1024
 
-
-def start(path: Path, *texts: str, disk="large") -> subprocess.Popen[str]:
+def start(path: Path, *texts: str) -> subprocess.Popen[str]:
     """Prints ``started``, waits for `go`, then prints ``new`` or ``cached`` with each text."""
-    command = [sys.executable, "-m", "support.cache_process", str(path), disk, *texts]
+    command = [sys.executable, "-m", "support.cache_process", str(path), *texts]
     folder = Path(__file__).parent.parent
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -27,9 +24,7 @@ def go(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def main(path: str, disk: str, *texts: str) -> None:
-    if disk == "small":
-        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+def main(path: str, *texts: str) -> None:
     print_line("started")
     sys.stdin.readline()
     requests = [scripted_request(text) for text in texts]

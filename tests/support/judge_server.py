@@ -47,7 +47,6 @@ ROUTES = {
     "upload": r"POST .*/files",
     "create": r"POST .*/batches",
     "retrieve": r"GET .*/batches/[^/]+",
-    "list": r"GET .*/batches",
     "content": r"GET .*/files/[^/]+/content",
 }
 """The routes; a check before a run is the route ``check``."""

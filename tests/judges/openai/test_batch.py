@@ -19,7 +19,6 @@ from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.openai.batch import _result_lines
 from mmie_tasks.judges.openai.chat import Dialect, chat_body
 from mmie_tasks.judges.openai.settings import OpenAIOptions
-from mmie_tasks.record.reply import JudgeReply
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 
@@ -38,25 +37,21 @@ def asking(server, tmp_path):
 # Submission
 
 
-def test_a_reply_names_its_model_and_costs_half_the_listed_price(asking):
-    (reply,) = asking.outcomes(request("a"))
-    assert isinstance(reply, JudgeReply)
-    assert reply.model == MODEL
-    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (100, 10)
-    assert reply.usage.cost_usd == pytest.approx((2.5 * 100 + 10 * 10) / 1e6 / 2)
-
-
-def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
+def test_a_line_is_what_the_online_judge_would_send_for_half_the_price(server, asking, tmp_path):
+    server.key = KEY
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
     sent, options = request("Look:", image), {"temperature": None, "max_tokens": 7}
-    asking.outcomes(sent, **options)
+    (reply,) = asking.outcomes(sent, **options)
+    assert (reply.model, reply.usage.input_tokens, reply.usage.output_tokens) == (MODEL, 100, 10)
+    assert reply.usage.cost_usd == pytest.approx((2.5 * 100 + 10 * 10) / 1e6 / 2)
     (line,) = server.batch.lines()
     assert line["custom_id"] == content_key(sent)
     assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
     assert line["body"] == chat_body(sent, OpenAIOptions(model=MODEL, **options), Dialect())
     url = line["body"]["messages"][0]["content"][1]["image_url"]["url"]
     assert base64.b64decode(url.partition("base64,")[2]) == PNG
+    assert KEY not in json.dumps(server.batch.lines()) + repr(asking.judge())
 
 
 def test_any_text_is_sent_and_received_unchanged_and_equal_requests_are_sent_once(server, asking):
@@ -97,18 +92,15 @@ def test_the_folder_is_its_owners_and_has_keys_of_requests_only(server, asking):
     assert asking.notes == []
 
 
-def test_the_key_goes_to_the_server_and_nowhere_else(server, asking, logs):
-    server.key = KEY
-    assert asking.texts("a") == ["A"]
-    assert KEY not in json.dumps(server.batch.lines()) + "".join(logs) + repr(asking.judge())
-    unsent = replace(asking, url="https://api.openai.com/v1").texts("a", key=None)
-    assert unsent[0].startswith("JudgeMisconfigured: ")
-
-
-@pytest.mark.parametrize("wrong", [{"api_type": "azure"}, {"max_cost": 1.0}])
-def test_a_setting_that_batches_do_not_support_is_rejected(asking, wrong):
-    with pytest.raises(SettingWrong, match="`batch=true`"):
-        asking.judge(**wrong)
+def test_what_batches_cannot_do_is_an_error_before_anything_is_sent(server, asking):
+    for wrong in ({"api_type": "azure"}, {"max_cost": 1.0}):
+        with pytest.raises(SettingWrong, match="`batch=true`"):
+            asking.judge(**wrong)
+    without_key = replace(asking, url="https://api.openai.com/v1").texts("a", key=None)
+    (asking.folder / "judge").write_text("a file")
+    assert without_key[0].startswith("JudgeMisconfigured: ")
+    assert asking.texts("a")[0].startswith("JudgeMisconfigured: The folder `")
+    assert server.log == []
 
 
 def test_a_parameter_that_the_check_finds_rejected_is_in_no_batch(server, asking):
@@ -169,16 +161,14 @@ def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expe
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("response", "error", "words"),
     [
-        pytest.param({"response": {"status_code": 400, "body": None}, "error": {"message": "No."}},
-                     "JudgeRefused: the server would not take the request: HTTP 400: No.",
-                     id="vLLM"),
-        pytest.param({"response": None, "error": "Oops."},
-                     "JudgeUnavailable: the batch ended without it: Oops.", id="never-run"),
+        ({"status_code": 400, "body": None}, {"message": "No."}, "JudgeRefused: the server would"),
+        (None, "Oops.", "JudgeUnavailable: the batch ended without it: Oops."),
     ],
-)  # fmt: skip
-def test_the_error_of_a_line_may_be_next_to_its_response(server, asking, fields, words):
+)
+def test_the_error_of_a_line_may_be_next_to_its_response(server, asking, response, error, words):
+    fields = {"response": response, "error": error}
     server.batch.tamper = lambda lines: [json.dumps(json.loads(lines[0]) | fields).encode()]
     assert asking.texts("a")[0].startswith(words)
 
@@ -200,20 +190,34 @@ def test_any_json_line_is_read_or_skipped(value):
 # Batches
 
 
-def test_the_finished_requests_of_an_expired_batch_count(server, asking):
-    server.batch.ends("expired", finished=1)
-    done, left = asking.texts("a", "b")
-    assert done == "A"
-    assert left.startswith("JudgeUnavailable: the batch ended without it")
-    assert asking.texts("b") == ["B"]
-    assert server.count("create") == 2
+LEFT = "JudgeUnavailable: the batch ended without it"
+FAILED = "JudgeUnavailable: the batch failed: Line 1 has … in it."
+GONE = "JudgeUnavailable: the batch `batch_1` no longer exists"
+DENIED = "JudgeMisconfigured: "
 
 
-def test_a_failed_batch_has_its_reason_and_is_submitted_again_by_the_next_run(server, asking):
-    server.batch.ends("failed", code="invalid_json_line", message=f"Line 1 has {KEY} in it.")
-    (failed,) = asking.texts("a")
-    assert failed.startswith("JudgeUnavailable: the batch failed: Line 1 has … in it.")
-    assert asking.texts("a") == ["A"]
+@pytest.mark.parametrize(
+    ("trouble", "first", "batches"),
+    [
+        pytest.param(lambda s: s.batch.ends("expired", finished=1), ["A", LEFT], 2, id="expired"),
+        pytest.param(
+            lambda s: s.batch.ends("failed", code="x", message=f"Line 1 has {KEY} in it."),
+            [FAILED, FAILED], 2, id="failed",
+        ),
+        pytest.param(lambda s: s.fails(404, 1, "retrieve"), [GONE, GONE], 2, id="deleted"),
+        pytest.param(lambda s: s.fails(404, 1, "content"), [GONE, GONE], 2, id="deleted-file"),
+        pytest.param(lambda s: s.fails(401, 1, "retrieve"), [DENIED, DENIED], 1, id="denied"),
+    ],
+)  # fmt: skip
+def test_what_a_batch_did_not_answer_is_unavailable_and_has_a_reply_in_the_next_run(
+    server, asking, trouble, first, batches
+):
+    trouble(server)
+    outcomes = asking.texts("a", "b")
+    assert [text[: len(start)] for text, start in zip(outcomes, first, strict=True)] == first
+    left = [text for text, outcome in zip("ab", outcomes, strict=True) if ":" in outcome]
+    assert asking.texts(*left) == [text.upper() for text in left]
+    assert server.count("create") == batches
 
 
 def test_a_batch_that_does_not_end_is_unavailable_until_a_later_run_waits_for_it(server, asking):
@@ -223,15 +227,6 @@ def test_a_batch_that_does_not_end_is_unavailable_until_a_later_run_waits_for_it
     server.batch.batches["batch_1"]["_polls"] = 0
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1
-
-
-@pytest.mark.parametrize("route", ["retrieve", "content"])
-def test_a_deleted_batch_is_an_error_and_is_submitted_again_later(server, asking, route):
-    server.fails(404, 1, route)
-    (outcome,) = asking.texts("a")
-    assert outcome.startswith("JudgeUnavailable: the batch `batch_1` no longer exists")
-    assert asking.texts("a") == ["A"]
-    assert server.count("create") == 2
 
 
 # Connections
@@ -274,20 +269,6 @@ def test_a_server_that_accepts_no_batch_says_so(server, asking, route, sent, wor
     assert server.count(route) == 1
 
 
-def test_a_denial_while_a_batch_runs_ends_the_wait_and_a_later_run_goes_on(server, asking):
-    server.fails(401, 1, "retrieve")
-    assert asking.texts("a")[0].startswith("JudgeMisconfigured: ")
-    assert asking.texts("a") == ["A"]
-    assert server.count("create") == 1
-
-
-def test_a_folder_that_cannot_be_used_is_an_error_before_anything_is_sent(server, asking):
-    (asking.folder / "judge").write_text("a file")
-    (outcome,) = asking.texts("a")
-    assert outcome.startswith("JudgeMisconfigured: The folder `")
-    assert server.count("upload") == 0
-
-
 # Runs that were killed or stopped
 
 
@@ -318,16 +299,6 @@ def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking):
     assert asking.texts("a", "c") == ["A", "C"]
     assert asking.notes == []
     assert [batch["request_counts"]["total"] for batch in server.batch.batches.values()] == [3, 1]
-
-
-def test_closing_the_iterator_names_the_running_batches(server, asking, logs):
-    server.batch.polls = 3
-    outcomes = asking.judge(limits=replace(FAST, requests=1)).ask([request("a"), request("b")])
-    next(outcomes)
-    outcomes.close()
-    assert "`batch_2` go on at" in "".join(logs)
-    assert asking.texts("a", "b") == ["A", "B"]
-    assert server.count("create") == 2
 
 
 def test_a_run_that_is_stopped_waits_for_no_poll_and_a_later_one_goes_on(server, asking, logs):

@@ -59,35 +59,27 @@ def test_a_body_has_the_parts_in_their_order_and_the_bytes_of_images(tmp_path):
         "max_tokens": 9,
         "temperature": 0.0,
     }
-
-
-def test_a_body_has_what_the_options_set(tmp_path):
-    image = tmp_path / "a.gif"
-    image.write_bytes(b"GIF89a")
-    options = OpenAIOptions(
-        model="m", temperature=None, max_tokens=3, detail="low", extra_body='{"top_k": 1}'
-    )
-    request = JudgeRequest(parts=(image,), max_tokens=9)
-    body = chat_body(request, options, Dialect(headroom=5))
-    assert body["messages"][0]["content"][0]["image_url"]["detail"] == "low"
+    more = {"temperature": None, "max_tokens": 3, "detail": "low", "extra_body": '{"top_k": 1}'}
+    body = chat_body(request, OpenAIOptions(model="m", **more), Dialect(headroom=5))
+    assert body["messages"][1]["content"][1]["image_url"]["detail"] == "low"
     assert (body["max_tokens"], body["top_k"], "temperature" in body) == (8, 1, False)
 
 
 @pytest.mark.parametrize(
     ("data", "name", "mime"),
     [
-        pytest.param(b"\x89PNG\r\n\x1a\n..", "a.jpg", "image/png", id="png"),
-        pytest.param(b"RIFF\x00\x00\x00\x00WEBPVP8 ", "a.jpg", "image/webp", id="webp"),
-        pytest.param(b"II*\x00", "a", "image/tiff", id="tiff"),
-        pytest.param(b"?", "a.jpeg", "image/jpeg", id="suffix"),
-        pytest.param(b"?", "a", "application/octet-stream", id="unknown"),
+        (b"\x89PNG\r\n\x1a\n..", "a.jpg", "image/png"),
+        (b"RIFF\x00\x00\x00\x00WEBPVP8 ", "a.jpg", "image/webp"),
+        (b"II*\x00", "a", "image/tiff"),
+        (b"?", "a.jpeg", "image/jpeg"),
+        (b"?", "a", "application/octet-stream"),
     ],
 )
 def test_the_mime_type_follows_the_first_bytes(tmp_path, data, name, mime):
     (tmp_path / name).write_bytes(data)
-    request = JudgeRequest(parts=(tmp_path / name,), max_tokens=9)
-    ((part,),) = [m["content"] for m in chat_body(request, OPTIONS, Dialect())["messages"]]
-    assert part["image_url"]["url"].startswith(f"data:{mime};base64,")
+    body = chat_body(JudgeRequest(parts=(tmp_path / name,), max_tokens=9), OPTIONS, Dialect())
+    url = body["messages"][0]["content"][0]["image_url"]["url"]
+    assert url.startswith(f"data:{mime};base64,")
 
 
 @pytest.mark.parametrize(
@@ -107,31 +99,25 @@ def test_the_name_of_a_model_tells_its_dialect(model, effort, dialect):
 
 # Replies
 
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=5,
 )
-NAMES = ("content", "refusal", "tool_calls", "function_call")
-MESSAGE = st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, JSON))
-CHOICE = st.fixed_dictionaries({}, optional={"message": MESSAGE | JSON, "finish_reason": JSON})
-COUNTS = ("prompt_tokens", "completion_tokens", "completion_tokens_details")
-USAGE = st.fixed_dictionaries({}, optional=dict.fromkeys(COUNTS, JSON))
-COMPLETION = st.fixed_dictionaries(
-    {},
-    optional={
-        "choices": st.lists(CHOICE | JSON, max_size=2) | JSON,
-        "usage": USAGE | JSON,
-        "model": JSON,
-    },
-)
 
 
-def completion_of(message, **more):
-    return {"choices": [{"message": message, **more}]}
+def fields(**strategies):
+    """JSON, or an object with some of these fields."""
+    return JSON | st.fixed_dictionaries({}, optional=strategies)
 
 
-@given(COMPLETION | JSON, st.sampled_from([None, SCHEMA]))
+MESSAGE = fields(content=JSON, refusal=JSON, tool_calls=JSON, function_call=JSON)
+CHOICES = st.lists(fields(message=MESSAGE, finish_reason=JSON), max_size=2) | JSON
+USAGE = fields(prompt_tokens=JSON, completion_tokens=JSON, completion_tokens_details=JSON)
+
+
+@given(fields(choices=CHOICES, usage=USAGE, model=JSON), st.sampled_from([None, SCHEMA]))
 def test_any_response_is_a_reply_a_refusal_or_unusable(sent, schema):
     try:
         outcome = read_completion(sent, OpenAIOptions(model="m", price_in=1, price_out=1), schema)
@@ -146,19 +132,8 @@ def test_any_response_is_a_reply_a_refusal_or_unusable(sent, schema):
     assert all(type(count) is int and count >= 0 for count in counts)
 
 
-@given(st.text().filter(str.strip))
-def test_the_text_of_a_reply_is_unchanged(text):
-    reply = read_completion(completion_of({"content": text}), OPTIONS)
-    assert reply == JudgeReply(text=text, model="m")
-
-
-def test_only_parts_of_text_are_the_judges_words():
-    parts = [
-        {"type": "text", "text": "a"},
-        {"type": "thinking", "text": "Score: 0"},
-        {"type": "output_text", "text": "b"},
-    ]
-    assert read_completion(completion_of({"content": parts}), OPTIONS).text == "ab"
+def completion_of(message, **more):
+    return {"choices": [{"message": message, **more}]}
 
 
 def call(arguments):
@@ -173,26 +148,31 @@ def tool_call(arguments):
 IN_TEXT = '{"name": "grade", "arguments": {"b": 1}}'
 
 
+PARTS = [
+    {"type": "text", "text": "a"},
+    {"type": "thinking", "text": "Score: 0"},
+    {"type": "output_text", "text": "b"},
+]
+
+
 @pytest.mark.parametrize(
-    ("sent", "text"),
+    ("sent", "schema", "text"),
     [
-        pytest.param(call(ARGUMENTS), ARGUMENTS, id="function"),
-        pytest.param(tool_call(ARGUMENTS), ARGUMENTS, id="tool"),
-        pytest.param(tool_call({"b": 1}), '{"b": 1}', id="object"),
-        pytest.param(completion(IN_TEXT), '{"b": 1}', id="in-the-text"),
-        pytest.param(completion(f"<tool_call>\n{IN_TEXT}</tool_call>"), '{"b": 1}', id="tags"),
-        pytest.param(completion(ARGUMENTS), ARGUMENTS, id="content-in-its-place"),
-        pytest.param(completion("Score: 5"), "Score: 5", id="no-call"),
+        pytest.param(completion(" a\r\n"), None, " a\r\n", id="unchanged"),
+        pytest.param(completion_of({"content": PARTS}), None, "ab", id="only-parts-of-text"),
+        pytest.param(call(ARGUMENTS), SCHEMA, ARGUMENTS, id="function"),
+        pytest.param(tool_call(ARGUMENTS), SCHEMA, ARGUMENTS, id="tool"),
+        pytest.param(tool_call({"b": 1}), SCHEMA, '{"b": 1}', id="object"),
+        pytest.param(completion(IN_TEXT), SCHEMA, '{"b": 1}', id="in-the-text"),
+        pytest.param(completion(f"<t>\n{IN_TEXT}</t>"), SCHEMA, '{"b": 1}', id="tags"),
+        pytest.param(completion("Score: 5"), SCHEMA, "Score: 5", id="no-call"),
+        pytest.param(completion(IN_TEXT), None, IN_TEXT, id="no-call-asked-for"),
     ],
 )
-def test_the_text_of_a_reply_is_what_the_function_is_called_with(sent, text):
-    assert read_completion(sent, OPTIONS, SCHEMA).text == text
-
-
-def test_a_call_is_read_only_if_one_was_asked_for():
+def test_the_text_of_a_reply_is_its_words_or_what_the_function_is_called_with(sent, schema, text):
+    assert read_completion(sent, OPTIONS, schema).text == text
     with pytest.raises(NoText):
         read_completion(tool_call(ARGUMENTS), OPTIONS)
-    assert read_completion(completion(IN_TEXT), OPTIONS).text == IN_TEXT
 
 
 def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
@@ -209,16 +189,11 @@ def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
 
 def test_every_request_gets_its_own_reply_under_its_own_index(server):
     server.says(lambda body: f"reply to {question_of(body)}")
-    replies = ask(judge_at(server.url), 40)
-    assert [reply.text for reply in replies] == [f"reply to question {i}" for i in range(40)]
-    assert server.statuses == {200: 40}
-
-
-def test_a_missing_image_costs_only_its_own_request(server):
     broken = JudgeRequest(parts=(Path("/nowhere/none.png"),), max_tokens=5)
-    outcomes = ask(judge_at(server.url), [*requests(2), broken])
-    assert [type(outcome) for outcome in outcomes] == [JudgeReply, JudgeReply, RequestBroken]
-    assert server.statuses == {200: 2}
+    *replies, outcome = ask(judge_at(server.url), [*requests(40), broken])
+    assert [reply.text for reply in replies] == [f"reply to question {i}" for i in range(40)]
+    assert isinstance(outcome, RequestBroken)
+    assert server.statuses == {200: 40}
 
 
 def test_a_response_that_trickles_times_out(server):
@@ -226,30 +201,6 @@ def test_a_response_that_trickles_times_out(server):
     server.then(Sent(content=content, drip_s=0.05))
     assert [reply.text for reply in ask(judge_at(server.url, timeout=0.5))] == ["5"]
     assert len(server) >= 2  # one byte every 0.05 s, the first response would take longer than 10 s
-
-
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_retry_after_is_obeyed(server, status):
-    server.fails(status, headers={"Retry-After": "0.3"})
-    ask(judge_at(server.url))
-    assert server.times[1] - server.times[0] >= 0.3
-
-
-def test_a_server_that_is_down_for_a_while_costs_no_sample(server):
-    server.delay_s = 0.01
-
-    def restart():
-        while len(server) < 20:
-            time.sleep(0.001)
-        server.stop()
-        time.sleep(0.2)
-        server.start()
-
-    restarting = threading.Thread(target=restart)
-    restarting.start()
-    replies = ask(judge_at(server.url), 60)
-    restarting.join()
-    assert all(isinstance(reply, JudgeReply) for reply in replies)
 
 
 def test_closing_the_iterator_cancels_the_requests_in_flight(server):
@@ -277,19 +228,6 @@ def test_a_judge_that_is_stopped_yields_the_replies_that_have_arrived_and_ends_i
         stop_when_nine_have_arrived()
     assert sorted(arrived) == list(range(9))
     assert time.monotonic() - begun < 4
-
-
-def test_a_revoked_key_keeps_the_replies_so_far(server):
-    server.says(lambda _: "5" if len(server) <= 25 else error(401))
-    kinds = [type(outcome) for outcome in ask(judge_at(server.url, max_concurrency=1), 40)]
-    assert kinds == [JudgeReply] * 25 + [JudgeMisconfigured] * 15
-    assert len(server) == 25 + 10
-
-
-def test_nothing_is_sent_without_a_required_key():
-    (refused,) = ask(judge_at("https://api.openai.com/v1", key=None))
-    assert isinstance(refused, JudgeMisconfigured)
-    assert "OPENAI_API_KEY" in str(refused)
 
 
 # Dialects
@@ -363,47 +301,36 @@ def test_a_server_that_takes_no_schema_is_asked_in_plain_words_and_learned_once(
 # Cost. The server says 100 tokens in and 10 out: at this price, one dollar a reply.
 
 DOLLAR = {"price_in": 10_000.0, "price_out": 0.0}
-
-
-def kinds(outcomes):
-    return Counter(map(type, outcomes))
-
-
-def test_sending_stops_before_the_limit_is_exceeded(server):
-    server.delay_s = 0.02
-    outcomes = ask(judge_at(server.url, **DOLLAR, max_cost=10.5), 50)
-    assert kinds(outcomes) == {JudgeReply: 10, OutOfBudget: 40}
-    assert len(server) == 10
-    assert "`max_cost`" in str(next(o for o in outcomes if isinstance(o, OutOfBudget)))
-
-
-def test_a_reply_without_text_is_paid_for_and_sent_again_within_the_limit(server):
-    server.says(completion(""))
-    judge = judge_at(server.url, **DOLLAR, max_cost=2.0)
-    assert kinds(ask(judge, 3)) == {JudgeRefused: 1, OutOfBudget: 2}
-    assert len(server) == 2
-
-
-def test_a_limit_below_the_estimate_of_a_request_sends_nothing(server):
-    outcomes = ask(judge_at(server.url, price_in=0.0, price_out=1e6, max_cost=1.0), 3)
-    assert kinds(outcomes) == {OutOfBudget: 3}
-    assert not len(server)
+PER_TOKEN = {"price_in": 0.0, "price_out": 1000.0, "max_cost": 2.0}
+NO_USAGE = {"choices": [{"message": {"content": "5"}}]}
+ABSURD = {**NO_USAGE, "usage": {"prompt_tokens": 10**30, "completion_tokens": 1}}
 
 
 @pytest.mark.parametrize(
-    "usage",
+    ("says", "options", "replies", "refusals"),
     [
-        pytest.param({}, id="none"),
-        pytest.param({"usage": {"prompt_tokens": 10**30, "completion_tokens": 1}}, id="absurd"),
+        pytest.param("5", {**DOLLAR, "max_cost": 10.5}, 10, 0, id="limit"),
+        pytest.param(completion(""), {**DOLLAR, "max_cost": 2.0}, 0, 1, id="paid-without-text"),
+        pytest.param("5", {**PER_TOKEN, "max_cost": 0.5}, 0, 0, id="below-one-estimate"),
+        pytest.param(NO_USAGE, PER_TOKEN, 2, 0, id="no-usage"),
+        pytest.param(ABSURD, PER_TOKEN, 2, 0, id="absurd-usage"),
     ],
 )
-def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_path, usage):
-    server.says({"choices": [{"message": {"content": "5"}}], **usage})
-    image = tmp_path / "a.png"
-    image.write_bytes(b"x")
-    sent = [JudgeRequest(parts=("abc", image), max_tokens=1000)] * 3
-    judge = judge_at(server.url, price_in=0.0, price_out=1000.0, max_cost=2.0)
-    assert kinds(ask(judge, sent))[JudgeReply] == 2
+def test_sending_stops_before_the_limit_is_exceeded(server, says, options, replies, refusals):
+    server.says(says)
+    server.delay_s = 0.02
+    kinds = Counter(map(type, ask(judge_at(server.url, **options), requests(50, 1000))))
+    left = 50 - replies - refusals
+    assert kinds == Counter({JudgeReply: replies, JudgeRefused: refusals, OutOfBudget: left})
+    assert len(server) == replies + 2 * refusals
+
+
+def test_an_image_counts_as_2000_tokens_before_a_cost_is_known(server, tmp_path):
+    (tmp_path / "a.png").write_bytes(b"x")
+    sent = [JudgeRequest(parts=(tmp_path / "a.png",), max_tokens=9)]
+    (outcome,) = ask(judge_at(server.url, **DOLLAR, max_cost=19.9), sent)
+    assert isinstance(outcome, OutOfBudget)
+    assert "`max_cost`" in str(outcome)
 
 
 def test_without_prices_the_cost_of_a_reply_is_unknown(server):
@@ -435,9 +362,8 @@ def test_no_outcome_or_log_or_repr_has_a_key(server, log, key, says):
     except JudgeMisconfigured as misconfigured:
         outcomes.append(misconfigured)
     assert server.headers[0]["authorization"] == f"Bearer {key}"
-    assert not [
-        t for t in [*map(repr, outcomes), *map(str, outcomes), *log, repr(judge)] if key in t
-    ]
+    texts = [*map(repr, outcomes), *map(str, outcomes), *log, repr(judge)]
+    assert not [text for text in texts if key in text]
 
 
 def test_a_password_in_an_address_is_sent_and_redacted(server, log):
@@ -451,3 +377,9 @@ def test_a_password_in_an_address_is_sent_and_redacted(server, log):
     assert server.headers[0]["authorization"] == "Basic bWU6aHVzaC1odXNo"
     assert not [text for text in texts if "hush-hush" in text or "bWU6aHVzaC1odXNo" in text]
     assert server.url in texts[0]
+
+
+def test_nothing_is_sent_without_a_required_key():
+    (refused,) = ask(judge_at("https://api.openai.com/v1", key=None))
+    assert isinstance(refused, JudgeMisconfigured)
+    assert "OPENAI_API_KEY" in str(refused)
