@@ -158,30 +158,6 @@ def test_the_check_stops_for_a_file_that_is_no_cache_or_cannot_be_written(file, 
         CacheFile(table / "replies.sqlite3").check()
 
 
-@pytest.fixture
-def damaged(file):
-    """A cache of which every second page is overwritten, except the first."""
-    with file.open() as replies:
-        for text in NUMBERS:
-            key = content_key(scripted_request(text))
-            signature = ScriptedJudge().storage_signature
-            replies.put(
-                replace(cached_reply(text, text * 2000), signature=signature, request_key=key)
-            )
-    content = bytearray(file.path.read_bytes())
-    for start in range(4096, len(content), 8192):
-        content[start : start + 4096] = b"\xff" * 4096
-    file.path.write_bytes(content)
-    return file
-
-
-def test_damage_during_a_run_costs_no_reply_and_is_one_warning(damaged, warnings):
-    outcomes = ask(ScriptedJudge(), damaged, *REQUESTS)
-    for index, text in enumerate(NUMBERS):
-        assert outcomes[index].text in (f"re: {text}", text * 2000)
-    assert len(warnings) == 1
-
-
 # The file
 
 

@@ -1,9 +1,5 @@
 """Which judge a run has: its flags, variables and defaults, and whether it is the paper's."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from mmie_tasks.core.choice import Choice, parse_choice
@@ -11,7 +7,6 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
     ChosenJudges,
-    JudgeChoices,
     choose_judges,
     environment_choices,
     is_paper_judge,
@@ -24,11 +19,11 @@ from mmie_tasks.record.signature import Signature
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
 
-def text_of(judge: Choice) -> str:
+def text_of(judge):
     return ",".join([judge.name, *(f"{key}={value}" for key, value in judge.options.items())])
 
 
-def texts_of(choices: JudgeChoices) -> dict[str, list[str]]:
+def texts_of(choices):
     return {name: [text_of(judge) for judge in chosen.judges] for name, chosen in choices.items()}
 
 
@@ -48,14 +43,14 @@ def texts_of(choices: JudgeChoices) -> dict[str, list[str]]:
         ("openai:base_url=http://h:1/v1?a=b", "openai", {"base_url": "http://h:1/v1?a=b"}),
     ],
 )
-def test_a_choice_is_parsed(text: str, name: str, options: dict[str, str]) -> None:
+def test_a_choice_is_parsed(text, name, options):
     assert parse_choice(text, "here") == Choice(name=name, options=options, source="here")
 
 
 @pytest.mark.parametrize(
     "text", ["", ":gpt", ",a=1", "openai:a=1,b", "openai:a=1,a=2", "openai:,=3"]
 )
-def test_invalid_choices_are_refused_without_repeating_them(text: str) -> None:
+def test_invalid_choices_are_refused_without_repeating_them(text):
     with pytest.raises(SettingWrong, match=r"^here names"):
         parse_choice(text, "here")
 
@@ -88,8 +83,8 @@ JUDGE = "MMIE_TASKS_JUDGE"
     ],
 )
 def test_the_judges_of_a_benchmark_are_those_of_the_flags_then_the_variables_then_its_default(
-    flags: list[str], variables: dict[str, str], judges: list[str]
-) -> None:
+    flags, variables, judges
+):
     chosen = choose_judges("mia_bench", DEFAULT, variables, parse_flags(flags, ()))
     assert [text_of(judge) for judge in chosen.judges] == judges
     for name in ("MODEL_VERSION", "JUDGE_MODEL_NAME"):
@@ -97,7 +92,7 @@ def test_the_judges_of_a_benchmark_are_those_of_the_flags_then_the_variables_the
         assert bool(is_source) == (f"`{name}`" in chosen.judges[0].source)
 
 
-def test_the_variable_chooses_one_judge_or_several_for_each_benchmark() -> None:
+def test_the_variable_chooses_one_judge_or_several_for_each_benchmark():
     text = "openai:m , timeout=60\n mmie=openai:base_url=http://a/v1  mmie=replay:path=/a b/c"
     assert texts_of(environment_choices({"MMIE_TASKS_JUDGE": text})) == {
         "": ["openai,model=m,timeout=60"],
@@ -115,9 +110,7 @@ def test_the_variable_chooses_one_judge_or_several_for_each_benchmark() -> None:
         pytest.param({"cache": "False"}, None, id="false"),
     ],
 )
-def test_every_judge_is_cached_unless_the_cache_is_off(
-    tmp_path: Path, cache: dict[str, str], file: str | None
-) -> None:
+def test_every_judge_is_cached_unless_the_cache_is_off(tmp_path, cache, file):
     options = {"model": "m", **{k: v.format(tmp_path) for k, v in cache.items()}}
     environment = {"XDG_CACHE_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": "x"}
     judge = open_judge(Choice(name="openai", options=options), environment)
@@ -140,9 +133,7 @@ def test_every_judge_is_cached_unless_the_cache_is_off(
         ("--judgement", {}),
     ],
 )
-def test_the_judge_flags_are_taken_from_the_command_line(
-    flags: str, choices: dict[str, list[str]]
-) -> None:
+def test_the_judge_flags_are_taken_from_the_command_line(flags, choices):
     split = split_eval_arguments(["eval", *flags.split(), "--tasks", "x"])
     assert split.for_runner == ["eval", *["--judgement"] * (not choices), "--tasks", "x"]
     assert texts_of(split.choices) == choices
@@ -168,7 +159,7 @@ SEVERAL = "`--judge NAME:MODEL,timeout=...`"
         ("--judge openai:x --launcher_args name=sglang", "both given"),
     ],
 )
-def test_invalid_judge_flags_are_refused(flags: str, message: str) -> None:
+def test_invalid_judge_flags_are_refused(flags, message):
     with pytest.raises(SettingWrong) as error:
         split_eval_arguments(flags.split())
     assert message in str(error.value)
@@ -194,9 +185,7 @@ MIN = {"min_coverage": "0.5"}
         ),
     ],
 )
-def test_settings_of_benchmarks_may_be_given_like_options_of_a_judge(
-    flags: str, settings: dict[str, dict[str, str]]
-) -> None:
+def test_settings_of_benchmarks_may_be_given_like_options_of_a_judge(flags, settings):
     is_setting = {"min_coverage", "missing_images"}.__contains__
     choices = split_eval_arguments(flags.split(), is_setting).choices
     assert {name: dict(chosen.settings) for name, chosen in choices.items()} == settings
@@ -228,9 +217,7 @@ SIGNATURE = {"judge": "openai", "model": "gpt-4o-2024-11-20", "t": "0"}
         pytest.param(DEFAULT, "mmie_score", SIGNATURE, False, id="the-default-is-not-the-papers"),
     ],
 )
-def test_the_papers_judge_is_known_by_kind_model_and_server(
-    default: str, paper: str, signature: dict[str, str], is_papers: bool
-) -> None:
+def test_the_papers_judge_is_known_by_kind_model_and_server(default, paper, signature, is_papers):
     chosen, of_judge = (
         ChosenJudges(judges=(parse_choice(default, ""),)),
         Signature.of_judges([signature]),
@@ -238,6 +225,6 @@ def test_the_papers_judge_is_known_by_kind_model_and_server(
     assert is_paper_judge(chosen, of_judge, default, paper) is is_papers
 
 
-def test_a_panel_is_not_the_papers_judge() -> None:
+def test_a_panel_is_not_the_papers_judge():
     panel = parse_flags([DEFAULT, "openai:gpt-4o"], ())[ALL_OTHERS]
     assert not is_paper_judge(panel, Signature.of_judges([SIGNATURE]), DEFAULT)

@@ -1,10 +1,7 @@
 """What every judge does: the built-in ones, one of another package, a panel, with a cache."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 from support.batch_asking import Asking
@@ -25,25 +22,25 @@ from mmie_tasks.record.signature import Signature
 
 REQUESTS = [JudgeRequest(parts=(text,), max_tokens=4) for text in ("a", "b", "c")]
 
-MakeJudge: TypeAlias = Callable[[str, Path], Judge]
+MakeJudge = Callable[[str, Path], Judge]
 
 
-def replay(_: str, folder: Path) -> Judge:
+def replay(_, folder):
     list(outcomes_of(cached("", folder), REQUESTS))
     return ReplayJudge(folder / "replies.sqlite3")
 
 
-def cached(_: str, folder: Path) -> Judge:
+def cached(_, folder):
     return cached_judge(ScriptedJudge(), folder / "replies.sqlite3")
 
 
-def panel(url: str, folder: Path) -> Judge:
+def panel(url, folder):
     members = [FunctionJudge(echo), judge_at(url), cached(url, folder)]
     return PanelJudge(members)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[JudgeServer]:
+def server():
     with JudgeServer("5") as running:
         yield running
 
@@ -63,14 +60,14 @@ def server() -> Iterator[JudgeServer]:
         pytest.param(panel, id="panel"),
     ]
 )
-def judge(request: pytest.FixtureRequest, server: JudgeServer, tmp_path: Path) -> Iterator[Judge]:
-    make: MakeJudge = request.param
+def judge(request, server, tmp_path):
+    make = request.param
     judge = make(server.url, tmp_path)
     yield judge
     judge.close()
 
 
-def test_each_request_has_one_outcome_for_each_judge_with_its_index(judge: Judge) -> None:
+def test_each_request_has_one_outcome_for_each_judge_with_its_index(judge):
     count = len(REQUESTS) * len(judge.members)
     outcomes = list(outcomes_of(judge, REQUESTS))
     assert sorted(index for index, _ in outcomes) == list(range(count))
@@ -78,9 +75,7 @@ def test_each_request_has_one_outcome_for_each_judge_with_its_index(judge: Judge
     assert list(outcomes_of(judge, [])) == []
 
 
-def test_the_signature_has_key_and_value_and_stays_when_requests_were_answered(
-    judge: Judge,
-) -> None:
+def test_the_signature_has_key_and_value_and_stays_when_requests_were_answered(judge):
     judge.settle()
     before = judge.signature
     list(judge.ask(REQUESTS))
@@ -91,9 +86,7 @@ def test_the_signature_has_key_and_value_and_stays_when_requests_were_answered(
     assert judge.storage_signature.startswith(text)
 
 
-def test_the_check_passes_and_nothing_that_it_can_do_needs_a_server_of_its_own(
-    judge: Judge,
-) -> None:
+def test_the_check_passes_and_nothing_that_it_can_do_needs_a_server_of_its_own(judge):
     judge.check(2)
     names = [asset.name for asset in judge.assets()]
     assert len(names) == len(set(names))
@@ -101,7 +94,7 @@ def test_the_check_passes_and_nothing_that_it_can_do_needs_a_server_of_its_own(
     assert all(member.title(0) for member in judge.members)
 
 
-def test_a_judge_that_was_stopped_and_closed_replies_again(judge: Judge) -> None:
+def test_a_judge_that_was_stopped_and_closed_replies_again(judge):
     first = dict(judge.ask(REQUESTS))
     judge.stop()
     judge.close()

@@ -1,42 +1,35 @@
 """A judge can be asked without a run."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer
 from support.judges import FunctionJudge, class_of, echo
 
 import mmie_tasks
-from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges import registry
 
 PIXEL = b"\x89PNG\r\n\x1a\n, or what stands for an image here"
 
 
 @pytest.fixture
-def server() -> Iterator[JudgeServer]:
+def server():
     with JudgeServer(lambda body: f"re: {texts(body)[0]}") as running:
         yield running
 
 
-def texts(body: dict[str, Any]) -> list[str]:
+def texts(body):
     return [part["text"] for part in body["messages"][0]["content"] if part["type"] == "text"]
 
 
-def ask(server: JudgeServer, requests: Any, **options: object) -> Any:
+def ask(server, requests, **options):
     return mmie_tasks.judge("openai:judge-model", requests, base_url=server.url, **options)
 
 
-def test_one_request_of_text_and_images_gives_a_list_of_one_result(
-    server: JudgeServer, tmp_path: Path
-) -> None:
+def test_one_request_of_text_and_images_gives_a_list_of_one_result(server, tmp_path):
     image = tmp_path / "a.png"
     image.write_bytes(PIXEL)
     [result] = ask(server, ("What is it?", image, "In one word."), max_tokens=7, temperature=1.5)
@@ -51,15 +44,13 @@ def test_one_request_of_text_and_images_gives_a_list_of_one_result(
     assert (body["max_tokens"], body["temperature"]) == (7, 1.5)
 
 
-def test_a_repeated_request_costs_nothing_unless_the_cache_is_off(server: JudgeServer) -> None:
+def test_a_repeated_request_costs_nothing_unless_the_cache_is_off(server):
     replies = [ask(server, "once", **more)[0].reply for more in ({}, {}, {"cache": False})]
     assert [reply.cached for reply in replies] == [False, True, False]
     assert len(server.asked) == 2
 
 
-def test_a_request_that_fails_is_a_value_beside_the_replies(
-    server: JudgeServer, tmp_path: Path
-) -> None:
+def test_a_request_that_fails_is_a_value_beside_the_replies(server, tmp_path):
     server.fails(400, code="content_filter")
     requests = ["bad", ("gone", tmp_path / "no.png"), "good"]
     refused, missing, fine = ask(server, requests, max_concurrency=1)
@@ -68,21 +59,16 @@ def test_a_request_that_fails_is_a_value_beside_the_replies(
     assert fine.reply.text == "re: good"
 
 
-def test_a_server_that_denies_access_is_an_error_before_any_request() -> None:
-    with JudgeServer(key="sk-another", check=None) as server, pytest.raises(MmieTasksError):
-        ask(server, ["a", "b"])
-
-
 @pytest.mark.parametrize(
     "requests", [["text", Path("a.png")], Path("a.png"), [["text"]], (1, 2)], ids=str
 )
-def test_a_request_of_another_form_is_an_error_that_shows_the_form(requests: Any) -> None:
+def test_a_request_of_another_form_is_an_error_that_shows_the_form(requests):
     with pytest.raises(TypeError, match=r'\("What does it show\?", Path\("a.png"\)\)'):
         mmie_tasks.judge("openai:m", requests)
 
 
-def test_it_works_inside_a_running_event_loop_as_in_a_notebook(server: JudgeServer) -> None:
-    async def cell() -> Any:
+def test_it_works_inside_a_running_event_loop_as_in_a_notebook(server):
+    async def cell():
         return ask(server, ["a", "b"])
 
     with ThreadPoolExecutor(1) as thread:  # the browser of other tests has a loop in this one
@@ -90,11 +76,11 @@ def test_it_works_inside_a_running_event_loop_as_in_a_notebook(server: JudgeServ
     assert [result.reply.text for result in results] == ["re: a", "re: b"]
 
 
-def test_a_judge_in_this_process_is_closed_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_in_this_process_is_closed_afterwards(monkeypatch):
     class LocalJudge(FunctionJudge):
         closed, in_process = 0, True
 
-        def close(self) -> None:
+        def close(self):
             self.closed += 1
 
     judge = LocalJudge(echo)

@@ -1,44 +1,40 @@
 """A panel: several judges, most of them on loopback servers, and the median of their points."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import pytest
-from support.judge_server import Body, JudgeServer, Says
+from support.judge_server import JudgeServer
+from support.judged_samples import submit
 from support.judges import FunctionJudge, class_of, echo, reply, text_of
-from support.loopback import error
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges import registry, session
-from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.batch import GradedRequest, PendingSample
+from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.cache_file import CacheFile, default_path
 from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession
-from mmie_tasks.record.judgement import Judged, Judgement, combine
+from mmie_tasks.record.judgement import Judgement, combine
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.signature import Signature
 
 
 @pytest.fixture(autouse=True)
-def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def api_key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-thisisnotarealkey")
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., list[JudgeServer]]]:
+def serve():
     """Starts a server for each script."""
     with ExitStack() as stack:
         yield lambda *scripts: [stack.enter_context(JudgeServer(says)) for says in scripts]
 
 
-def choose(servers: Sequence[JudgeServer], *more_judges: str) -> BenchmarkJudge:
+def choose(servers, *more_judges):
     """The session of a benchmark whose panel is one judge per server, and further judges."""
     judges = [
         f"openai:m{number},base_url={server.url}" for number, server in enumerate(servers, start=1)
@@ -49,90 +45,35 @@ def choose(servers: Sequence[JudgeServer], *more_judges: str) -> BenchmarkJudge:
     return benchmark
 
 
-def register(monkeypatch: pytest.MonkeyPatch, **judges: Judge) -> None:
+def register(monkeypatch, **judges):
     """Register judges of another package."""
     classes = {name: class_of(judge) for name, judge in judges.items()}
     built_in = registry.judge_class
     monkeypatch.setattr(registry, "judge_class", lambda name: classes.get(name) or built_in(name))
 
 
-def read(text: str) -> Verdict:
-    return Scored(float(text)) if text.isdigit() else Unscored("unparsed")
-
-
-def grade(result: JudgeResult) -> Verdicts:
-    verdict = result.verdict(read)
-    return Verdicts(official=verdict, robust=verdict)
-
-
-def pending(text: str, judged: list[Judged]) -> PendingSample:
-    def make_rows(one: Judged) -> dict[str, dict[str, object]]:
-        judged.append(one)
-        match one.verdicts.official:
-            case Scored(points=points):
-                return {"points": {"score": points}}
-            case Unscored(reason=reason, detail=detail):
-                return {"points": {"unscored": reason, "detail": detail}}
-
-    request = GradedRequest(
-        request=JudgeRequest(parts=(text,), max_tokens=9),
-        is_impossible=lambda reply: reply == "9",
-        grade=grade,
-    )
-    return PendingSample(request=request, make_rows=make_rows, metrics=("points",))
-
-
-def judge(
-    benchmark: BenchmarkJudge, count: int, judged: list[Judged] | None = None
-) -> list[dict[str, object]]:
+def judge(benchmark, count, judged=None):
     """The rows of samples whose requests are the numbers 0, 1 and so on."""
-    rows = [
-        benchmark.submit(pending(str(n), [] if judged is None else judged)) for n in range(count)
-    ]
-    return [dict(row["points"]) for row in rows]  # type: ignore[call-overload]
+    rows = [submit(benchmark, str(n), judged) for n in range(count)]
+    return [dict(row) for row in rows]
 
 
-def number_in(body: Body) -> int:
+def number_in(body):
     return int(body["messages"][0]["content"][0]["text"])
 
 
-def numbers(server: JudgeServer) -> list[int]:
+def numbers(server):
     return sorted(map(number_in, server.asked))
 
 
-def refuses_even_numbers(body: Body) -> Says:
-    return "5" if number_in(body) % 2 else error(400)
-
-
-@pytest.mark.parametrize(("judges", "scored"), [(3, range(10)), (2, range(1, 10, 2))])
-def test_every_sample_with_points_of_more_than_half_of_the_judges_is_scored_and_none_else(
-    serve: Callable[..., list[JudgeServer]], logs: list[str], judges: int, scored: range
-) -> None:
-    servers = serve(*("2", refuses_even_numbers, "3")[:judges])
-    rows = judge(choose(servers), 10)
-    assert [n for n, row in enumerate(rows) if "score" in row] == list(scored)
-    assert rows[1]["score"] == (3 if judges == 3 else 3.5)
-    assert rows[0] == (
-        {"score": 2.5}
-        if judges == 3
-        else {"unscored": "refused", "detail": "1 of 2 judges gave points (openai/m2: refused)"}
-    )
-    summaries = [line.partition(": ")[2] for line in logs if line.startswith("Judged MMIE, judge ")]
-    assert sorted("5 failed" in line for line in summaries) == [False] * (judges - 1) + [True]
-
-
-def test_judges_on_servers_are_asked_at_the_same_time(
-    serve: Callable[..., list[JudgeServer]],
-) -> None:
+def test_judges_on_servers_are_asked_at_the_same_time(serve):
     first, second = serve("2", "4")
     first.ready = lambda: len(second) == 3  # each answers only when the other has all requests
     second.ready = lambda: len(first) == 3
     assert judge(choose([first, second]), 3) == [{"score": 3.0}] * 3
 
 
-def test_a_judge_that_cannot_be_used_or_is_there_twice_stops_the_run_before_any_request(
-    serve: Callable[..., list[JudgeServer]],
-) -> None:
+def test_a_judge_that_cannot_be_used_or_is_there_twice_stops_the_run_before_any_request(serve):
     first, second = serve("2", "4")
     with pytest.raises(SettingWrong):
         choose([first], f"openai:m1,timeout=60,base_url={first.url}").check()
@@ -142,24 +83,20 @@ def test_a_judge_that_cannot_be_used_or_is_there_twice_stops_the_run_before_any_
     assert (len(first), len(second)) == (0, 0)
 
 
-def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(
-    serve: Callable[..., list[JudgeServer]],
-) -> None:
-    first, second = serve("9", "4")
-    judged: list[Judged] = []
+def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(serve):
+    first, second = serve("impossible", "4")
+    judged = []
     judge(choose([first, second]), 2, judged)
     assert (numbers(first), numbers(second)) == ([0, 0, 1, 1], [0, 1])
     assert [len(member.result.replies) for member in judged[0].judgements] == [2, 1]
 
 
-def test_ctrl_c_keeps_the_replies_that_have_arrived(
-    serve: Callable[..., list[JudgeServer]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_keeps_the_replies_that_have_arrived(serve, monkeypatch):
     monkeypatch.setattr(session, "STOP_S", 60.0)  # the requests in flight have ended, and count
     first, second = serve("2", "4")
-    outcomes: list[Outcome] = []
+    outcomes = []
 
-    def interrupt(outcome: Outcome) -> None:
+    def interrupt(outcome):
         outcomes.append(outcome)
         if len(outcomes) == 1:
             os.kill(os.getpid(), signal.SIGINT)
@@ -186,17 +123,17 @@ class InProcessJudge(FunctionJudge):
 
     in_process = True
 
-    def __init__(self, name: str, events: list[str]) -> None:
+    def __init__(self, name, events):
         super().__init__(echo)
         self.signature = {"judge": name}
         self._name, self._events, self._is_loaded = name, events, False
 
-    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+    def ask(self, requests):
         self._events.append(f"{self._name} loads")
         self._is_loaded = True
         yield from super().ask(requests)
 
-    def close(self) -> None:
+    def close(self):
         if self._is_loaded:
             self._is_loaded = False
             self._events.append(f"{self._name} closes")
@@ -210,12 +147,9 @@ class InProcessJudge(FunctionJudge):
     ],
 )
 def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
-    monkeypatch: pytest.MonkeyPatch,
-    serve: Callable[..., list[JudgeServer]],
-    names: list[str],
-    expected: list[str],
-) -> None:
-    events: list[str] = []
+    monkeypatch, serve, names, expected
+):
+    events = []
     register(monkeypatch, **{name: InProcessJudge(name, events) for name in names})
     judge(choose(serve("4"), *names), 3)
     assert events == expected
@@ -224,20 +158,18 @@ def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
 class JudgeOnADevice(InProcessJudge):
     """A judge whose signature depends on its device, which it starts."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__("c", [])
 
     @property
-    def signature(self) -> Mapping[str, object]:  # type: ignore[override]
+    def signature(self):
         raise AssertionError("the device is started before the tested model is loaded")
 
     @signature.setter
-    def signature(self, _: object) -> None: ...
+    def signature(self, _): ...
 
 
-def test_the_check_starts_no_device_of_a_judge_in_this_process(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
-) -> None:
+def test_the_check_starts_no_device_of_a_judge_in_this_process(monkeypatch, serve):
     register(monkeypatch, c=JudgeOnADevice())
     for servers in (serve(), serve("4")):
         choose(servers, "c").check()
@@ -245,16 +177,14 @@ def test_the_check_starts_no_device_of_a_judge_in_this_process(
         choose([], "c", "c").check()
 
 
-def test_a_judge_that_raises_costs_only_its_own_verdicts(
-    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], logs: list[str]
-) -> None:
-    def reply_or_raise(request: JudgeRequest) -> Outcome:
+def test_a_judge_that_raises_costs_only_its_own_verdicts(monkeypatch, serve, logs):
+    def reply_or_raise(request):
         if text_of(request) == "1":
             raise ZeroDivisionError("in a judge of another package")
         return reply("4")
 
     register(monkeypatch, raising=FunctionJudge(reply_or_raise))
-    judged: list[Judged] = []
+    judged = []
     rows = judge(choose(serve("2", "3"), "raising"), 4, judged)
     assert rows == [{"score": 2.5}] * 2 + [{"score": 3.0}] * 2
     failures = [
@@ -269,13 +199,14 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(
 # The median
 
 
-def member(official: Verdict, name: str = "b", **fields: object) -> Judgement:
-    verdicts = Verdicts(**{"official": official, "robust": official, **fields})  # type: ignore[arg-type]
+def member(official, name="b", **fields):
+    verdicts = Verdicts(**{"official": official, "robust": official, **fields})
     judge = Signature.parse(f"judge:openai|model:{name}")
     return Judgement(judge=judge, result=JudgeResult(), verdicts=verdicts)
 
 
 NO, DOWN = Unscored("refused", "no"), Unscored("unavailable")
+HALF = "1 of 2 judges gave points (openai/b: refused)"
 FEW = "1 of 3 judges gave points (openai/b: unavailable, openai/b: refused)"
 
 
@@ -286,12 +217,11 @@ FEW = "1 of 3 judges gave points (openai/b: unavailable, openai/b: refused)"
         pytest.param([Scored(1), Scored(2), Scored(5), Scored(6)], Scored(3.5), id="even"),
         pytest.param([Scored(4), Scored(math.inf)], Scored(math.inf), id="infinite"),
         pytest.param([Scored(4), Scored(5), NO], Scored(4.5), id="of-those-with-points"),
+        pytest.param([Scored(3), NO], Unscored("refused", HALF), id="half"),
         pytest.param([Scored(3), DOWN, NO], Unscored("unavailable", FEW), id="too-few"),
     ],
 )
-def test_the_panels_points_are_the_median_for_each_kind_and_not_rounded(
-    verdicts: list[Verdict], combined: Verdict
-) -> None:
+def test_the_panels_points_are_the_median_for_each_kind_and_not_rounded(verdicts, combined):
     both = combine([member(verdict) for verdict in verdicts])
     assert (both.official, both.robust) == (combined, combined)
     half = combine([member(verdict, robust=NO) for verdict in verdicts])
@@ -299,13 +229,13 @@ def test_the_panels_points_are_the_median_for_each_kind_and_not_rounded(
     assert isinstance(half.robust, Unscored)
 
 
-def test_the_reason_of_an_unscored_sample_is_the_most_frequent_one_of_the_judges() -> None:
+def test_the_reason_of_an_unscored_sample_is_the_most_frequent_one_of_the_judges():
     verdict = combine([member(failure) for failure in (NO, DOWN, DOWN)]).official
     assert isinstance(verdict, Unscored)
     assert verdict.reason == "unavailable"
 
 
-def test_components_are_combined_one_by_one_over_the_judges_that_are_scored() -> None:
+def test_components_are_combined_one_by_one_over_the_judges_that_are_scored():
     members = [
         member(Scored(50), shares={"official": {"style": 0.5, "length": 1.0}}),
         member(Scored(75), shares={"official": {"style": 1.0}, "robust": {"style": 0.25}}),

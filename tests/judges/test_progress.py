@@ -1,13 +1,11 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 from support.judges import FunctionJudge, echo, reply
 
-from mmie_tasks.judges.base import JudgeUnavailable, Outcome, RequestCounts
+from mmie_tasks.judges.base import JudgeUnavailable, RequestCounts
 from mmie_tasks.judges.progress import Progress
-from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.reply import Usage
 
 DOWN = JudgeUnavailable("the server is down\n\nhint: start it")
 
@@ -15,11 +13,11 @@ DOWN = JudgeUnavailable("the server is down\n\nhint: start it")
 class BusyJudge(FunctionJudge):
     retries = 40
 
-    def counts(self) -> RequestCounts:
+    def counts(self):
         return RequestCounts(in_flight=7, retries=self.retries)
 
 
-def priced(usd: float | None, *, cached: bool = False) -> JudgeReply:
+def priced(usd, *, cached=False):
     usage = Usage(input_tokens=100, output_tokens=10, cost_usd=usd)
     return replace(reply("5"), usage=usage, cached=cached)
 
@@ -42,9 +40,7 @@ def priced(usd: float | None, *, cached: bool = False) -> JudgeReply:
         pytest.param([priced(9.0, cached=True)], "1 requests, 1 from the cache", id="cached"),
     ],
 )
-def test_the_summary_has_the_counts_above_0_and_the_cost(
-    outcomes: list[Outcome], summary: str
-) -> None:
+def test_the_summary_has_the_counts_above_0_and_the_cost(outcomes, summary):
     with Progress("", len(outcomes), FunctionJudge(echo)) as progress:
         for outcome in outcomes:
             progress.update(outcome)
@@ -53,8 +49,8 @@ def test_the_summary_has_the_counts_above_0_and_the_cost(
 
 @pytest.mark.parametrize("rank", ["0", "1"])
 def test_rank_0_shows_the_bar_with_the_forecast_of_the_cost_and_every_rank_its_summary(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], logs: list[str], rank: str
-) -> None:
+    monkeypatch, capfd, logs, rank
+):
     monkeypatch.setenv("RANK", rank)
     judge, cached = BusyJudge(echo), priced(9.0, cached=True)
     with Progress("MMIE", 9, judge) as progress:

@@ -1,9 +1,6 @@
 """Judges by name, those of other packages too, and their options."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +13,7 @@ ANY = JudgeRequest(parts=("x",), max_tokens=9)
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def installed(monkeypatch, tmp_path):
     """Entry points of other packages, one of which fails in its own way."""
     (tmp_path / "broken_judge.py").write_text("len(5)")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -31,19 +28,19 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(names, "entry_points", lambda **_group: entries)
 
 
-def text_from(**options: str) -> str:
+def text_from(**options):
     judge = registry.create(Choice(name="word", options=options), {"ENDING": "."})
     ((_, outcome),) = judge.ask([ANY])
-    return outcome.text  # type: ignore[union-attr]
+    return outcome.text
 
 
-def test_built_in_judges_come_first_and_keep_their_names() -> None:
+def test_built_in_judges_come_first_and_keep_their_names():
     others = ("absent", "broken", "number", "word")
     assert names.judge_names() == ("mmie_score", "openai", "replay", *others)
     assert registry.judge_class("openai").__module__.startswith("mmie_tasks.judges.openai")
 
 
-def test_options_arrive_in_their_declared_types() -> None:
+def test_options_arrive_in_their_declared_types():
     assert text_from(word="a", times="3", loud="true") == "AAA."
     assert text_from(word="5") == "5."
 
@@ -62,9 +59,7 @@ def test_options_arrive_in_their_declared_types() -> None:
         pytest.param("number", {}, "is not a subclass of `Judge`", id="no-judge"),
     ],
 )  # fmt: skip
-def test_invalid_names_and_options_are_refused_with_the_valid_ones(
-    name: str, options: dict[str, str], message: str
-) -> None:
+def test_invalid_names_and_options_are_refused_with_the_valid_ones(name, options, message):
     with pytest.raises(SettingWrong) as error:
         registry.create(Choice(name=name, options=options), {})
     assert message in str(error.value)

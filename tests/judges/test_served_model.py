@@ -2,10 +2,9 @@
 
 import pytest
 from support.judge_asking import open_openai
-from support.judge_server import JudgeServer
+from support.judge_server import PASSED, JudgeServer
 from support.loopback import error
 
-from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.served_model import ServedModel, judges_itself, served_model, shared_server
 from mmie_tasks.judges.session import JudgingSession
@@ -46,25 +45,24 @@ def test_where_the_tested_model_is(client, arguments, variables, url):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "served"),
     [
-        {"model": "openai", "model_args": f"model=qwen,base_url={URL},timeout=9"},
-        {"model": "openai", "model_args": {"model": "qwen", "base_url": URL}},
-        {
-            "model": "interleaved",
-            "model_args": f"lvlm=openai:model=qwen;base_url={URL},t2i=images:m",
-        },
+        ({"model": "openai", "model_args": f"model=qwen,base_url={URL},timeout=9"}, HERE),
+        ({"model": "openai", "model_args": {"model": "qwen", "base_url": URL}}, HERE),
+        (
+            {
+                "model": "interleaved",
+                "model_args": f"lvlm=openai:model=qwen;base_url={URL},t2i=images:m",
+            },
+            HERE,
+        ),
+        ({"model": object()}, None),
+        ({"lm": object()}, None),
+        ({"model": "stub", "model_args": None}, None),
     ],
 )
-def test_the_tested_model_is_that_of_the_command_or_the_writer_of_a_pair(options):
-    assert served_model_of(options) == HERE
-
-
-@pytest.mark.parametrize(
-    "options", [{"model": object()}, {"lm": object()}, {"model": "stub", "model_args": None}]
-)
-def test_a_model_that_is_not_named_is_not_known_to_be_on_a_server(options):
-    assert served_model_of(options) is None
+def test_the_tested_model_is_that_of_the_command_or_the_writer_of_a_pair(options, served):
+    assert served_model_of(options) == served
 
 
 @pytest.mark.parametrize(
@@ -109,32 +107,18 @@ def check_at(server, tested_url=None):
     JudgingSession(tested=tested).check(judge)
 
 
-def test_a_server_that_takes_any_name_is_no_judge_if_its_list_lacks_the_model(logs):
-    with JudgeServer("5", models=("qwen", "llama")) as server:
-        with pytest.raises(JudgeMisconfigured) as raised:
-            check_at(server)
-        address = f"http://127.0.0.1:{server.port}/v1"
-        for name in ("`gpt-4o`", address, "`qwen`", "`llama`", "JUDGE_BASE_URL", "--judge_args"):
-            assert name in str(raised.value)
-        assert f"judge gpt-4o at {address}, from `OPENAI_BASE_URL`, which" in logs[0]
-
-
-@pytest.mark.parametrize("models", [["qwen", "gpt-4o"], None, error(403)], ids=str)
-def test_a_judge_that_works_is_refused_by_nothing_but_a_list_without_it(models):
-    with JudgeServer("5", models=models) as server:
-        check_at(server)
-
-
-def test_the_list_does_not_count_where_the_tested_model_is_elsewhere():
+def test_a_server_that_denies_or_lacks_the_judges_model_is_named_with_its_variable(logs):
     with JudgeServer("5", models=("qwen",)) as server:
-        check_at(server, tested_url="http://127.0.0.1:9/v1")
-
-
-def test_a_server_that_denies_the_model_is_named_with_its_variable_and_the_way_out():
-    unknown = error(404, code="model_not_found", message="The model `gpt-4o` does not exist.")
-    with JudgeServer("5", models=("qwen",), check=unknown) as server:
-        with pytest.raises(MmieTasksError) as raised:
+        check_at(server, tested_url="http://127.0.0.1:9/v1")  # no list counts there
+        with pytest.raises(JudgeMisconfigured) as lacks:
             check_at(server)
-        text = str(raised.value)
-        assert "It has `qwen`; the address is from `OPENAI_BASE_URL`." in text
-        assert "hint: `JUDGE_BASE_URL=...` or `--judge_args base_url=...`" in text
+        server.check = error(404, code="model_not_found", message="There is no `gpt-4o`.")
+        with pytest.raises(JudgeMisconfigured) as denies:
+            check_at(server)
+        server.models, server.check = error(403), PASSED
+        check_at(server)
+    assert f"judge gpt-4o at {server.url}, from `OPENAI_BASE_URL`, which" in "".join(logs)
+    for text in (str(lacks.value), str(denies.value)):
+        for words in ("`qwen`", "hint: `JUDGE_BASE_URL=...` or `--judge_args base_url=...`"):
+            assert words in text
+    assert "It has `qwen`; the address is from `OPENAI_BASE_URL`." in str(denies.value)

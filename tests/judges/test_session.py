@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import threading
+import time
+from concurrent.futures import Future
+from contextlib import suppress
 
 import pytest
-from support.judges import FunctionJudge, reply, text_of
+from support.judge_server import JudgeServer
+from support.judged_samples import submit
+from support.judges import FunctionJudge, echo, reply, text_of
+from support.loopback import HANG
 from support.recordings import cached_reply, jsonl
 
 import mmie_tasks
-from mmie_tasks.core.verdict import Scored, Verdicts
-from mmie_tasks.judges import registry
+from mmie_tasks.core.choice import Choice
+from mmie_tasks.judges import registry, session
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeOptions, JudgeRequest
-from mmie_tasks.judges.batch import GradedRequest, PendingSample
-from mmie_tasks.judges.choice import parse_judges
+from mmie_tasks.judges.choice import parse_flags, parse_judges
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession, judging_in
-
-POINT = Verdicts(official=Scored(1.0), robust=Scored(1.0))
 
 
 class Made:
     """The judges that were opened: their keys, their checks and their requests, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.keys: list[str] = []
         self.checks: list[str] = []
         self.texts: list[str] = []
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Made:
+def made(monkeypatch):
     """Every judge is one of another package, which replies with its key."""
     made = Made()
 
@@ -39,19 +41,19 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Made:
         class Options(JudgeOptions):
             model: str = "right"
 
-        def __init__(self, options: Options, environment: Mapping[str, str]) -> None:
+        def __init__(self, options, environment):
             key = environment.get("THEIR_KEY", "none")
             made.keys.append(key)
             super().__init__(lambda _: reply(key))
             self.model = options.model
             self.signature = {"judge": "openai", "model": options.model}
 
-        def check(self, max_images: int = 0) -> None:
+        def check(self, max_images=0):
             made.checks.append(self.model)
             if self.model == "wrong":
                 raise JudgeMisconfigured("There is no model `wrong`.", hint="take another")
 
-        def ask(self, requests):  # type: ignore[no-untyped-def]
+        def ask(self, requests):
             made.texts += map(text_of, requests)
             return super().ask(requests)
 
@@ -59,20 +61,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Made:
     return made
 
 
-def submit(judge: BenchmarkJudge, text: str = "x") -> Mapping[str, object]:
-    """The row of a sample with this request."""
-    request = JudgeRequest(parts=(text,), max_tokens=9)
-    pending = PendingSample(
-        request=GradedRequest(request=request, grade=lambda _: POINT),
-        make_rows=lambda judged: {"row": {"judge": str(judged.judgements[0].judge)}},
-        metrics=("row",),
-    )
-    return judge.submit(pending)["row"]
-
-
-def test_benchmarks_share_a_judge_and_its_check_unless_it_fails(
-    made: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_benchmarks_share_a_judge_and_its_check_unless_it_fails(made, monkeypatch):
     first, second = BenchmarkJudge("first", "theirs"), BenchmarkJudge("second", "theirs")
     with judging_in(JudgingSession(), [first, second]):
         first.check()
@@ -87,46 +76,46 @@ def test_benchmarks_share_a_judge_and_its_check_unless_it_fails(
 
 
 @pytest.mark.usefixtures("made")
-def test_the_choice_of_a_session_counts_until_the_session_ends() -> None:
+def test_the_choice_of_a_session_counts_until_the_session_ends():
     judge = BenchmarkJudge("first", "openai:right")
     with judging_in(JudgingSession(parse_judges(["openai:launched"], "here")), [judge]):
         assert str(judge.signature()) == "judge:openai|model:launched|paper_judge:no"
     assert str(judge.signature()) == "judge:openai|model:right|paper_judge:yes"
 
 
-def test_each_benchmark_replays_the_judge_that_has_its_requests(tmp_path: Path) -> None:
-    def recorded(judge: str, text: str) -> object:
+def test_each_benchmark_replays_the_judge_that_has_its_requests(tmp_path):
+    def recorded(judge, text):
         key = content_key(JudgeRequest(parts=(text,), max_tokens=9))
         cached = cached_reply(1, signature=f"judge:{judge}")
         return type(cached)(cached.signature, key, cached.reply, cached.time_s)
 
     path = jsonl(tmp_path / "r.jsonl", recorded("a", "of first"), recorded("b", "of second"))
-    session = JudgingSession(parse_judges([f"replay:path={path}"], "here"))
+    replaying = JudgingSession(parse_judges([f"replay:path={path}"], "here"))
+    judged = []
     benchmarks = {name: BenchmarkJudge(name, "replay") for name in ("first", "second")}
-    with judging_in(session, benchmarks.values()):
-        rows = {name: dict(submit(judge, f"of {name}")) for name, judge in benchmarks.items()}
+    with judging_in(replaying, benchmarks.values()):
+        for name, judge in benchmarks.items():
+            assert dict(submit(judge, f"of {name}", judged))
         signatures = [str(judge.signature()) for judge in benchmarks.values()]
-    assert [str(row["judge"])[:8] for row in rows.values()] == ["judge:a|", "judge:b|"]
+    assert [str(one.judgements[0].judge)[:8] for one in judged] == ["judge:a|", "judge:b|"]
     assert [signature[:8] for signature in signatures] == ["judge:a|", "judge:b|"]
 
 
-def test_another_model_that_replies_is_warned_of_at_its_first_reply(
-    made: Made, logs: list[str]
-) -> None:
+def test_another_model_that_replies_is_warned_of_at_its_first_reply(made, logs):
     judge = BenchmarkJudge("first", "theirs:gpt-4o,cache=off")
     for _ in range(3):  # a batch for each sample
-        assert dict(submit(judge))
+        assert dict(submit(judge, "x"))
     (warning,) = [line for line in logs if "`gpt-4o`" in line]
     assert "`m`" in warning
     assert len(made.texts) == 3
 
 
-def test_rows_that_are_read_late_are_judged_in_the_session_that_they_are_of(made: Made) -> None:
+def test_rows_that_are_read_late_are_judged_in_the_session_that_they_are_of(made):
     benchmark = BenchmarkJudge("first", "theirs")
     sessions = {"their own": list[object](), "another": list[object]()}
     running = {name: JudgingSession(on_outcome=seen.append) for name, seen in sessions.items()}
     with judging_in(running["their own"], [benchmark]):
-        row = submit(benchmark)
+        row = submit(benchmark, "x")
     with judging_in(running["another"], [benchmark]):
         assert dict(row)
     assert {name: len(seen) for name, seen in sessions.items()} == {"their own": 1, "another": 0}
@@ -137,10 +126,8 @@ def test_rows_that_are_read_late_are_judged_in_the_session_that_they_are_of(made
     assert made.texts == ["x", "of the next"]
 
 
-def test_without_a_run_a_judge_has_the_key_that_is_set_when_it_is_asked(
-    made: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def ask() -> str:
+def test_without_a_run_a_judge_has_the_key_that_is_set_when_it_is_asked(made, monkeypatch):
+    def ask():
         (result,) = mmie_tasks.judge("theirs", "x", cache="off")
         return result.last_text
 
@@ -153,12 +140,93 @@ def test_without_a_run_a_judge_has_the_key_that_is_set_when_it_is_asked(
 
 
 @pytest.mark.usefixtures("made")
-def test_without_a_run_a_benchmark_uses_the_judge_that_is_set_when_it_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_run_a_benchmark_uses_the_judge_that_is_set_when_it_is_asked(monkeypatch):
     benchmark = BenchmarkJudge("first", "theirs:a")
     signatures = [benchmark.signature()]
     for choice in ("theirs:b", "theirs:a"):
         monkeypatch.setenv("MMIE_TASKS_JUDGE", choice)
         signatures.append(benchmark.signature())
     assert [signature.name for signature in signatures] == ["a", "b", "a"]
+
+
+# Judging that is stopped, and judges whose memory cannot be freed
+
+SILENT_S = 60.0  # a judge's timeout; each test ends long before
+
+
+@pytest.mark.parametrize("judges", [1, 2])
+def test_stopping_ends_judges_that_wait_for_a_silent_server(judges):
+    benchmark, told = BenchmarkJudge("mmie", "openai:m", title="MMIE"), []
+    with JudgeServer() as server:
+        text = f"base_url={server.url},timeout={SILENT_S},max_concurrency=1"
+        chosen = parse_flags([f"openai:m{number},{text}" for number in range(judges)], ())
+        benchmark.session = running = JudgingSession(chosen)
+        rows = [submit(benchmark, str(n)) for n in range(5)]
+
+        def says(_body):
+            if len(server) == 3:
+                threading.Timer(0.1, lambda: told.append(running.stop())).start()
+            return "3" if len(server) <= 2 else HANG
+
+        def read():
+            with suppress(KeyboardInterrupt):
+                dict(rows[0])
+
+        server.says(says)
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        thread.join(SILENT_S / 2)
+    assert not thread.is_alive()
+    assert told == [f"2 of {5 * judges} replies are stored"]
+
+
+def interrupted(*_):
+    """In the place of waiting: Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_does_not_wait_for_a_judge_that_cannot_be_stopped(monkeypatch):
+    released = threading.Event()
+
+    class Deaf(FunctionJudge):
+        def ask(self, requests):
+            assert released.wait(SILENT_S)
+            return super().ask(requests)
+
+    monkeypatch.setattr(session, "STOP_S", 0.1)
+    monkeypatch.setattr(session, "open_judge", lambda *_: Deaf(echo))
+    monkeypatch.setattr(Future, "result", interrupted)
+    row = submit(BenchmarkJudge("mmie", "openai:m", title="MMIE"), "2")
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        dict(row)
+    assert time.monotonic() - began < SILENT_S / 2
+    released.set()
+
+
+class Stuck(FunctionJudge):
+    """A judge in this process whose device is out of order."""
+
+    in_process = True
+
+    def close(self):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+
+def test_a_judge_that_cannot_be_closed_costs_a_warning_and_no_reply(monkeypatch, logs):
+    closed = []
+
+    class Closable(Stuck):
+        def close(self):
+            closed.append("closed")
+
+    judges = {"stuck": Stuck(echo), "closable": Closable(echo)}
+    monkeypatch.setattr(session, "open_judge", lambda choice, _: judges[choice.name])
+    running = JudgingSession()
+    for name in judges:
+        running.open(Choice(name=name))
+    running.close()
+    assert closed == ["closed"]
+    assert any("illegal memory access" in line for line in logs)
+    (result,) = mmie_tasks.judge("stuck", "3")
+    assert result.last_text == "3"

@@ -242,31 +242,30 @@ def test_an_outage_while_a_batch_runs_costs_nothing(server, asking, route):
     assert len(server.batch.batches) == 1
 
 
-@pytest.mark.parametrize("route", ["upload", "create", "retrieve", "content"])
-def test_a_server_that_stays_down_is_given_up_for_all_requests(server, asking, route):
-    server.fails(503, math.inf, route)
-    outcomes = asking.texts(*"abcd", limits=replace(IMPATIENT, requests=2))
-    assert all(text.startswith("JudgeUnavailable: http://127.0.0.1:") for text in outcomes)
-    server.faults.clear()
-    assert asking.texts(*"abcd") == list("ABCD")
-    assert len(server.batch.lines()) == 4
+CALLS = ("upload", "create")
+DOWN, PAGE = error(503), Sent(b"<html>Please log in")
 
 
-@pytest.mark.parametrize("route", ["upload", "create"])
 @pytest.mark.parametrize(
-    ("sent", "words"),
+    ("sent", "words", "routes"),
     [
-        pytest.param(error(401, message=f"Wrong {KEY}."), "HTTP 401", id="401"),
-        pytest.param(error(404), "HTTP 404", id="no-batch-api"),
-        pytest.param(Sent(b"<html>Please log in"), "the server sent no", id="page"),
+        pytest.param(DOWN, "http://127", ("upload", "create", "retrieve", "content"), id="down"),
+        pytest.param(error(401, message=f"Wrong {KEY}."), "HTTP 401", CALLS, id="401"),
+        pytest.param(error(404), "HTTP 404", CALLS, id="no-batch-api"),
+        pytest.param(PAGE, "the server sent no", CALLS, id="page"),
     ],
 )
-def test_a_server_that_accepts_no_batch_says_so(server, asking, route, sent, words):
-    server.then(sent, math.inf, route)
-    outcomes = asking.texts("a", "b")
-    assert all(text.startswith("Judge") and words in text for text in outcomes)
-    assert not any(KEY in text for text in outcomes)
-    assert server.count(route) == 1
+def test_a_server_that_takes_no_batch_or_stays_down_is_given_up_for_all_requests(
+    server, asking, sent, words, routes
+):
+    for route in routes:
+        server.then(sent, math.inf, route)
+        outcomes = asking.texts(*"abcd", limits=replace(IMPATIENT, requests=2))
+        assert all(text.startswith("Judge") and words in text for text in outcomes)
+        assert not any(KEY in text for text in outcomes)
+        server.faults.clear()
+    assert asking.texts(*"abcd") == list("ABCD")
+    assert len(server.batch.lines()) == 4
 
 
 # Runs that were killed or stopped

@@ -82,21 +82,6 @@ def test_the_mime_type_follows_the_first_bytes(tmp_path, data, name, mime):
     assert url.startswith(f"data:{mime};base64,")
 
 
-@pytest.mark.parametrize(
-    ("model", "effort", "dialect"),
-    [
-        ("gpt-4o-2024-11-20", "", Dialect(schema_style="functions")),
-        ("openai/gpt-4o", "", Dialect(schema_style="functions")),
-        ("o12", "", Dialect()),
-        ("o3-mini", "low", Dialect(max_tokens_name="max_completion_tokens",
-                                   takes_temperature=False, headroom=HEADROOM)),
-        ("gpt-6-luna", "none", Dialect(max_tokens_name="max_completion_tokens")),
-    ],
-)  # fmt: skip
-def test_the_name_of_a_model_tells_its_dialect(model, effort, dialect):
-    assert Dialect.of(model, effort) == dialect
-
-
 # Replies
 
 

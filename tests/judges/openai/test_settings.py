@@ -30,11 +30,6 @@ def test_the_judges_own_variables_come_before_the_shared_ones(read, names):
         environment[name] = " "
 
 
-def test_the_address_of_tested_models_is_not_the_judges():
-    judge = judge_of({"OPENAI_API_BASE": "http://h/v1"})
-    assert judge.access.base_url == "https://api.openai.com/v1"
-
-
 def test_azure_has_variables_of_its_own():
     environment = {
         "API_TYPE": "azure",
