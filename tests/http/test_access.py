@@ -22,16 +22,15 @@ def access_to(url, **more):
 @pytest.mark.parametrize(
     ("text", "api_type", "url"),
     [
-        pytest.param(None, "openai", "https://api.openai.com/v1", id="default"),
-        pytest.param("http://h:8000/v1/", "openai", "http://h:8000/v1", id="slash"),
-        pytest.param(" http://h/v1/chat/completions", "openai", "http://h/v1", id="route"),
-        pytest.param("http://h/v1/images/generations", "openai", "http://h/v1", id="images"),
-        pytest.param("http://me:w@[::1]:80/v1", "openai", "http://me:w@[::1]:80/v1", id="password"),
-        pytest.param(
+        (None, "openai", "https://api.openai.com/v1"),
+        ("http://h:8000/v1/", "openai", "http://h:8000/v1"),
+        (" http://h/v1/chat/completions", "openai", "http://h/v1"),
+        ("http://h/v1/images/generations", "openai", "http://h/v1"),
+        ("http://me:w@[::1]:80/v1", "openai", "http://me:w@[::1]:80/v1"),
+        (
             "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=1",
             "azure",
             "https://x.openai.azure.com",
-            id="azure",
         ),
     ],
 )

@@ -39,20 +39,12 @@ def ratio(seed, *, count, slots, reply_s, failing=0.0, retry_after_s=None):
 @pytest.mark.parametrize(
     ("storm", "most"),
     [
-        pytest.param({"count": 400, "slots": 20, "reply_s": 1.0}, 1.10, id="429"),
-        pytest.param(
-            {"count": 400, "slots": 20, "reply_s": 1.0, "retry_after_s": 1.0}, 1.10, id="429-wait"
-        ),
-        pytest.param({"count": 400, "slots": 1, "reply_s": 0.3}, 1.05, id="one-slot"),
-        pytest.param(
-            {"count": 2000, "slots": 64, "reply_s": 1.0, "failing": 0.05}, 1.15, id="5-percent-500"
-        ),
-        pytest.param(
-            {"count": 400, "slots": 20, "reply_s": 1.0, "failing": 0.5}, 1.20, id="50-percent-500"
-        ),
-        pytest.param(
-            {"count": 400, "slots": 100, "reply_s": 1.0, "failing": 0.7}, 3.0, id="70-percent-500"
-        ),
+        ({"count": 400, "slots": 20, "reply_s": 1.0}, 1.10),  # 429 beyond 20
+        ({"count": 400, "slots": 20, "reply_s": 1.0, "retry_after_s": 1.0}, 1.10),
+        ({"count": 400, "slots": 1, "reply_s": 0.3}, 1.05),
+        ({"count": 2000, "slots": 64, "reply_s": 1.0, "failing": 0.05}, 1.15),
+        ({"count": 400, "slots": 20, "reply_s": 1.0, "failing": 0.5}, 1.20),
+        ({"count": 400, "slots": 100, "reply_s": 1.0, "failing": 0.7}, 3.0),
     ],
 )
 def test_a_server_in_trouble_is_used_as_well_as_it_can_be_and_no_request_is_lost(storm, most):
@@ -69,19 +61,15 @@ def test_few_requests_get_a_429():
 @pytest.mark.parametrize(
     ("count", "how", "cause", "least_s", "most_s", "most_requests"),
     [
-        pytest.param(500, {"fault": fails(503)}, "unavailable", 120, 150, 300, id="dead"),
-        pytest.param(500, {"fault": fails(429)}, "unavailable", 120, 150, 1200, id="busy-for-ever"),
-        pytest.param(
-            20_000, {"fault": SILENT, "fault_s": 120.0}, "unavailable", 240, 250, 40, id="silent"
-        ),
-        pytest.param(500, {"fault": fails(401)}, "denied", 0, 1, 20, id="denied"),
-        pytest.param(500, {"fault": fails(429, 4000.0)}, "unavailable", 0, 1, 20, id="hours"),
-        pytest.param(500, {"fault": fails(503, 1e18)}, "unavailable", 0, 1, 20, id="for-ever"),
-        pytest.param(
-            50, {"fault": fails(429, 600.0)}, "unavailable", 600, 840, 40, id="again-and-again"
-        ),
-        pytest.param(1, {"fault": fails(500)}, "unavailable", 120, 150, 50, id="a-single-request"),
-        pytest.param(1, {"fault": fails(401)}, "denied", 0, 1, 1, id="a-single-denial"),
+        (500, {"fault": fails(503)}, "unavailable", 120, 150, 300),
+        (500, {"fault": fails(429)}, "unavailable", 120, 150, 1200),
+        (20_000, {"fault": SILENT, "fault_s": 120.0}, "unavailable", 240, 250, 40),
+        (500, {"fault": fails(401)}, "denied", 0, 1, 20),
+        (500, {"fault": fails(429, 4000.0)}, "unavailable", 0, 1, 20),
+        (500, {"fault": fails(503, 1e18)}, "unavailable", 0, 1, 20),
+        (50, {"fault": fails(429, 600.0)}, "unavailable", 600, 840, 40),
+        (1, {"fault": fails(500)}, "unavailable", 120, 150, 50),
+        (1, {"fault": fails(401)}, "denied", 0, 1, 1),
     ],
 )
 def test_a_server_that_never_replies_ends_all_requests_in_bounded_time(

@@ -200,21 +200,17 @@ SIGNATURE = {"judge": "openai", "model": "gpt-4o-2024-11-20", "t": "0"}
 @pytest.mark.parametrize(
     ("default", "paper", "signature", "is_papers"),
     [
-        pytest.param(DEFAULT, "", SIGNATURE, True, id="default"),
-        pytest.param(DEFAULT, "", {**SIGNATURE, "model": "o1"}, False, id="another-model"),
-        pytest.param(DEFAULT, "", {**SIGNATURE, "host": "h"}, False, id="own-server"),
-        pytest.param(DEFAULT, "", {**SIGNATURE, "host": "me.openai.azure.com"}, True, id="azure"),
-        pytest.param(DEFAULT, "", {**SIGNATURE, "replayed": "1"}, True, id="replayed"),
-        pytest.param(DEFAULT, "", {}, False, id="a-signature-without-a-judge"),
-        pytest.param(
-            f"{DEFAULT},base_url=http://h/v1", "", {**SIGNATURE, "host": "h"}, True, id="its-server"
-        ),
-        pytest.param(DEFAULT, "openai:gpt-4o", SIGNATURE, True, id="dated"),
-        pytest.param(DEFAULT, "openai:gpt-4", SIGNATURE, False, id="another-paper"),
-        pytest.param(
-            "mmie_score", "", {"judge": "mmie_score", "model": "c@1"}, True, id="any-checkpoint"
-        ),
-        pytest.param(DEFAULT, "mmie_score", SIGNATURE, False, id="the-default-is-not-the-papers"),
+        (DEFAULT, "", SIGNATURE, True),
+        (DEFAULT, "", {**SIGNATURE, "model": "o1"}, False),
+        (DEFAULT, "", {**SIGNATURE, "host": "h"}, False),
+        (DEFAULT, "", {**SIGNATURE, "host": "me.openai.azure.com"}, True),
+        (DEFAULT, "", {**SIGNATURE, "replayed": "1"}, True),
+        (DEFAULT, "", {}, False),
+        (f"{DEFAULT},base_url=http://h/v1", "", {**SIGNATURE, "host": "h"}, True),
+        (DEFAULT, "openai:gpt-4o", SIGNATURE, True),
+        (DEFAULT, "openai:gpt-4", SIGNATURE, False),
+        ("mmie_score", "", {"judge": "mmie_score", "model": "c@1"}, True),
+        (DEFAULT, "mmie_score", SIGNATURE, False),
     ],
 )
 def test_the_papers_judge_is_known_by_kind_model_and_server(default, paper, signature, is_papers):

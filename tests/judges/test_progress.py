@@ -1,3 +1,5 @@
+"""What a run of judging shows while it runs and at its end."""
+
 from dataclasses import replace
 
 import pytest
@@ -22,22 +24,17 @@ def priced(usd, *, cached=False):
     return replace(reply("5"), usage=usage, cached=cached)
 
 
+ALL = "5 requests, 1 from the cache, 2 failed, 200 tokens in, 20 tokens out, 0.7500 USD"
+FEW = [priced(0.25), priced(0.5), priced(9.0, cached=True), DOWN, DOWN]
+
+
 @pytest.mark.parametrize(
     ("outcomes", "summary"),
     [
-        pytest.param(
-            [priced(0.25), priced(0.5), priced(9.0, cached=True), DOWN, DOWN],
-            "5 requests, 1 from the cache, 2 failed, 200 tokens in, 20 tokens out, 0.7500 USD\n"
-            "  2 x the server is down",
-            id="all",
-        ),
-        pytest.param(
-            [priced(0.25), priced(None), priced(0.5)],
-            "3 requests, 300 tokens in, 30 tokens out, cost unknown",
-            id="a-price-is-unknown",
-        ),
-        pytest.param([priced(0.0)], "1 requests, 100 tokens in, 10 tokens out", id="free"),
-        pytest.param([priced(9.0, cached=True)], "1 requests, 1 from the cache", id="cached"),
+        (FEW, f"{ALL}\n  2 x the server is down"),
+        ([priced(0.25), priced(None)], "2 requests, 200 tokens in, 20 tokens out, cost unknown"),
+        ([priced(0.0)], "1 requests, 100 tokens in, 10 tokens out"),
+        ([priced(9.0, cached=True)], "1 requests, 1 from the cache"),
     ],
 )
 def test_the_summary_has_the_counts_above_0_and_the_cost(outcomes, summary):

@@ -40,6 +40,7 @@ class Fault:
         reason: Why a sample is unscored if the fault lasts; None if it gets the reply.
         cases: Examples.
         request: The judge's request.
+        finish: How the reply ended, if the sample gets one.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Fault:
     reason: str | None
     cases: tuple[Case, ...]
     request: JudgeRequest = REQUEST
+    finish: str = "stop"
 
 
 def in_list(sent: Sent) -> Sent:
@@ -169,6 +171,7 @@ FAULTS = (
     ),
     Fault(
         name="a truncated reply: finish reason `length`, `max_...`",
+        finish="length",
         requests=1,
         reason=None,
         cases=tuple(

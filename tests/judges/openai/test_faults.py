@@ -26,6 +26,7 @@ def test_a_fault_that_lasts_ends_with_its_reason_after_its_number_of_requests(se
     (outcome,) = ask(judge_at(server.url, **waits), [fault.request])
     if fault.reason is None:
         assert isinstance(outcome, JudgeReply)
+        assert outcome.finish == fault.finish
     else:
         assert isinstance(outcome, JudgeError)
         assert unscored(outcome).reason == fault.reason

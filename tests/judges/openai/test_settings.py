@@ -11,14 +11,14 @@ from mmie_tasks.record.signature import signature_text
 @pytest.mark.parametrize(
     ("read", "names"),
     [
-        pytest.param(lambda judge: judge.model,
-                     ["JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"], id="model"),
-        pytest.param(lambda judge: judge.access.api_key,
-                     ["JUDGE_API_KEY", "OPENAI_API_KEY"], id="key"),
-        pytest.param(lambda judge: judge.access.base_url,
-                     ["JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL"], id="address"),
+        (lambda judge: judge.model, ["JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"]),
+        (lambda judge: judge.access.api_key, ["JUDGE_API_KEY", "OPENAI_API_KEY"]),
+        (
+            lambda judge: judge.access.base_url,
+            ["JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_judges_own_variables_come_before_the_shared_ones(read, names):
     environment = {name: f"http://h/{index}" for index, name in enumerate(names)}
     for index, name in enumerate(names):
@@ -55,18 +55,18 @@ def test_an_option_wins_over_the_environment():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        pytest.param({"base_url": "h:8000/v1"}, "base URL", id="address"),
-        pytest.param({"api_type": "bedrock"}, "api_type", id="api-type"),
-        pytest.param({"api_type": "azure"}, "AZURE_OPENAI_ENDPOINT", id="azure-nowhere"),
-        pytest.param({"api_key_env": "NOT_SET"}, "api_key_env", id="no-variable"),
-        pytest.param({"temperature": "warm"}, "temperature", id="temperature"),
-        pytest.param({"price_in": "2.5"}, "`price_in` needs `price_out`", id="one-price"),
-        pytest.param({"max_cost": "1"}, "`max_cost` needs `price_in` and `price_out`", id="limit"),
-        pytest.param({"price_in": "1", "price_out": "inf"}, "price_out", id="infinite-price"),
-        pytest.param({"max_tokens": "0"}, "max_tokens", id="max-tokens"),
-        pytest.param({"timeout": "nan"}, "timeout", id="timeout"),
-        pytest.param({"extra_body": "[1]"}, "JSON object", id="no-object"),
-        pytest.param({"extra_body": '{"tools": []}'}, "`tools`", id="computed-field"),
+        ({"base_url": "h:8000/v1"}, "base URL"),
+        ({"api_type": "bedrock"}, "api_type"),
+        ({"api_type": "azure"}, "AZURE_OPENAI_ENDPOINT"),
+        ({"api_key_env": "NOT_SET"}, "api_key_env"),
+        ({"temperature": "warm"}, "temperature"),
+        ({"price_in": "2.5"}, "`price_in` needs `price_out`"),
+        ({"max_cost": "1"}, "`max_cost` needs `price_in` and `price_out`"),
+        ({"price_in": "1", "price_out": "inf"}, "price_out"),
+        ({"max_tokens": "0"}, "max_tokens"),
+        ({"timeout": "nan"}, "timeout"),
+        ({"extra_body": "[1]"}, "JSON object"),
+        ({"extra_body": '{"tools": []}'}, "`tools`"),
     ],
 )
 def test_an_invalid_option_is_rejected_by_name(options, words):
@@ -90,27 +90,31 @@ def test_the_processes_of_a_run_share_the_limit(processes, share):
 @pytest.mark.parametrize(
     ("options", "signature"),
     [
-        pytest.param({}, "model:m|t:0", id="default"),
-        pytest.param({"temperature": None}, "model:m|t:none", id="none"),
-        pytest.param({"temperature": 0.7}, "model:m|t:0.7", id="temperature"),
-        pytest.param({"max_tokens": 9}, "model:m|t:0|max:9", id="max"),
-        pytest.param({"detail": "low"}, "model:m|t:0|detail:low", id="detail"),
-        pytest.param({"extra_body": "{}"}, "model:m|t:0", id="empty-body"),
-        pytest.param({"extra_body": '{"b": 1, "a": 2}'}, 'model:m|t:0|extra_body:{"a":2,"b":1}',
-                     id="body"),
-        pytest.param({"model": "gpt-6-luna"}, "model:gpt-6-luna|t:none|reasoning:+8192", id="luna"),
-        pytest.param({"model": "gpt-6-luna", "reasoning_effort": "low"},
-                     "model:gpt-6-luna|t:none|reasoning:low+8192", id="luna-low"),
-        pytest.param({"model": "gpt-6-luna", "reasoning_effort": "none"},
-                     "model:gpt-6-luna|t:0|reasoning:none", id="luna-none"),
-        pytest.param({"base_url": "https://Me:w@Host:8000/v1"}, "model:m|t:0|host:host", id="host"),
-        pytest.param({"base_url": "https://eu.api.openai.com/v1"}, "model:m|t:0", id="region"),
-        pytest.param({"base_url": "https://x.openai.azure.com", "api_type": "azure"},
-                     "model:m|t:0|host:x.openai.azure.com", id="azure"),
-        pytest.param({"timeout": 1.0, "max_concurrency": 1, "patience": 9.0}, "model:m|t:0",
-                     id="nothing-else"),
+        ({}, "model:m|t:0"),
+        ({"temperature": None}, "model:m|t:none"),
+        ({"temperature": 0.7}, "model:m|t:0.7"),
+        ({"max_tokens": 9}, "model:m|t:0|max:9"),
+        ({"detail": "low"}, "model:m|t:0|detail:low"),
+        ({"extra_body": "{}"}, "model:m|t:0"),
+        ({"extra_body": '{"b": 1, "a": 2}'}, 'model:m|t:0|extra_body:{"a":2,"b":1}'),
+        ({"model": "gpt-6-luna"}, "model:gpt-6-luna|t:none|reasoning:+8192"),
+        (
+            {"model": "gpt-6-luna", "reasoning_effort": "low"},
+            "model:gpt-6-luna|t:none|reasoning:low+8192",
+        ),
+        (
+            {"model": "gpt-6-luna", "reasoning_effort": "none"},
+            "model:gpt-6-luna|t:0|reasoning:none",
+        ),
+        ({"base_url": "https://Me:w@Host:8000/v1"}, "model:m|t:0|host:host"),
+        ({"base_url": "https://eu.api.openai.com/v1"}, "model:m|t:0"),
+        (
+            {"base_url": "https://x.openai.azure.com", "api_type": "azure"},
+            "model:m|t:0|host:x.openai.azure.com",
+        ),
+        ({"timeout": 1.0, "max_concurrency": 1, "patience": 9.0}, "model:m|t:0"),
     ],
-)  # fmt: skip
+)
 def test_the_signature_has_what_moves_a_score_and_nothing_else(options, signature):
     judge = judge_of({"OPENAI_API_KEY": "k"}, **options)
     assert signature_text(**judge.signature) == f"judge:openai|{signature}"
