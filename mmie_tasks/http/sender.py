@@ -259,8 +259,9 @@ class _Call(Generic[RequestT, ReplyT]):
                 reply = await self._attempt(index)
             except Fault as fault:
                 failures += 1
-                first_failed_at = min(first_failed_at, self._now())
-                if (end := self._end_after(fault, first_failed_at)) is not None:
+                now = self._now()
+                first_failed_at = min(first_failed_at, now)
+                if (end := self._end_after(fault, now, first_failed_at)) is not None:
                     return end
                 is_silent = self._failures >= _MANY_FAILURES
                 wait_s = self._sender.pace.wait_s(failures, is_silent=is_silent)
@@ -337,7 +338,7 @@ class _Call(Generic[RequestT, ReplyT]):
 
     # The end.
 
-    def _end_after(self, fault: Fault, first_failed_at: float) -> Undelivered | None:
+    def _end_after(self, fault: Fault, now: float, first_failed_at: float) -> Undelivered | None:
         """Why a request is given up after a fault; None if it is to be sent again."""
         address, wait_s = self._sender.access.address, fault.wait_s or 0.0
         longest_s = max(LONGEST_WAIT_S, self._sender.patience_s)
@@ -353,16 +354,16 @@ class _Call(Generic[RequestT, ReplyT]):
             end = Undelivered(cause="unavailable", reason=f"{address}: {fault}; {demand}")
             return self._finish(end)
         self._longest_wait_s = max(self._longest_wait_s, wait_s)
-        return self._end_of_patience(fault, first_failed_at, wait_s)
+        return self._end_of_patience(fault, now, first_failed_at, wait_s)
 
     def _end_of_patience(
-        self, fault: Fault, first_failed_at: float, wait_s: float
+        self, fault: Fault, now: float, first_failed_at: float, wait_s: float
     ) -> Undelivered | None:
         """The same for a fault that may pass; the longest demanded wait is added to the patience.
 
         A request from before the silence, which is still in flight, may yet be answered.
         """
-        now, sender = self._now(), self._sender
+        sender = self._sender
         reason = f"{sender.access.address}: {fault}"
         patience_s = sender.patience_s + self._longest_wait_s
         self._silent_since = min(self._silent_since, now)
