@@ -242,6 +242,12 @@ def test_an_outage_while_a_batch_runs_costs_nothing(server, asking, route):
     assert len(server.batch.batches) == 1
 
 
+def test_a_batch_whose_creation_was_not_confirmed_is_not_created_again(server, asking):
+    server.loses(1, "create")
+    assert asking.texts("a")[0].startswith("JudgeUnavailable: ")
+    assert len(server.batch.batches) == 1
+
+
 CALLS = ("upload", "create")
 DOWN, PAGE = error(503), Sent(b"<html>Please log in")
 
