@@ -1,12 +1,12 @@
-"""The headline of a task, its details for the results file, and notes for the log."""
+"""The headline of a task, its numbers for the results file, and notes for the log."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
 import pytest
+from support.golden import vectors
 from support.judgements import replied
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 from support.unloaded_benchmark import varied
@@ -22,7 +22,6 @@ from mmie_tasks.results.summary import last_line, notes_of, numbers_of
 REPLY = JudgeReply(
     text="4", model="grader-1", usage=Usage(input_tokens=1_000, output_tokens=2, cost_usd=0.5)
 )
-LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
 
 
 def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None) -> TaskRun:
@@ -40,6 +39,26 @@ def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None
         for n, verdict in enumerate(verdicts)
     )
     return TaskRun(task=task, benchmark=benchmark, records=samples)
+
+
+LINES = {
+    "mmie": lambda: mmie_lines(120, unscored=0.05, in_proportion=True),
+    "mmie_sa": lambda: (line for line in mmie_lines(90) if line["id"].startswith("SA")),
+    "milebench": lambda: milebench_lines(2),
+    "mia_bench": lambda: mia_lines(60),
+}
+
+
+@pytest.mark.parametrize("task", LINES)
+def test_the_results_file_has_the_names_and_numbers_of_an_earlier_version(task: str) -> None:
+    """A changed name or number is a change for scripts that read results files."""
+    benchmark = benchmark_of_task(task)
+    assert benchmark is not None
+    lines = list(LINES[task]())
+    records = tuple(map(benchmark.read_line, lines))
+    run = TaskRun(task=task, benchmark=benchmark, records=records)
+    numbers = numbers_of(run, list(map(benchmark.read_record, lines)))
+    assert numbers == pytest.approx(vectors("results_numbers")[task], abs=1e-9)
 
 
 def test_the_headline_has_what_people_quote() -> None:
@@ -122,42 +141,16 @@ def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count(
     assert "unscored_left_out" not in details
 
 
-def test_details_have_scores_and_counts_and_nothing_empty() -> None:
+def test_numbers_have_a_score_of_zero_and_no_other_zero() -> None:
+    scores = {f"{kind}{group}": 0 for kind in ("official", "robust") for group in ("", "_SA")}
+    counts = {"samples": 1, "samples_SA": 1}
     assert numbers_of(run_of(Unscored("unavailable")), []) == {
-        "samples": 1,
-        "samples_SA": 1,
+        **counts,
         "unscored_unavailable": 1,
         "robust_unscored_unavailable": 1,
     }
-    many = numbers_of(run_of(*map(Scored, map(float, [*range(7)] * 2))), [])
-    assert (many["points_6"], many["scored_SA"], many["official_SA"]) == (2, 14, 50.0)
-    assert many["ci95_low_SA"] < 50 < many["ci95_high_SA"]
-    assert all(name.partition("_")[0] in ("official", "robust") for name in zeros(many))
-
-
-def test_a_score_of_zero_is_a_detail() -> None:
-    details = numbers_of(run_of(Scored(0.0)), [])
-    assert zeros(details) == {"official", "robust", "official_SA", "robust_SA"}
-
-
-def zeros(details: Mapping[str, float]) -> set[str]:
-    return {name for name, value in details.items() if value == 0}
-
-
-@pytest.mark.parametrize("task", LINES)
-def test_every_benchmark_has_details_for_each_of_its_metrics(task: str) -> None:
-    benchmark = benchmark_of_task(task)
-    assert benchmark is not None
-    lines = list(LINES[task](29))
-    records = list(map(benchmark.read_record, lines))
-    samples = tuple(record.sample({}) for record in records)
-    run = TaskRun(task=task, benchmark=benchmark, records=samples)
-    details = numbers_of(run, records)
-    values = {metric.name: run.score(metric, "official") for metric in benchmark.metrics}
-    names = {f"_{name}" if name else "": value for name, value in values.items()}
-    for name, value in names.items():
-        logged = [details.get(f"{kind}{name}") for kind in ("official", "scored", "samples")]
-        assert logged == ([value.percent, value.scored, value.total] if value else [None] * 3)
+    numbers = numbers_of(run_of(Scored(0.0)), [])
+    assert {name: value for name, value in numbers.items() if not value} == scores
 
 
 def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() -> None:
