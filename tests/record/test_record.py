@@ -1,18 +1,23 @@
-"""The record of a sample: what is written is read again, in today's form and in older ones."""
+"""The record of a sample: what is written is read again; and its line in the log."""
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.record import RECORD_KEY, BadRecord, ImageRecord, Record, read_record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 
@@ -186,18 +191,66 @@ def test_the_replies_of_one_judge_are_graded_again(
 
 def test_the_replies_of_several_judges_are_graded_and_combined_again() -> None:
     judged = Judged.by([judgement(REPLY), judgement(AGAIN)])
-    written = SketchRecord.of(
-        Verdicts.unscored("unparsed", ""),
-        id="a",
-        category="scene",
-        signature=Signature.parse("judge:a|judge:b"),
-    ).model_copy(update={"judgements": judged.judgements})
+    fields = {"id": "a", "category": "scene", "signature": Signature.parse("judge:a|judge:b")}
+    written = SketchRecord.of(Verdicts.unscored("unparsed", ""), **fields)
+    written = written.model_copy(update={"judgements": judged.judgements})
     again = read_record(SketchRecord, line_of(written)).regraded(grade)
-    assert again.verdicts == judged.verdicts
-    assert again.official == Scored(3.5)
-    assert len(again.sample({}).members) == 2
+    assert (again.verdicts, again.official) == (judged.verdicts, Scored(3.5))
+    not_judged = Record.of(Verdicts.unscored("no_answer", "the request failed"), id="a")
+    assert not_judged.regraded(grade) is not_judged
 
 
-def test_a_sample_that_was_not_judged_keeps_its_verdict() -> None:
-    written = Record.of(Verdicts.unscored("no_answer", "the request failed"), id="a")
-    assert written.regraded(grade) is written
+# The line in the log.
+
+COLUMNS = ["id", "score", "robust", "unscored", "question", "answer", "reply"]
+LINES = {"mmie": mmie_lines(3), "milebench": milebench_lines(1), "mia_bench": mia_lines(3)}
+SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
+IMAGES = {
+    "question": (Segment(text="Look ", image="a.png"), Segment(text=" and say.")),
+    "answer": (Segment(image="b.png", problem="missing"),),
+}
+
+
+@pytest.mark.parametrize(
+    ("judged", "fields", "expected"),
+    [
+        pytest.param(
+            Judged.by([judgement(REPLY)]),
+            {},
+            [1, 1, None, "What?", "A bird.", "Score: 4"],
+            id="scored",
+        ),
+        pytest.param(
+            Judged.by([judgement(REPLY), judgement(AGAIN)]),
+            {},
+            [0.875, 0.875, None, "What?", "A bird.", "Score: 4\n\nScore: 3"],
+            id="panel",
+        ),
+        pytest.param(
+            Verdicts(official=Unscored("refused"), robust=Scored(1)),
+            IMAGES,
+            [None, 0.25, "refused", "Look <image> and say.", "<image>", None],
+            id="unscored, with images",
+        ),
+    ],
+)
+def test_a_line_begins_with_columns_and_keeps_what_the_runner_wrote(
+    judged: Judged | Verdicts, fields: dict[str, Any], expected: list[object]
+) -> None:
+    runner = {"doc_id": 3, "input": "What?", "filtered_resps": ["A bird."]}
+    line = sample_line(runner, ImageRecord.of(judged, id="a", **fields), SCALE)
+    assert [*line][:7] == COLUMNS
+    assert [line[name] for name in COLUMNS] == ["a", *expected]
+    assert (line["doc_id"], line["input"]) == (3, "What?")
+    assert line["record"]["id"] == "a"
+    no_text = sample_line({"filtered_resps": [{"a": 1}]}, record(), SCALE)
+    assert no_text["answer"] is None
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_pandas_reads_the_columns_of_a_log_as_texts_and_numbers(name: str) -> None:
+    text = "".join(f"{json.dumps(line)}\n" for line in LINES[name])
+    frame = pd.read_json(io.StringIO(text), lines=True, dtype={"id": str})
+    assert [*frame][:7] == COLUMNS
+    assert not any(isinstance(value, (dict, list)) for value in frame[COLUMNS].to_numpy().ravel())
+    assert frame["score"].between(0, 1).any()

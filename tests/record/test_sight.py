@@ -57,8 +57,8 @@ def test_what_says_nothing_of_cut_requests_gives_no_mark(given: list[JudgeReply]
     assert equal_counts(given) == ""
 
 
-@pytest.mark.parametrize("number", [5, 8, 50, 400])
-@pytest.mark.parametrize("characters", [(1500, 1530), (1300, 1900), (900, 6000)])
+@pytest.mark.parametrize("number", [5, 50])
+@pytest.mark.parametrize("characters", [(1500, 1530), (900, 6000)])
 def test_whole_requests_give_no_mark_by_chance(number: int, characters: tuple[int, int]) -> None:
     for seed in range(100):
         seen = replies(lambda c, p: c / 4 + 64 * p, number, characters=characters, seed=seed)

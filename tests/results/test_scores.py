@@ -58,11 +58,14 @@ def test_a_mean_is_over_the_scored_samples_and_counts_them():
     value = value_of(samples(*[4, 8] * 9, "unparsed"))
     assert (value.percent, value.scored, value.total) == (60.0, 18, 19)
     assert value.interval.low < 60 < value.interval.high
-
-
-def test_a_mean_of_groups_weighs_them():
-    value = value_of(samples(10, 10) + samples(2, letter="b"), BOTH)
+    value = value_of(samples(10, 10) + samples(2, letter="b"), BOTH)  # of two groups
     assert (value.percent, value.scored, value.total) == (80.0, 3, 3)
+    value = value_of(samples(5, *["left_out"] * 9))  # they do not lower the coverage
+    assert (value.percent, value.counts) == (50.0, "1 of 1, 9 left out")
+    shares = [sample(1, Scored(3), share=0.5), sample(2, Scored(3), share=1.0)]
+    assert value_of(shares, COMPONENT).percent == 75.0
+    assert value_of([], WHOLE) is None
+    assert value_of(samples(1, letter="c"), BOTH) is None
 
 
 @pytest.mark.parametrize(
@@ -84,37 +87,21 @@ def test_a_missing_value_has_a_reason(logged, number, why):
     assert why in value.why_not
 
 
-def signed(logged, signature):
-    return [replace(sample, signature=Signature.parse(signature)) for sample in logged]
-
-
 @pytest.mark.parametrize(
-    ("signature", "has_value"),
+    ("floor", "scored", "has_value"),
     [
-        pytest.param("task:x@1-A|pkg:1", False, id="default"),
-        pytest.param("task:x@1-A|min_coverage:0.5|pkg:1", True, id="of the run"),
-        pytest.param("task:x@1-A|min_coverage:many|pkg:1", False, id="unreadable"),
+        pytest.param("", 8, False, id="less than nine of ten"),
+        pytest.param("", 9, True, id="nine of ten"),
+        pytest.param("min_coverage:0.5", 5, True, id="of the run"),
+        pytest.param("min_coverage:0.5", 4, False, id="less than that of the run"),
+        pytest.param("min_coverage:many", 8, False, id="unreadable"),
     ],
 )
-def test_the_floor_of_coverage_is_the_runs_own(signature, has_value):
-    value = value_of(signed(samples(1, "refused"), signature))
+def test_the_floor_of_coverage_is_the_runs_own(floor, scored, has_value):
+    signature = Signature.parse(f"task:x@1-A|{floor}|pkg:1" if floor else "task:x@1-A|pkg:1")
+    logged = samples(*[5] * scored, *["refused"] * (10 - scored))
+    value = value_of([replace(sample, signature=signature) for sample in logged])
     assert (value.percent is not None) == has_value
-
-
-def test_a_metric_without_samples_has_no_value():
-    assert value_of([], WHOLE) is None
-    assert value_of(samples(1, letter="c"), BOTH) is None
-
-
-def test_left_out_samples_do_not_lower_the_coverage():
-    value = value_of(samples(5, *["left_out"] * 9))
-    assert (value.percent, value.scored, value.total, value.left_out) == (50.0, 1, 1, 9)
-    assert value.counts == "1 of 1, 9 left out"
-
-
-def test_a_part_is_its_share_of_full_marks():
-    logged = [sample(1, Scored(3), share=0.5), sample(2, Scored(3), share=1.0)]
-    assert value_of(logged, COMPONENT).percent == 75.0
 
 
 def test_fewer_than_ten_samples_or_one_in_a_group_give_no_interval():
