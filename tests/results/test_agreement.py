@@ -96,13 +96,6 @@ def test_the_mean_of_several_people_is_the_reference_unless_one_is_named(judges,
     assert {row["reference"] for row in named} == {"bob"}
 
 
-def test_a_judge_agrees_perfectly_with_itself(judges):
-    output = parts(judges[0], judges[0])
-    assert [row["rater"] for row in output["Raters"]["rows"]] == ["model (1)", "model (2)"]
-    assert output["Ranks, chance and bias"]["rows"][0]["quadratic kappa"]["value"] == 1
-    assert "Samples they disagree on most" not in output
-
-
 @pytest.mark.parametrize("task", ["mmie", "mia_bench"])
 def test_the_scores_are_those_of_the_runs_and_so_is_a_references_of_all_answers(tmp_path, task):
     for name, judge in (("a", GPT), ("b", OURS)):
