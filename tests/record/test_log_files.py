@@ -76,29 +76,18 @@ def test_a_file_names_its_own_evaluation(tmp_path, name):
     ("results", "name"),
     [
         pytest.param({"model_name": "Qwen/Qwen2.5-VL-7B"}, "Qwen2.5-VL-7B", id="saved"),
-        pytest.param(
-            {"model_name": "", "config": {"model": "qwen", "model_args": {"pretrained": "/m/a"}}},
-            "a",
-            id="arguments",
-        ),
+        pytest.param({"config": {"model": "x", "model_args": {"pretrained": "/m/a"}}}, "a", id="m"),
         pytest.param({"config": {"model": "qwen", "model_args": ""}}, "qwen", id="type"),
-        pytest.param({"config": {}}, "folder", id="folder"),
         pytest.param([], "folder", id="no-object"),
     ],
 )
-def test_a_run_is_named_by_its_newest_results(tmp_path, results, name):
+def test_a_run_is_named_by_its_newest_results_or_its_folder(tmp_path, monkeypatch, results, name):
     folder = touch(tmp_path / "folder", f"{OLD}_samples_mmie.jsonl", f"{NEW}_samples_mia.jsonl")
     (folder / f"{OLD}_results.json").write_text('{"model_name": "older"}')
     (folder / f"{NEW}_results.json").write_text(json.dumps(results))
-    (run_logs,) = find_runs(str(tmp_path))
-    assert run_logs.name == name
-
-
-@pytest.mark.parametrize("word", [".", "samples_mmie.jsonl", "./../here"])
-def test_a_run_in_the_current_folder_has_a_name(tmp_path, monkeypatch, word):
-    monkeypatch.chdir(touch(tmp_path / "here", "samples_mmie.jsonl"))
-    (run_logs,) = find_runs(word)
-    assert run_logs.name == "here"
+    monkeypatch.chdir(folder)
+    for word in (str(tmp_path), ".", "./../folder"):
+        assert [run_logs.name for run_logs in find_runs(word)] == [name]
 
 
 @pytest.mark.parametrize(

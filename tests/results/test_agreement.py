@@ -293,11 +293,8 @@ def read(tmp_path, text):
 )
 def test_csv_files_of_spreadsheets_are_read(tmp_path, text):
     assert read(tmp_path, text) == {"people": {"SA-1": 5.0, "SA-2": 3.5}}
-
-
-def test_several_people_are_distinguished_and_an_empty_score_means_not_rated(tmp_path):
-    text = "id,rater,score\na,ann,6\na,bob,0\nb,ann,\nc,,\n"
-    assert read(tmp_path, text) == {"ann": {"a": 6.0, "b": None}, "bob": {"a": 0.0}}
+    several = "id,rater,score\na,ann,6\na,bob,0\nb,ann,\nc,,\n"  # an empty score: not rated
+    assert read(tmp_path, several) == {"ann": {"a": 6.0, "b": None}, "bob": {"a": 0.0}}
 
 
 @pytest.mark.parametrize(

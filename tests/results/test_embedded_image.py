@@ -13,7 +13,6 @@ import pytest
 from PIL import Image, ImageFile
 
 from mmie_tasks.results.embedded_image import embed_image, embed_images
-from mmie_tasks.results.page_data import file_name
 
 SIDE_PX = 192
 embedded = partial(embed_image, max_side_px=SIDE_PX, quality=60)
@@ -116,15 +115,3 @@ def test_images_are_embedded_in_their_order_until_the_next_one_exceeds_the_budge
     assert embed_images(files, SIDE_PX, 60, int(2.5 * size)) == {
         file: all_images[file] for file in files[:3]
     }
-
-
-@pytest.mark.parametrize(
-    ("image", "expected"),
-    [
-        pytest.param("/a/b/c.png", "c.png", id="slashes"),
-        pytest.param("C:\\a\\c.png", "c.png", id="backslashes"),
-        pytest.param("x" * 5000 + ".png", f"…{'x' * 75}.png", id="long"),
-    ],
-)
-def test_the_name_of_a_file_is_short(image: str, expected: str) -> None:
-    assert file_name(image) == expected

@@ -182,11 +182,8 @@ def test_what_the_judge_did_not_get_as_the_model_meant_it_is_counted(
     changes: list[dict[str, object]], mark: str
 ) -> None:
     assert marks_of(*changes) == ((mark,) if mark else ())
-
-
-def test_answers_of_a_writer_and_a_drawer_that_the_limit_on_images_cut_are_counted() -> None:
-    marks = marks_of({"answer_cut": True}, signature=DRAWN)
-    assert marks == (DRAWN_MARK, "1 answer cut by the limit on images")
+    drawn = marks_of({"answer_cut": True}, signature=DRAWN)
+    assert drawn == (DRAWN_MARK, "1 answer cut by the limit on images")
 
 
 QUESTION = (

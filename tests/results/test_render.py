@@ -12,7 +12,7 @@ from markupsafe import Markup
 from support.report_runs import METRICS
 
 from mmie_tasks.record.intervals import Interval
-from mmie_tasks.results.page_data import cut, page_data, plain
+from mmie_tasks.results.page_data import cut, file_name, page_data, plain
 from mmie_tasks.results.render import Cell, Table, html, json_text, rendered
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
@@ -88,6 +88,11 @@ def test_any_text_becomes_utf_8_with_tabs_and_newlines_as_its_only_control_chara
 )
 def test_invalid_characters_are_replaced(text: str, expected: str) -> None:
     assert plain(text) == expected
+
+
+def test_the_name_of_a_file_is_short() -> None:
+    assert [file_name(path) for path in ("/a/b/c.png", "C:\\a\\c.png")] == ["c.png"] * 2
+    assert file_name("x" * 5000 + ".png") == f"…{'x' * 75}.png"
 
 
 @given(ANY_TEXT, st.integers(0, 20))

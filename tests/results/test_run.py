@@ -213,7 +213,11 @@ def test_a_broken_older_log_does_not_stop_the_newest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("saved", "is_used"),
     [
-        pytest.param({"results": {"mia_bench": {"official,none": 1.0}}}, True, id="its-own"),
+        pytest.param(
+            {"results": {"mia_bench": {"official,none": 1.0}}, "config": {"limit": 4, "offset": 2}},
+            True,
+            id="its-own",
+        ),
         pytest.param({"results": {"mmie": {"official,none": 1.0}}}, False, id="another-task"),
         pytest.param(
             {
@@ -234,7 +238,7 @@ def test_a_results_file_of_another_evaluation_is_ignored_with_a_note(
     task = load_run(tmp_path).tasks["mia_bench"]
     assert task.stored == ({"official": 1.0} if is_used else {})
     assert any("another evaluation" in note for note in task.notes) != is_used
-    assert task.offset is None
+    assert (task.limit, task.offset) == ((4, 2) if is_used else (None, None))
 
 
 @pytest.mark.parametrize("copy", ["._{}", "__MACOSX/{}", ".ipynb_checkpoints/{}"])
