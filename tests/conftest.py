@@ -46,13 +46,10 @@ SLOW = (  # imports torch or the runner, starts processes, or computes for long
     "judges/mmie_score/test_fork.py",
     "judges/mmie_score/test_inputs.py",
     "judges/mmie_score/test_judge.py",
-    "judges/mmie_score/test_memory.py",
-    "judges/mmie_score/test_ray_engines.py",
     "judges/mmie_score/test_real_width.py",
-    "judges/mmie_score/test_request_queue.py",
+    "judges/mmie_score/test_server.py",
     "judges/mmie_score/test_transformers_engine.py",
     "judges/mmie_score/test_vllm.py",
-    "judges/mmie_score/test_vllm_engine.py",
     "parity",
     "preflight/test_doctor.py",
     "preflight/test_doctor_hub.py",
@@ -72,7 +69,7 @@ SLOW = (  # imports torch or the runner, starts processes, or computes for long
     "test_packaging.py",
 )
 SLOW_EXAMPLES = (  # files of the package that import torch or the runner
-    "judges/mmie_score/checkpoint/weights.py",
+    "judges/mmie_score/native_model.py",
     "judges/mmie_score/transformers_engine.py",
     "runner/*",
 )

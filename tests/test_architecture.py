@@ -41,7 +41,7 @@ PURE = (*("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py", "
 
 PURE_IMPORTS = (
     "mmie_tasks.answers.thinking",
-    "mmie_tasks.benchmarks.data_fields",
+    "mmie_tasks.benchmarks.data_row",
     "mmie_tasks.benchmarks.reply_text",
     "mmie_tasks.benchmarks.text_answer",
     "mmie_tasks.core.errors",  # of which `BadSample`
@@ -64,6 +64,7 @@ IMPORTS_BY_STRING = (
     "benchmarks/registry.py",
     "judges/registry.py",  # built-in judges
     "cli.py",  # its table of commands
+    "preflight/checks.py",  # the functions that task files name
 )
 """The only files that import a module whose name is computed."""
 

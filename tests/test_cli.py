@@ -42,7 +42,7 @@ def test_path_and_version_print_one_line(
     assert capsys.readouterr().out == f"{task_dir()}\nmmie-tasks {__version__}\n"
 
 
-def test_help_groups_our_commands_and_names_those_of_the_runner(
+def test_help_lists_our_commands_and_names_those_of_the_runner(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = set()
@@ -52,7 +52,7 @@ def test_help_groups_our_commands_and_names_those_of_the_runner(
     (output,) = outputs
     positions = [
         output.index(word)
-        for word in ("Run:", "  eval ", "Look at results", "  report ", "Set up:", "  doctor ")
+        for word in ("  eval ", "  score ", "  report ", "  doctor ", "`mmie-tasks tasks list`")
     ]
     assert positions == sorted(positions)
     assert "--version" in output
@@ -93,6 +93,15 @@ def test_every_command_has_a_help_that_shows_its_defaults(
         assert "default" in action.help, action
         if action.default not in (None, "", []):
             assert f"default: {action.default}" in output
+
+
+def test_the_help_of_eval_has_our_options_and_names_that_of_the_runner(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of(monkeypatch, "--model", "x", "--help") == 0
+    output = capsys.readouterr().out
+    assert output.index("\n  --judge_args k=v,...") < output.index("`lmms-eval --help`")
+    assert "--judge-args" not in output
 
 
 def test_options_have_the_runners_style_and_one_meaning(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -42,12 +43,24 @@ import mmie_tasks.benchmarks.mmie.benchmark, mmie_tasks.benchmarks.milebench.ben
 import mmie_tasks.benchmarks.mia_bench.benchmark, mmie_tasks.benchmarks.opening.benchmark
 """
 PROMPT_IN_THE_RUNNER = """
-from mmie_tasks.benchmarks.mia_bench.request import check_prompt
-check_prompt()
+from mmie_tasks.benchmarks.mia_bench.prompts import runner_prompt
+runner_prompt()
 """
 JUDGE = """
 from mmie_tasks.judges.choice import open_judge, parse_choice
 open_judge(parse_choice("openai:m", "here"), {})
+"""
+
+
+SCORE = """
+import mmie_tasks.cli as cli
+sys.argv[1:] = ["score", "{0}/answers.json", "--tasks", "mmie", "--judge", "replay"]
+import os
+os.environ["MMIE_DATA"] = "{1}"
+try:
+    cli.main()
+except SystemExit as stop:
+    assert "no answer" in str(stop.code), stop.code
 """
 
 
@@ -83,6 +96,14 @@ def test_nothing_heavy_is_imported(start: str) -> None:
     loaded = loaded_by(start)
     assert "mmie_tasks" in loaded
     assert not loaded & {*HEAVY, "yaml", "pydantic", "plotly"}
+
+
+def test_saved_answers_are_checked_before_lmms_eval_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "answers.json").write_text('{"SA-1": "A fox."}', encoding="utf-8")
+    data = Path(__file__).resolve().parents[1] / "examples" / "mmie" / "data"
+    loaded = loaded_by(SCORE.format(tmp_path, data))
+    assert "datasets" in loaded
+    assert not loaded & {"lmms_eval", "torch", "transformers"}
 
 
 def test_the_help_of_a_command_on_tables_imports_pandas_at_most() -> None:

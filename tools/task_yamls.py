@@ -1,13 +1,12 @@
-"""Writes what the task files have from tables of the code: their metrics, and MileBench's tasks.
+"""Writes or checks what the task files have from tables of the code: metrics, MileBench's tasks.
 
-    python tools/task_yamls.py    # or `make yamls`
-
-A test compares, so files and code agree.
+python tools/task_yamls.py            # or `make yamls`
+python tools/task_yamls.py --check    # writes nothing; fails if a file differs
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
 from pathlib import Path
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_bench
@@ -15,11 +14,10 @@ from mmie_tasks.benchmarks.milebench import metrics as milebench
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANT_OF
 from mmie_tasks.benchmarks.mmie import metrics as mmie
 from mmie_tasks.benchmarks.opening import metrics as opening
-from mmie_tasks.record.rows import COVERAGE, RunnerTable
 
 FOLDER = Path(__file__).resolve().parents[1] / "task_yamls"
 HEAD = "metric_list:\n"
-TABLES = {
+TABLES = {  # the end of these files
     "mia_bench/mia_bench.yaml": mia_bench.TABLE,
     "milebench/_milebench_all": milebench.TABLE,
     "milebench/_milebench_shared": milebench.DATASET_TABLE,
@@ -32,22 +30,18 @@ MEANS_OF_MEANS = {"official": "real", "robust": "real", "official_real": "real"}
 }
 
 
-def metric_list(
-    benchmark: str, table: RunnerTable, functions: Mapping[str, str] | None = None
-) -> str:
-    """The last part of a task file; `functions` are those of metrics that are not ``percent``."""
-    module = f"mmie_tasks.benchmarks.{benchmark}.benchmark"
-    lines = [HEAD]
-    for name in table.names:
-        function = f"{module}.{(functions or {}).get(name, 'percent')}"
-        if name == COVERAGE:
-            function = f"mmie_tasks.record.rows.{COVERAGE}"
-        lines += [
-            f"  - metric: {name}\n",
-            f"    aggregation: !function {function}\n",
-            f"    higher_is_better: {'null' if name == COVERAGE else 'true'}\n",
-        ]
-    return "".join(lines)
+def metric(path: str, name: str) -> str:
+    """A metric of the task file at a path."""
+    means = MEANS_OF_MEANS if path == "milebench/_milebench_all" else {}
+    function = f"benchmarks.{path.partition('/')[0]}.benchmark.{means.get(name, 'percent')}"
+    is_better = "true"
+    if name == "coverage":
+        function, is_better = "record.rows.coverage", "null"
+    return (
+        f"  - metric: {name}\n"
+        f"    aggregation: !function mmie_tasks.{function}\n"
+        f"    higher_is_better: {is_better}\n"
+    )
 
 
 def files() -> dict[str, str]:
@@ -55,22 +49,27 @@ def files() -> dict[str, str]:
     texts = {}
     for path, table in TABLES.items():
         by_hand = (FOLDER / path).read_text(encoding="utf-8").partition(HEAD)[0]
-        functions = MEANS_OF_MEANS if table is milebench.TABLE else None
-        texts[path] = by_hand + metric_list(path.partition("/")[0], table, functions)
-    for task, variant in VARIANT_OF.items():
-        selection = "all" if variant == "test" else f"all@{variant}"
-        texts[f"milebench/{task}.yaml"] = _milebench_task("_milebench_all", task, selection)
-    for name in DATASETS:
-        task = f"milebench_{name}"
-        texts[f"milebench/{task}.yaml"] = _milebench_task("_milebench_shared", task, name)
+        texts[path] = by_hand + HEAD + "".join(metric(path, name) for name in table.names)
+    tasks = {task: ("all", f"all@{variant}") for task, variant in VARIANT_OF.items()}
+    tasks |= {"milebench": ("all", "all")}
+    tasks |= {f"milebench_{name}": ("shared", name) for name in DATASETS}
+    for task, (shared, selection) in tasks.items():
+        alias = task.replace("milebench", "MileBench").replace("_", " ")
+        names = f"task: {task}\ntask_alias: {alias}\ndataset_name: {selection}\n"
+        texts[f"milebench/{task}.yaml"] = f"include: _milebench_{shared}\n{names}"
     return texts
 
 
-def _milebench_task(shared: str, task: str, selection: str) -> str:
-    alias = task.replace("milebench", "MileBench").replace("_", " ")
-    return f"include: {shared}\ntask: {task}\ntask_alias: {alias}\ndataset_name: {selection}\n"
+def main() -> None:
+    """Write the files that differ; with ``--check``, end with their names and status 1."""
+    texts = {FOLDER / path: text for path, text in files().items()}
+    old = {path: path.read_text(encoding="utf-8") if path.is_file() else "" for path in texts}
+    different = [path for path in texts if texts[path] != old[path]]
+    if "--check" in sys.argv:
+        sys.exit("\n".join(f"differs: {path}" for path in different) or 0)
+    for path in different:
+        path.write_text(texts[path], encoding="utf-8")
 
 
 if __name__ == "__main__":
-    for path, text in files().items():
-        (FOLDER / path).write_text(text, encoding="utf-8")
+    main()

@@ -206,7 +206,7 @@ def replies(folder: Path) -> list[str]:
 
     add_answer_folder(folder / "answers")
     settings = MmieSettings(prompts=folder / "prompts.json")
-    saved = read_answers(str(folder / "answers")).answers
+    saved = read_answers([folder / "answers"]).answers
     answer_of = {answer.id: answer.answer for answer in saved}
     lines = []
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):

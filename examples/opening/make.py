@@ -202,7 +202,7 @@ def replies(folder: Path) -> list[str]:
     settings = OpeningSettings(prompts=folder / "prompts.json")
     samples = {doc["id"]: Sample.from_doc(doc) for doc in dataset(os.environ)}
     lines = []
-    for saved in read_answers(str(folder / "answers")).answers:
+    for saved in read_answers([folder / "answers"]).answers:
         uid = saved.id
         request = prepared(samples[uid], [saved.answer], settings).request
         for attempt, text in enumerate(REPLIES[uid] if request else ()):

@@ -19,7 +19,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Literal, TypeAlias
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import atomic_write, file_status
+from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.images import TooManyPixels, check_whole, image_suffix, inside
 from mmie_tasks.record.segment import Segment, Segments
 
@@ -112,7 +112,7 @@ class ImageResolver:
     def _existing_path(self, reference: str) -> Path | None:
         path = Path(reference).expanduser()
         if path.is_absolute():
-            return path if file_status(path) else None
+            return path if _exists(path) else None
         return _below(self.roots, reference)
 
     def _moved(self, reference: str) -> Path | None:
@@ -167,7 +167,7 @@ def _below(folders: Sequence[Path], relative: str) -> Path | None:
     name = posixpath.normpath(relative.replace("\\", "/"))
     for folder in folders:
         # Existence first: following links takes longer, and most folders have no such file.
-        if file_status(folder / name):
+        if _exists(folder / name):
             with suppress(DataBroken):
                 return inside(folder, relative)
     return None
@@ -180,3 +180,12 @@ def _problem(problem: ImageProblem, detail: str) -> ImageFile:
 def _shortened(reference: str) -> str:
     start = reference[:_SHOWN_CHARACTERS]
     return ascii(start) if len(start) == len(reference) else f"{start!a}..."
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is such a file; False also for a name that no file can have."""
+    try:
+        path.stat()
+    except (OSError, ValueError):  # ValueError: a NUL, or characters no file name has
+        return False
+    return True

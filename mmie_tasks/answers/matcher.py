@@ -33,6 +33,7 @@ class MatchReport:
         matched: Number of samples with an answer, which may be null.
         missing: Number of samples without an answer.
         null: Number of samples whose answer is null.
+        first_missing: Id of the first sample without an answer.
         strangers: Saved answers to this task, or to no named task, whose id no sample has.
     """
 
@@ -40,29 +41,29 @@ class MatchReport:
     matched: int
     missing: int
     null: int = 0
+    first_missing: str = ""
     strangers: tuple[SavedAnswer, ...] = ()
 
     @property
-    def doubtful(self) -> bool:
-        """Whether an answer is missing or null, so that a user should check."""
-        return self.missing > 0 or self.null > 0
+    def counts(self) -> str:
+        """How many samples have an answer.
 
-    def text(self) -> str:
-        """The report as one line.
-
-        >>> print(MatchReport(task="mmie", matched=9, missing=1).text())
-        mmie: 9 of 10 answers found
+        >>> MatchReport(task="mmie", matched=9, missing=1).counts
+        'mmie: answers 9 of 10'
         """
-        texts = [f"{self.task}: {self.matched} of {self.matched + self.missing} answers found"]
-        if self.null:
-            texts.append(f"{self.null} null")
-        if self.strangers:
+        return f"{self.task}: answers {self.matched:,} of {self.matched + self.missing:,}"
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is unusual: answers that are null, and, if some are missing, those of no sample."""
+        remarks = [f"{self.null} null"] if self.null else []
+        if self.missing and self.strangers:
             one = self.strangers[0]
-            texts.append(
-                f"{len(self.strangers)} with an id that no sample has, such as `{one.id}` "
-                f"({one.location})"
+            remarks.append(
+                f"{len(self.strangers)} have an id that no sample has, such as `{one.id}`, "
+                f"{one.location}"
             )
-        return "; ".join(texts)
+        return remarks
 
 
 def padded_ids(given: Iterable[str], known: Collection[str]) -> dict[str, str]:
@@ -119,8 +120,10 @@ class AnswerMatcher:
         padded = padded_ids(self._by_id, known)
         answers = tuple(self._only_answer(sample, task, padded) for sample in samples)
         missing = answers.count(None)
+        unanswered = (one for one, answer in zip(samples, answers, strict=True) if answer is None)
         report = MatchReport(
             task=task,
+            first_missing=next((one.ids[0] for one in unanswered if one.ids), ""),
             matched=len(answers) - missing,
             missing=missing,
             null=sum(answer is not None and answer.answer == MISSING for answer in answers),
@@ -143,7 +146,7 @@ class AnswerMatcher:
             f"None of the {len(self.saved)} saved answers is to `{task}` ({len(samples)} samples). "
             f"Requested: {requested}. Saved, for example: id `{saved.id}`{log} "
             f"({saved.location}).",
-            hint="point `path` at the answers to this task",
+            hint="name the file or folder with the answers to this task",
         )
 
     def _only_answer(

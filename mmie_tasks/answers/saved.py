@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from mmie_tasks.answers.drawn import json_text
 from mmie_tasks.answers.failures import MISSING
@@ -52,6 +53,8 @@ _IMAGE_FIELDS = ("images", "image")
 _GOLD_BESIDE = {"prediction", "pred", "response", "model_answer"}  # then `answer` is the gold one
 _IMAGE_NAME = re.compile(r"\S.{0,1000}\.(?:png|jpe?g|webp|gif|bmp|tiff?|avif)", re.IGNORECASE)
 _SHOWN_FIELDS = 20
+_URI = "file://"
+_SEPARATORS = frozenset(",;'\"{}[]")  # of model arguments, and of paths among them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,35 +109,66 @@ class SavedAnswers:
     model: str = ""
 
 
-def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
-    """Read every saved answer in a file or folder, or several joined by ``;``.
+def is_uri(text: str) -> bool:
+    """Whether a path is written as `argument_of` writes one with a separator."""
+    return text.startswith(_URI)
+
+
+def answer_paths(text: str) -> list[Path]:
+    """The files or folders in ``path=``, separated by ``;``.
+
+    One whose name has a separator of model arguments is written as a URI, as by `argument_of`.
+
+    >>> answer_paths("a.json; file:///out/a%2Cb.json") == [Path("a.json"), Path("/out/a,b.json")]
+    True
+    """
+    parts = filter(None, (part.strip() for part in text.split(";")))
+    return [
+        Path(unquote(part.removeprefix(_URI))) if is_uri(part) else Path(part).expanduser()
+        for part in parts
+    ]
+
+
+def argument_of(path: Path) -> str:
+    """A path as a value of a model argument, which lmms-eval separates by commas.
+
+    >>> argument_of(Path("out/a.json")), argument_of(Path("/out/a,b.json"))
+    ('out/a.json', 'file:///out/a%2Cb.json')
+    """
+    text = str(path)
+    is_plain = _SEPARATORS.isdisjoint(text) and text == text.strip() and not text.startswith("~")
+    return text if is_plain else path.absolute().as_uri()
+
+
+def read_answers(paths: Sequence[Path], datasets: Collection[str] = ()) -> SavedAnswers:
+    """Read every saved answer in files and folders.
 
     Args:
-        path: The files or folders. In a folder, files without answers are skipped.
+        paths: The files or folders. In a folder, files without answers are skipped.
         datasets: Names of datasets whose sample ids are ``<dataset>/<id>``. A bare id in a folder
             of such a name, as in MileBench's ``<DATASET>/pred.json``, is an id of that dataset.
 
     Raises:
         AnswersUnusable: The path does not exist, is damaged, or has no readable answers.
     """
-    roots = [Path(root.strip()).expanduser() for root in path.split(";") if root.strip()]
-    absent = next((f"`{root}` does not exist" for root in roots if not root.exists()), "")
-    if absent or not roots:
+    absent = next((f"`{root}` does not exist" for root in paths if not root.exists()), "")
+    if absent or not paths:
         raise AnswersUnusable(f"{absent or '`path=` is missing'}.", hint=SUPPORTED_FILES)
     answers: list[SavedAnswer] = []
     notes: list[str] = []
     models: set[str] = set()
-    of_files = _read_files(roots, datasets, notes)
+    of_files = _read_files(paths, datasets, notes)
     for file in _without_older(of_files, notes):
         if of_file := of_files[file]:
             answers += of_file
             models.add(_tested_model(file))
     if not answers:
         reasons = "".join(f" {note}." for note in notes)
-        raise AnswersUnusable(f"`{path}` has no saved answers.{reasons}", hint=SUPPORTED_FILES)
+        names = ", ".join(f"`{path}`" for path in paths)
+        raise AnswersUnusable(f"{names}: no saved answers.{reasons}", hint=SUPPORTED_FILES)
     model = models.pop() if len(models) == 1 else ""
-    if not model and len(roots) == 1:
-        model = roots[0].stem if roots[0].is_file() else roots[0].resolve().name
+    if not model and len(paths) == 1:
+        model = paths[0].stem if paths[0].is_file() else paths[0].resolve().name
     unique = {(one.task, one.id, one.answer, one.images): one for one in reversed(answers)}
     return SavedAnswers(answers=tuple(reversed(unique.values())), notes=tuple(notes), model=model)
 

@@ -20,10 +20,9 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-import yaml
-
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.errors import DataBroken, SettingWrong, first_line
+from mmie_tasks.benchmarks.task_files import TaskFile, read_task_files
+from mmie_tasks.core.errors import SettingWrong, first_line
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.suggestions import did_you_mean, nearest
 
@@ -108,25 +107,18 @@ class BenchmarkEntry:
             )
         return Path(next(iter(spec.submodule_search_locations))) / "task_yamls"
 
-    def task_names(self) -> frozenset[str]:
-        """The names of the benchmark and of its task files.
+    def task_files(self) -> dict[str, TaskFile]:
+        """The benchmark's tasks, to their files.
 
         Raises:
             SettingWrong: The benchmark's package cannot be found.
             DataBroken: A task file is not YAML.
         """
-        names = {self.name}
-        for path in sorted(self.task_dir().glob("*.yaml")):
-            try:
-                content = yaml.load(path.read_text(encoding="utf-8"), _TaskLoader)  # noqa: S506 - safe
-            except (yaml.YAMLError, UnicodeDecodeError) as error:
-                reason = first_line(error)
-                hint = "reinstall the package that contains it"
-                raise DataBroken(f"`{path}` is not a task file: {reason}.", hint=hint) from error
-            task = content.get("task") if isinstance(content, dict) else None
-            if isinstance(task, str):
-                names.add(task)
-        return frozenset(names)
+        return read_task_files(self.task_dir())
+
+    def task_names(self) -> frozenset[str]:
+        """The names of the benchmark and of its tasks; raises the errors of `task_files`."""
+        return frozenset((self.name, *self.task_files()))
 
 
 def _missing(benchmark: Benchmark) -> list[str]:
@@ -146,13 +138,6 @@ def _missing(benchmark: Benchmark) -> list[str]:
         + ["request"] * (not has("request"))
         + ["read"] * (not (has("read") or has("grade")))
     )
-
-
-class _TaskLoader(yaml.SafeLoader):
-    """Reads a task file without the functions that it names."""
-
-
-_TaskLoader.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
 
 
 def entries() -> tuple[BenchmarkEntry, ...]:

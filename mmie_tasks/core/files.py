@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -67,14 +66,6 @@ def create_folder_once(destination: Path, fill: Callable[[Path], object], activi
             unfinished.replace(destination)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def file_status(path: Path) -> os.stat_result | None:
-    """What `os.stat` returns for a path; None if it does not exist."""
-    try:
-        return path.stat()
-    except (OSError, ValueError):  # ValueError: a NUL, or characters no file name has
-        return None
 
 
 def readable_size(size_bytes: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -18,6 +19,12 @@ def plain_logs(level: str) -> None:
     """Log to stderr from this level, without times and lines of code: for commands of ours."""
     logger.remove()
     logger.add(sys.stderr, level=level, format="{message}")
+
+
+def quiet_libraries() -> None:
+    """Log warnings only, and no progress of `datasets`, if it is not imported yet."""
+    plain_logs("WARNING")
+    os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
 
 
 def traceback_text(error: BaseException) -> str:

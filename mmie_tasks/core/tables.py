@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
 
-from mmie_tasks.core.wording import WIDTH
-
 _MAX_NAME = 60  # characters of an id or name in a table
-_MIN_WRAPPED = 16  # characters of a wrapped column, however wide the others are
 
 
 def table(
@@ -18,13 +14,10 @@ def table(
     rows: Iterable[Sequence[str]],
     text_columns: int = 1,
     notes: Sequence[str] = (),
-    *,
-    wrap: bool = False,
 ) -> str:
     """A table in Markdown, as wide as its cells, with notes below.
 
     The first `text_columns` hold text; the rest hold numbers, which are aligned but not formatted.
-    `wrap` wraps the first column if the table is wider than `WIDTH`.
 
     >>> print(table(["judge", "MAE"], [["other", "1.250"]]))
     | judge   |   MAE |
@@ -36,13 +29,6 @@ def table(
     markdown: str = tabulate(
         cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True
     )
-    if wrap and (excess := markdown.find("\n") - WIDTH) > 0:
-        first_width = max(max(len(row[0]) for row in cells) - excess, _MIN_WRAPPED)
-        for row in cells:
-            row[0] = textwrap.fill(row[0], first_width, break_on_hyphens=False)
-        markdown = tabulate(
-            cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True
-        )
     return "\n".join([markdown, "", *notes]) if notes else markdown
 
 

@@ -1,18 +1,19 @@
 """Assets: the datasets, prompts and checkpoints that a run needs on this machine.
 
-A benchmark lists its assets in ``Benchmark.assets``, a judge in ``HasAssets.assets``. ``doctor``
+A benchmark lists its assets in ``Benchmark.assets``, a judge in ``Judge.assets``. ``doctor``
 reports whether each is here, ``prefetch`` downloads the missing ones.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
 
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.core.files import cache_dir
+from mmie_tasks.core.files import readable_size
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -38,18 +39,21 @@ class DownloadPlan:
 
     Attributes:
         source: Repository, commit and files: ``MMIE/MMIE@c0ffee: data.json, images.tar.gz``.
-        file_bytes: Bytes to be downloaded for each file; None if the server gives no size. All
-            zeros if the files are in the Hub's cache and only have to be unpacked.
+        size_bytes: Bytes to be downloaded; None if the server gives no size. 0 if the files are in
+            the Hub's cache and only have to be unpacked.
     """
 
     source: str
-    file_bytes: tuple[int | None, ...] = ()
+    size_bytes: int | None = None
 
     @property
-    def size_bytes(self) -> int | None:
-        """Bytes to be downloaded; None if the size of a file is unknown."""
-        sizes = [size for size in self.file_bytes if size is not None]
-        return sum(sizes) if sizes and len(sizes) == len(self.file_bytes) else None
+    def text(self) -> str:
+        """For display: ``MMIE/MMIE@c0ffeec0ffee: data.json: to fetch: 3.7 GiB``."""
+        source = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28}\b", r"\1", self.source)
+        if self.size_bytes == 0:
+            return f"{source}: in the Hub's cache, to unpack"
+        size = "unknown" if self.size_bytes is None else readable_size(self.size_bytes)
+        return f"{source}: to fetch: {size}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,38 +116,6 @@ def local_asset(
         copies={setting: path},
         checks=checks,
         origin="local",
-    )
-
-
-def data_asset(
-    *,
-    name: str,
-    setting: str,
-    path: str | Path | None,
-    source: str,
-    is_here: Callable[[], bool],
-    plan: Callable[[], DownloadPlan],
-    fetch: Callable[[], str],
-    environment: Mapping[str, str],
-    describe: Callable[[], str],
-) -> Asset:
-    """An asset below `mmie_tasks.core.files.cache_dir`, or at the `path` that `setting` names.
-
-    `describe` is the only check; `Asset` explains the other arguments.
-    """
-    checks = (Check(subject=name, describe=describe),)
-    if local := local_asset(name, setting, path, checks):
-        return local
-    folder = cache_dir(environment).absolute()
-    return Asset(
-        name=name,
-        source=source,
-        folder=folder,
-        is_here=is_here,
-        plan=plan,
-        fetch=fetch,
-        copies={"MMIE_TASKS_CACHE": folder},
-        checks=checks,
     )
 
 

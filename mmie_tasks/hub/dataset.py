@@ -26,36 +26,30 @@ from mmie_tasks.hub.repository import assets_folder, download_plan, first_used_c
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepoCommit:
-    """A commit of a repository on the Hub, in signatures the text ``MMIE/MMIE@<commit>``."""
-
-    repo: str
-    commit: str
-
-    def __str__(self) -> str:
-        return f"{self.repo}@{self.commit}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HubFolder:
-    """A complete local folder, made from files of one commit."""
+    """A complete local folder, made from files of the commit ``MMIE/MMIE@<commit>``."""
 
     folder: Path
-    source: RepoCommit
+    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubDataset:
     """Files of a dataset repository, and the folder that is made from them.
 
-    `fill` gets the folder of the downloaded files and an empty folder, which it fills.
+    Attributes:
+        repo: The repository: ``MMIE/MMIE``.
+        files: Names of its files, or patterns of names.
+        fill: Gets the folder of the downloaded files and an empty folder, which it fills.
+        name: Name of the filled folder, unique in the repository.
+        alternative: How users name local data, as the end of a hint: set `MMIE_DATA` to ...
     """
 
     repo: str
-    files: tuple[str, ...]  # names, or patterns of names
+    files: tuple[str, ...]
     fill: Callable[[Path, Path], object]
-    name: str = "data"  # the folder's, unique in the repository
-    alternative: str  # how users name local data, as the end of a hint: set `MMIE_DATA` to ...
+    name: str = "data"
+    alternative: str
 
     def cached(self) -> HubFolder | None:
         """The folder, if an earlier run made it. Does not connect."""
@@ -72,37 +66,30 @@ class HubDataset:
         """
         if cached := self.cached():
             return cached
-        revision = self._revision()
         try:
-            snapshot = self._download(revision)
+            snapshot = self._download()
             folder = self._folder(snapshot.name)
             create_folder_once(
                 folder.folder, partial(self.fill, snapshot), f"unpacking `{folder.folder}`"
             )
         except download_errors() as error:
-            raise self._failure(error, revision, is_downloading=True) from error
+            raise self._failure(error) from error
         return folder
 
     def plan(self) -> DownloadPlan:
-        """What `fetch` would download, from the Hub's list of files.
-
-        Raises:
-            DataMissing: The Hub refuses or does not answer.
-        """
-        revision = self._revision()
+        """What `fetch` would download; raises `DataMissing` if the Hub refuses or is silent."""
         try:
-            plan = download_plan(self.repo, "dataset", revision, self.files)
+            plan = download_plan(self.repo, "dataset", self._revision(), self.files)
         except download_errors() as error:
-            raise self._failure(error, revision) from error
+            raise self._failure(error) from error
         return replace(plan, source=f"{plan.source}: {', '.join(self.files)}")
 
     def asset(self, name: str, check: Check) -> Asset:
         """The folder as an asset."""
         cached = self.cached()
-        source = cached.source if cached else self.repo
         return Asset(
             name=name,
-            source=f"{source}: {', '.join(self.files)}",
+            source=f"{cached.source if cached else self.repo}: {', '.join(self.files)}",
             folder=assets_folder(self.repo),
             is_here=lambda: self.cached() is not None,
             plan=self.plan,
@@ -116,17 +103,18 @@ class HubDataset:
         return first_used_commit(self.repo, "dataset", "main")
 
     def _folder(self, commit: str) -> HubFolder:
-        return HubFolder(
-            folder=assets_folder(self.repo) / commit / self.name,
-            source=RepoCommit(repo=self.repo, commit=commit),
-        )
+        folder = assets_folder(self.repo) / commit / self.name
+        return HubFolder(folder=folder, source=f"{self.repo}@{commit}")
 
-    def _download(self, revision: str) -> Path:
+    def _download(self) -> Path:
         from huggingface_hub import hf_hub_download, snapshot_download
 
         snapshot = Path(
             snapshot_download(
-                self.repo, repo_type="dataset", revision=revision, allow_patterns=[*self.files]
+                self.repo,
+                repo_type="dataset",
+                revision=self._revision(),
+                allow_patterns=[*self.files],
             )
         )
         names = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*")]
@@ -135,10 +123,8 @@ class HubDataset:
                 hf_hub_download(self.repo, pattern, repo_type="dataset", revision=snapshot.name)
         return snapshot
 
-    def _failure(
-        self, error: BaseException, revision: str, *, is_downloading: bool = False
-    ) -> DataMissing:
-        why = explain(error, repo=self.repo, revision=revision, is_downloading=is_downloading)
+    def _failure(self, error: BaseException) -> DataMissing:
+        why = explain(error, repo=self.repo, revision=self._revision())
         files = ", ".join(f"`{name}`" for name in self.files)
         return DataMissing(
             f"{files} of the dataset `{self.repo}` could not be downloaded: {why.reason}.",

@@ -13,7 +13,7 @@ _NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.ER
 _URL = re.compile(r"(https?://)[^\s/'\"]+\S*")  # shortened: a signed one gives access to a file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a repository could not be used, as a clause without a full stop, and a hint."""
 
@@ -42,66 +42,37 @@ def connection_problem(error: BaseException) -> str:
 
 
 def explain(
-    error: BaseException,
-    *,
-    repo: str,
-    revision: str,
-    kind: RepositoryKind = "dataset",
-    is_downloading: bool = False,
+    error: BaseException, *, repo: str, revision: str, kind: RepositoryKind = "dataset"
 ) -> Explanation:
     """Why the Hub could not be used, and what helps; the error is one of `download_errors`."""
-    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
-
-    if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
-        # The cause is why the Hub was not asked, or did not answer.
-        error, is_downloading = error.__cause__, False
-    hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
-    if (status := _http_status(error)) is not None:
-        return _explain_refusal(error, status, repo=repo, revision=revision, kind=kind)
-    match error:
-        case OfflineModeIsEnabled():
-            why = "it is not in the Hub's cache and downloads are switched off (`HF_HUB_OFFLINE`)"
-        case OSError(errno=number) if number in _NOT_WRITABLE:
-            why = f"it cannot be written ({error})"
-            hint = "free some space, or set `HF_HOME` to a folder that can be written"
-        case _ if is_downloading:
-            why, hint = (f"the download failed: {connection_problem(error)}", "run again")
-        case _:
-            why = (
-                "it is not in the Hub's cache and the Hub cannot be reached: "
-                f"{connection_problem(error)}"
-            )
-    return Explanation(reason=why, hint=hint)
-
-
-def _http_status(error: BaseException) -> int | None:
-    """The status with which the Hub refused a request; None if the error is of another kind."""
-    match error:  # an `HfHubHTTPError`, or in huggingface_hub 0.36 an error of `requests`
-        case object(response=object(status_code=int(status))):
-            return status
-    return None
-
-
-def _explain_refusal(
-    error: BaseException, status: int, *, repo: str, revision: str, kind: RepositoryKind
-) -> Explanation:
     from huggingface_hub import errors as hub
 
+    if isinstance(error, hub.LocalEntryNotFoundError) and error.__cause__ is not None:
+        error = error.__cause__  # why the Hub was not asked, or did not answer
     page = f"https://huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repo}"
-    why = status_text = f"the Hub answered HTTP {status}"
-    hint = f"`hf auth login` with an account that may open {page}"
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    login = f"`hf auth login` with an account that may open {page}"
+    copy = "copy the cache (`HF_HOME`) from a machine that has the file"
     match error:
         case hub.GatedRepoError():
-            why = f"the {kind} is gated and {status_text}"
-            hint = f"accept the terms on {page}, then `hf auth login`"
+            why = f"the {kind} is gated and the Hub answered HTTP {status}"
+            return Explanation(why, f"accept the terms on {page}, then `hf auth login`")
         case hub.RepositoryNotFoundError():
-            why = f"{status_text}: no such {kind}, or no access for this account"
+            why = f"the Hub answered HTTP {status}: no such {kind}, or no access for this account"
+            return Explanation(why, login)
         case hub.RevisionNotFoundError():
             why = f"there is no revision `{revision}`"
-            hint = f"name a branch, tag or commit listed on {page}/commits"
-        case hub.EntryNotFoundError():
+            return Explanation(why, f"name a branch, tag or commit listed on {page}/commits")
+        case hub.EntryNotFoundError() if status:
             why = f"there is no such file at revision `{revision}`"
-            hint = f"look for it on {page}/tree/{revision}"
-        case _ if status not in (401, 403):
-            hint = "try again later"
-    return Explanation(reason=why, hint=hint)
+            return Explanation(why, f"look for it on {page}/tree/{revision}")
+        case hub.OfflineModeIsEnabled():
+            why = "it is not in the Hub's cache and downloads are switched off (`HF_HUB_OFFLINE`)"
+            return Explanation(why, f"connect, or {copy}")
+        case OSError(errno=number) if number in _NOT_WRITABLE:
+            hint = "free some space, or set `HF_HOME` to a folder that can be written"
+            return Explanation(f"it cannot be written ({error})", hint)
+        case _ if status:  # of `HfHubHTTPError`, or in huggingface_hub 0.36 of `requests`
+            return Explanation(f"the Hub answered HTTP {status}", f"try again later, or {login}")
+    why = f"the Hub cannot be reached, or the download failed: {connection_problem(error)}"
+    return Explanation(why, f"run again, or {copy}")

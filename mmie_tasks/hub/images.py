@@ -15,7 +15,6 @@ from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import atomic_write
 
 if TYPE_CHECKING:
     from PIL import Image  # imported where it is used: results commands need no image library
@@ -31,11 +30,7 @@ DECODE_ERRORS = (
 MAX_PIXELS = 178_956_970
 """Pillow refuses an image with more pixels (width times height)."""
 
-
-_HINT = (
-    "look at it in an image viewer; if it is missing or damaged, unpack the published one in its "
-    "place"
-)
+_HINT = "look at it in an image viewer; if it is missing or damaged, unpack the published one again"
 
 
 class ImageBroken(DataBroken):
@@ -129,33 +124,6 @@ def open_bounded(
     except DECODE_ERRORS as error:
         raise ImageBroken(path, str(error)) from error
     return image
-
-
-def reencode(path: Path, folder: Path, size_px: tuple[int, int]) -> Path | None:
-    """A JPEG of an image in another size; None if the image cannot be read or written as JPEG.
-
-    Pillow's ``resize`` and ``save`` make it with their defaults, in the colour mode of the file.
-    JPEG has no modes with alpha, a palette or grey values of 16 bits. The name of the file depends
-    on the content of the image, so each image is encoded once.
-    The aspect ratio is not kept.
-    """
-    import PIL
-
-    try:
-        content = read_image(path)
-        form = f"{PIL.__version__} {size_px}"
-        name = hashlib.sha256(form.encode() + content).hexdigest()
-        target = folder / f"{name}.jpg"
-        if target.is_file():
-            return target
-        image = open_bounded(path, content=content)
-        encoded = BytesIO()
-        image.resize(size_px).save(encoded, format="JPEG")
-    except (DataMissing, DataBroken, *DECODE_ERRORS):
-        return None
-    with atomic_write(target) as part:
-        part.write_bytes(encoded.getvalue())
-    return target
 
 
 def size_px(path: Path, max_pixels: float = math.inf) -> tuple[int, int]:

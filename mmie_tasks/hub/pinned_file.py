@@ -1,39 +1,83 @@
-"""Downloads single files of public repositories, once. A file with another SHA-256 is refused."""
+"""Single files of public repositories, downloaded once by pooch, which checks their SHA-256."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.hub.asset import DownloadPlan
+from mmie_tasks.core.files import cache_dir
+from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
 from mmie_tasks.hub.failures import connection_problem
 
 _OFFLINE = {"1", "ON", "YES", "TRUE"}  # as huggingface_hub reads it
-_TRIES = 3
 TIMEOUT_S = 20.0  # to connect, and between bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A file that is identified by its SHA-256."""
+    """A file that is identified by its SHA-256.
 
-    name: str  # in the plural: MMIE's official judge prompts
+    Attributes:
+        name: In the plural: MMIE's official judge prompts.
+        url: Where it is downloaded.
+        size_bytes: Its size, for display before the download.
+        sha256: In hexadecimal.
+        local: How users name a local copy, as part of a hint: set `OPENING_DATA` to.
+    """
+
+    name: str
     url: str
     size_bytes: int
-    sha256: str  # in hexadecimal
-    local: str  # how users name a local copy, as part of a hint: set `OPENING_DATA` to
+    sha256: str
+    local: str
 
     def holds(self, content: bytes) -> bool:
         """Whether the content is the file's."""
         return hashlib.sha256(content).hexdigest() == self.sha256
 
-    def read(self, path: Path) -> bytes:
-        """The first bytes of a local file: twice the pinned size shows that it is another."""
-        with path.open("rb") as file:
-            return file.read(2 * self.size_bytes)
+    def read(self, path: Path) -> bytes | None:
+        """The bytes of a local file; None if it is missing or another file."""
+        content = path.read_bytes() if path.is_file() else b""
+        return content if self.holds(content) else None
+
+    def fetch(self, path: Path, environment: Mapping[str, str]) -> bytes:
+        """The bytes of the file, which is downloaded to `path` if it is not there.
+
+        Raises:
+            DataMissing: The file could not be downloaded or written, or ``HF_HUB_OFFLINE`` is set.
+        """
+        if (content := self.read(path)) is not None:
+            return content
+        if downloads_are_off(environment):
+            raise self.missing("downloads are switched off (`HF_HUB_OFFLINE`)")
+        import pooch  # type: ignore[import-untyped]
+
+        files = pooch.create(
+            path=path.parent,
+            base_url="",
+            registry={path.name: f"sha256:{self.sha256}"},
+            urls={path.name: self.url},
+            retry_if_failed=2,
+        )
+        download = pooch.HTTPDownloader(timeout=TIMEOUT_S, stream=False)  # the socket is closed
+        try:
+            files.fetch(path.name, downloader=download)
+            return path.read_bytes()
+        except OSError as error:  # also those of `requests`
+            raise self.missing(f"{self.url}: {connection_problem(error)}") from error
+        except ValueError as error:
+            raise self.missing(f"{self.url}: it is not the official file") from error
+
+    def missing(self, problem: str) -> DataMissing:
+        """The error for a file that could not be downloaded."""
+        return DataMissing(
+            f"{self.name} could not be downloaded: {problem}.",
+            hint=f"connect and run again (the file is then cached), or {self.local} a copy of "
+            f"{self.url}",
+        )
 
 
 def downloads_are_off(environment: Mapping[str, str]) -> bool:
@@ -41,60 +85,40 @@ def downloads_are_off(environment: Mapping[str, str]) -> bool:
     return environment.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE
 
 
-def pinned_plan(
-    source: str, missing: Iterable[Pin], environment: Mapping[str, str]
-) -> DownloadPlan:
-    """The download of missing files; raises `DataMissing` if ``HF_HUB_OFFLINE`` forbids it."""
-    pins = tuple(missing)
-    if pins and downloads_are_off(environment):
-        raise _switched_off(pins[0])
-    return DownloadPlan(source=source, file_bytes=tuple(pin.size_bytes for pin in pins))
+def pinned_asset(
+    name: str,
+    source: str,
+    files: Mapping[Path, Pin],
+    environment: Mapping[str, str],
+    describe: Callable[[], str],
+) -> Asset:
+    """Pinned files below `mmie_tasks.core.files.cache_dir`; `describe` is the only check.
 
-
-def pinned_bytes(pin: Pin, path: Path, environment: Mapping[str, str]) -> bytes:
-    """The bytes of a pinned file, which is downloaded to `path` if it is not there.
-
-    Raises:
-        DataMissing: The file could not be downloaded or written, or ``HF_HUB_OFFLINE`` is set.
+    `files` has the path of each file there.
     """
-    if (content := cached_bytes(pin, path)) is not None:
-        return content
-    if downloads_are_off(environment):
-        raise _switched_off(pin)
-    import pooch  # type: ignore[import-untyped]
 
-    files = pooch.create(
-        path=path.parent,
-        base_url="",
-        registry={path.name: f"sha256:{pin.sha256}"},
-        urls={path.name: pin.url},
-        retry_if_failed=_TRIES - 1,
-    )
-    download = pooch.HTTPDownloader(timeout=TIMEOUT_S, stream=False)  # the socket is closed
-    try:
-        files.fetch(path.name, downloader=download)
-        return pin.read(path)
-    except OSError as error:  # also those of `requests`
-        raise _missing(pin, f"{pin.url}: {connection_problem(error)}") from error
-    except ValueError as error:
-        raise _missing(pin, f"{pin.url}: it is not the official file") from error
+    def missing() -> list[Pin]:
+        return [pin for path, pin in files.items() if pin.read(path) is None]
 
+    def plan() -> DownloadPlan:
+        pins = missing()
+        if pins and downloads_are_off(environment):
+            raise pins[0].missing("downloads are switched off (`HF_HUB_OFFLINE`)")
+        return DownloadPlan(source=source, size_bytes=sum(pin.size_bytes for pin in pins))
 
-def cached_bytes(pin: Pin, path: Path) -> bytes | None:
-    """The bytes of the file at `path`; None if it is missing or is not the pinned one."""
-    try:
-        content = pin.read(path)
-    except OSError:
-        return None
-    return content if pin.holds(content) else None
+    def fetch() -> str:
+        for path, pin in files.items():
+            pin.fetch(path, environment)
+        return f"{source} is here"
 
-
-def _switched_off(pin: Pin) -> DataMissing:
-    return _missing(pin, "downloads are switched off (`HF_HUB_OFFLINE`)")
-
-
-def _missing(pin: Pin, problem: str) -> DataMissing:
-    return DataMissing(
-        f"{pin.name} could not be downloaded: {problem}.",
-        hint=f"connect and run again (the file is then cached), or {pin.local} a copy of {pin.url}",
+    folder = cache_dir(environment).absolute()
+    return Asset(
+        name=name,
+        source=source,
+        folder=folder,
+        is_here=lambda: not missing(),
+        plan=plan,
+        fetch=fetch,
+        copies={"MMIE_TASKS_CACHE": folder},
+        checks=(Check(subject=name, describe=describe),),
     )

@@ -57,31 +57,23 @@ def download_plan(
     from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]  # public, see its docs
 
-    api = HfApi()
-    list_files = api.dataset_info if kind == "dataset" else api.model_info
+    # `snapshot_download(dry_run=True)` lists the files, but not before `huggingface_hub` 1.
+    list_files = HfApi().dataset_info if kind == "dataset" else HfApi().model_info
     info = list_files(repo, revision=revision, files_metadata=True, timeout=_TIMEOUT_S)
-    commit = info.sha or revision
-    # `snapshot_download(dry_run=True)` lists them too, but not before `huggingface_hub` 1.
-    sizes: dict[str, int | None] = {
-        file.rfilename: file.size
-        for file in filter_repo_objects(
-            info.siblings or [],
-            allow_patterns=[*patterns],
-            ignore_patterns=[*ignored],
-            key=lambda file: file.rfilename,
-        )
-    }
+    commit, files = info.sha or revision, {file.rfilename: file for file in info.siblings or []}
+    names = [*filter_repo_objects(files, allow_patterns=[*patterns], ignore_patterns=[*ignored])]
     missing = [
         name
-        for name in sizes
+        for name in names
         if not isinstance(try_to_load_from_cache(repo, name, revision=commit, repo_type=kind), str)
     ]
-    if requested := missing[:1] or ([] if sizes else patterns[:1]):
-        url = hf_hub_url(repo, requested[0], repo_type=kind, revision=commit)
+    for name in missing[:1] or ([] if names else patterns[:1]):
+        url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
         get_hf_file_metadata(url, timeout=_TIMEOUT_S)
-    return DownloadPlan(
-        source=f"{repo}@{commit}", file_bytes=tuple(sizes[name] for name in missing) or (0,)
-    )
+    sizes = [files[name].size for name in missing]
+    known = [size for size in sizes if size is not None]
+    size_bytes = sum(known) if len(known) == len(sizes) else None
+    return DownloadPlan(source=f"{repo}@{commit}", size_bytes=size_bytes)
 
 
 def hub_cache() -> Path:
@@ -103,13 +95,8 @@ def assets_folder(repo: str) -> Path:
 
 
 def hub_copies() -> Mapping[str, Path]:
-    """`Asset.copies` for the Hub's cache and unpacked files: ``HF_HOME`` and folders outside it."""
+    """`Asset.copies` for the Hub's cache and our unpacked files."""
     from huggingface_hub import constants
 
-    home, assets = Path(constants.HF_HOME).absolute(), Path(constants.HF_ASSETS_CACHE).absolute()
-    moved = {}
-    if hub_cache() != home / "hub":
-        moved["HF_HUB_CACHE"] = hub_cache()
-    if assets != home / "assets":
-        moved["HF_ASSETS_CACHE"] = assets
-    return moved if len(moved) == 2 else {"HF_HOME": home, **moved}
+    assets = Path(constants.HF_ASSETS_CACHE).absolute()
+    return {"HF_HUB_CACHE": hub_cache(), "HF_ASSETS_CACHE": assets}

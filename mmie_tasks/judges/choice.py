@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from mmie_tasks.core.choice import Choice, parse_choice, parse_pairs, split_options
 from mmie_tasks.core.errors import SettingWrong
@@ -245,7 +246,7 @@ def is_paper_judge(
     papers, fields = parse_choice(paper or default, "the paper's judge"), signature.fields
     model, host = fields.get("model", ""), fields.get("host", "")
     is_model = papers.options.get("model", model) in (model, _DATE.sub("", model))
-    is_server = host.endswith(_AZURE) or host in papers.options.get("base_url", "")
+    is_server = host.endswith(_AZURE) or host == urlsplit(papers.options.get("base_url", "")).netloc
     return fields.get("judge") == papers.name and is_model and is_server
 
 

@@ -61,9 +61,14 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def judge_parser() -> argparse.ArgumentParser:
-    """The judge options of ``mmie-tasks eval``, which lmms-eval does not know."""
+    """The options of ``mmie-tasks eval`` that lmms-eval does not know."""
     parser = argparse.ArgumentParser(
-        prog="mmie-tasks eval", usage=argparse.SUPPRESS, add_help=False, allow_abbrev=False
+        prog="mmie-tasks eval",
+        usage="mmie-tasks eval --model MODEL --tasks A,B [--judge JUDGE] ...",
+        description="Evaluate a model: `lmms-eval eval` with our tasks and judges. The exit status "
+        "is not 0 if an evaluation fails.",
+        epilog="All options of lmms-eval are taken: `lmms-eval --help` shows them.",
+        allow_abbrev=False,
     )
     add_judge_options(parser)
     return parser

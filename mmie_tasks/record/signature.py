@@ -29,6 +29,13 @@ AnswerForm: TypeAlias = Literal["plain", "drawn"]
 """How answers came about. ``plain``: the model got only the question; ``drawn``: ``--model
 interleaved`` drew the pictures.
 """
+_SETTINGS = {  # key of the judge `openai`: title and default
+    "t": ("temperature", "0"),
+    "max": ("max_tokens", ""),
+    "detail": ("detail", ""),
+    "reasoning": ("reasoning_effort", ""),
+    "extra_body": ("extra_body", ""),
+}
 
 
 def signature_text(*texts: str, **fields: object) -> str:
@@ -185,6 +192,21 @@ class Signature:
     def is_of_another_judge(self) -> bool:
         """Whether the judge is not the paper's; False if unknown."""
         return self.benchmark.get("paper_judge") == "no"
+
+    @property
+    def judge_settings(self) -> tuple[str, ...]:
+        """Settings of the judge `openai` that differ from its defaults and can move a score.
+
+        >>> Signature.parse("judge:openai|model:m|t:1|detail:low|paper_judge:yes").judge_settings
+        ('temperature 1', 'detail low')
+        """
+        return tuple(
+            f"{title} {judge[key]}"
+            for judge in self.judges
+            if judge.get("judge") == "openai"
+            for key, (title, default) in _SETTINGS.items()
+            if judge.get(key, default) != default
+        )
 
     @property
     def self_judge(self) -> str:

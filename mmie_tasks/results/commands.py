@@ -20,6 +20,34 @@ _NAME = "; NAME=PATH gives it a name"
 _CSV = "; or a CSV with the columns `id, score` (and `rater`, for several people)"
 
 
+def report(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
+    """``mmie-tasks report``: one HTML file with the scores, charts and samples of runs."""
+    parser = result_parser(
+        "report",
+        "One HTML file with the scores, charts and samples of saved runs; it opens offline.",
+        score=False,
+    )
+    parser.add_argument(
+        *("-o", "--output"),
+        type=html_file,
+        metavar="FILE",
+        default="report.html",
+        help="default: %(default)s",
+    )
+    parser.add_argument("--title", metavar="TEXT", help="default: the names of the runs")
+    parser.add_argument(
+        "--samples",
+        type=whole_number(0),
+        default=1000,
+        metavar="N",
+        help="samples of each task, the most disputed, then the worst; default: %(default)s",
+    )
+    options = parser.parse_args(arguments)
+    from mmie_tasks.results.report import run
+
+    return run(options)
+
+
 def table(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     """``mmie-tasks table``: print or write the table of runs."""
     parser = result_parser(
@@ -188,6 +216,14 @@ def whole_number(lowest: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def html_file(text: str) -> Path:
+    """The type of an option that names an HTML file, so that no log is overwritten by mistake."""
+    path = Path(text).expanduser()
+    if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a file that ends in `.html`")
+    return path
 
 
 def listed_names(text: str) -> list[str]:

@@ -53,6 +53,8 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     if any(signature.is_of_another_judge for signature in signatures):
         names = ", ".join(dict.fromkeys(map(_judge_and_host, signatures)))
         yield f"judge: {names}, not the paper's"
+    elif settings := {s: None for signature in signatures for s in signature.judge_settings}:
+        yield f"judge asked with {', '.join(settings)}"
     yield from answerer_marks(task_run.records)
     for judge in {signature.self_judge: None for signature in signatures if signature.self_judge}:
         yield f"judge and tested model are one: {judge}"

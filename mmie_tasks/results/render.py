@@ -1,4 +1,4 @@
-"""Prints tables as Markdown, CSV, LaTeX and HTML, and any result as JSON.
+"""Prints tables as Markdown, CSV and LaTeX, and any result as JSON.
 
 A command makes tables of plain values; only this module knows the formats.
 """
@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from markupsafe import Markup, escape
 from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from mmie_tasks.core.tables import percent_cell, short_name
@@ -188,26 +187,6 @@ def _csv_parts(value: Value, *, is_score: bool) -> Iterator[object]:
     for number in (cell.percent, *(cell.interval or (None, None))):
         yield "" if number is None else percent_cell(number)
     yield from (cell.scored, cell.total, cell.footnote)
-
-
-def html(table: Table, style: str = "") -> Markup:
-    """The table in HTML: all texts but `Markup` are escaped; a cell's notes are its tooltip."""
-
-    def cell(value: Value, column: int) -> Markup:
-        kind = "" if column < table.texts else ' class="number"'
-        note = value.footnote if isinstance(value, Cell) else ""
-        hint = Markup(' title="{}"').format(note) if note else ""
-        text = value if isinstance(value, Markup) else escape(text_of_value(value))
-        return Markup("<td{}{}>{}</td>").format(Markup(kind), hint, text)  # noqa: S704 - ours
-
-    head = Markup().join(Markup("<th>{}</th>").format(title) for title in table.header)
-    rows = Markup("\n").join(
-        Markup("<tr>{}</tr>").format(Markup().join(map(cell, row, range(len(row)))))
-        for row in table.rows
-    )
-    return Markup('<table class="{}"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>').format(
-        style, head, rows
-    )
 
 
 def json_text(result: object) -> str:

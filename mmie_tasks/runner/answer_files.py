@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from datasets import Dataset
 from loguru import logger
 
+from mmie_tasks.answers.saved import answer_paths, is_uri
+from mmie_tasks.benchmarks.task_answers import id_columns
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.record.model_name import model_name
 from mmie_tasks.runner.loaded_tasks import Task
-
-_ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
 
 @runtime_checkable
@@ -50,7 +49,14 @@ class RunOutput:
 
     @classmethod
     def of_run(cls, options: Mapping[str, Any]) -> RunOutput:
-        """The output of a run, by the arguments of ``simple_evaluate`` with their defaults."""
+        """The output of a run, by the arguments of ``simple_evaluate`` with their defaults.
+
+        A path that the runner would split at a comma is a URI, as by `argument_of`.
+        """
+        owners: list[Any] = [options.get("evaluation_tracker"), options.get("cli_args")]
+        for owner in owners:
+            if is_uri(path := str(getattr(owner, "output_path", ""))):
+                owner.output_path = str(answer_paths(path)[0])
         return cls(
             has_samples=bool(options.get("log_samples")),
             _model=options.get("model"),
@@ -177,8 +183,10 @@ def _gathered(answers: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _lines(task: Task) -> Iterator[str]:
-    """A JSON line for each sample of this process that has an answer in text."""
+    """A JSON line for each sample of this process that has an id and an answer in text."""
     ids = next(iter(id_columns(task.eval_docs_no_media)), None)
+    if ids is None:  # nothing could match the answers
+        return
     seen: set[int] = set()
     for request in task.instances:
         number = request.doc_id
@@ -186,8 +194,6 @@ def _lines(task: Task) -> Iterator[str]:
         if not is_text or number in seen:
             continue
         seen.add(number)
-        if ids is None:
-            raise LookupError("its samples have no `id`, so nothing could match the answers")
         line = {
             "doc_id": number,
             "input": request.args[0],
@@ -195,29 +201,3 @@ def _lines(task: Task) -> Iterator[str]:
             "sample": {"id": ids[number]},
         }
         yield json.dumps(line, default=str) + "\n"
-
-
-def id_columns(docs: object) -> list[list[str]]:
-    """The column of unique ids, if there is one, and the column ``url``, by which MIA-Bench's own
-    files of answers name samples.
-    """
-    columns = {name: _texts(docs, name) for name in (*_ID_COLUMNS, "url")}
-    ids = next((columns[name] for name in _ID_COLUMNS if columns[name]), [])
-    return [column for column in (ids, columns["url"]) if column]
-
-
-def id_of(doc: object) -> str | None:
-    """The id of a sample; None if it has no column of ids."""
-    fields = doc if isinstance(doc, Mapping) else {}
-    return next((str(fields[name]) for name in _ID_COLUMNS if name in fields), None)
-
-
-def _texts(docs: object, name: str) -> list[str]:
-    """A column of unique texts or numbers, as texts; empty for other columns."""
-    column: list[object] = []
-    if isinstance(docs, Dataset) and name in docs.column_names:
-        column = list(docs.select_columns([name])[name])
-    elif isinstance(docs, list) and all(isinstance(doc, Mapping) and name in doc for doc in docs):
-        column = [doc[name] for doc in docs]
-    texts = {str(value): None for value in column if isinstance(value, str | int) and value != ""}
-    return list(texts) if len(texts) == len(column) else []

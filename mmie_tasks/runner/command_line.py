@@ -7,14 +7,15 @@ import io
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmie_tasks.core.command import as_called
 from mmie_tasks.runner.plugin import install_hooks
 from mmie_tasks.runner.post_import import after_import
+from mmie_tasks.runner.wrap import wrap_once
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.choice import JudgeChoices
@@ -28,20 +29,22 @@ def runner_commands() -> frozenset[str]:
     return frozenset(getattr(dispatch, "_SUBCOMMANDS", ()))
 
 
-def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None = None) -> int:
+def run_lmms_eval(
+    judges: JudgeChoices | None = None,
+    tested: ServedModel | None = None,
+    scored_tasks: Sequence[str] = (),
+) -> int:
     """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
 
-    Returns the exit status: 1 if an evaluation failed, for which the runner would return 0. The
-    runner may also end the process itself. The arguments are those of `CommandOptions`.
+    Returns the exit status: 1 if an evaluation failed, for which the runner would return 0, or if
+    one of `scored_tasks`, which are those of ``score``, has no score. The runner may also end the
+    process itself. The other arguments are those of `CommandOptions`.
     """
     failed: list[Namespace] = []
 
     def watch_evaluations(runner: ModuleType) -> None:
-        from mmie_tasks.runner import hooks
-
-        hooks.wrap_once(runner, "parse_eval_args", with_short_errors)
-        hooks.wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
-        hooks.wrap_once(runner.eval_logger, "add", _colour_by_default)
+        wrap_once(runner, "parse_eval_args", with_short_errors)
+        wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
 
     install_hooks()  # before the runner imports its tasks
     after_import("lmms_eval.__main__", watch_evaluations)
@@ -49,18 +52,22 @@ def run_lmms_eval(judges: JudgeChoices | None = None, tested: ServedModel | None
 
     from mmie_tasks.runner.evaluation import COMMAND_OPTIONS, CommandOptions
 
-    options = COMMAND_OPTIONS.set(CommandOptions(judges=judges or {}, tested=tested))
+    options = CommandOptions(judges=judges or {}, tested=tested, is_score=bool(scored_tasks))
+    token = COMMAND_OPTIONS.set(options)
     try:
         main()
     finally:
-        COMMAND_OPTIONS.reset(options)
+        COMMAND_OPTIONS.reset(token)
     for arguments in failed:
         model = f"{arguments.model} ({arguments.model_args})"  # as the runner prints it
         sys.stderr.write(
             f"mmie-tasks: the evaluation of `{model}` on `{arguments.tasks}` failed; its error is "
             "above.\n"
         )
-    return int(bool(failed))
+    if unscored := [task for task in scored_tasks if options.scores.get(task) is None]:
+        names = ", ".join(f"`{task}`" for task in unscored)
+        sys.stderr.write(f"mmie-tasks: no score of {names}; the last lines say why.\n")
+    return int(bool(failed or unscored))
 
 
 def with_short_errors(parse: Callable[[], object]) -> Callable[[], object]:
@@ -93,16 +100,21 @@ def with_short_errors(parse: Callable[[], object]) -> Callable[[], object]:
 
 
 def _list_failures(
-    failed: list[Namespace], evaluate: Callable[[Namespace], object]
-) -> Callable[[Namespace], object]:
+    failed: list[Namespace], evaluate: Callable[[Namespace], tuple[Any, Any]]
+) -> Callable[[Namespace], tuple[Any, Any]]:
     """Wrap the runner's evaluation so that the arguments of failed ones are listed.
 
     The runner prints what an evaluation raises, goes on with the next one of ``--config`` and ends
-    with status 0 (``__main__.py:609``), also without ``--tasks``.
+    with status 0 (``__main__.py:609``), also without ``--tasks``. Of ``score``, only the table is
+    printed, without the runner's banner.
     """
 
     @functools.wraps(evaluate)
-    def evaluate_single(arguments: Namespace) -> object:
+    def evaluate_single(arguments: Namespace) -> tuple[Any, Any]:
+        from lmms_eval.utils import make_table
+
+        from mmie_tasks.runner.evaluation import COMMAND_OPTIONS, CommandOptions
+
         if arguments.tasks is None:
             list_tasks = as_called("mmie-tasks tasks list")
             sys.stderr.write(
@@ -110,21 +122,11 @@ def _list_failures(
             )
             raise SystemExit(2)
         failed.append(arguments)
-        results = evaluate(arguments)
+        results, samples = evaluate(arguments)
         failed.pop()
-        return results
+        if results is not None and COMMAND_OPTIONS.get(CommandOptions()).is_score:
+            print(make_table(results))
+            return None, samples
+        return results, samples
 
     return evaluate_single
-
-
-def _colour_by_default(add: Callable[..., int]) -> Callable[..., int]:
-    """Wrap loguru's ``add``, since the runner always asks for colours (``__main__.py:515``);
-    loguru's default is colours in terminals, or by ``LOGURU_COLORIZE``.
-    """
-
-    @functools.wraps(add)
-    def add_sink(*args: object, **options: object) -> int:
-        options.pop("colorize", None)
-        return add(*args, **options)
-
-    return add_sink

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mmie_tasks.answers.saved import read_answers
+from mmie_tasks.answers.saved import answer_paths, read_answers
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import (
     BenchmarkEntry,
@@ -153,7 +153,7 @@ def check_before_model(options: Mapping[str, Any], evaluation: RunningEvaluation
 
 
 def _check_answers(path: object, requested: Mapping[BenchmarkEntry, Sequence[str]]) -> None:
-    answers = read_answers(str(path or ""), dataset_names()).answers
+    answers = read_answers(answer_paths(str(path or "")), dataset_names()).answers
     logged = {answer.task or "": answer for answer in answers}
     owners = {entry_of_task(task) for task in logged}
     for entry, (task, *_) in requested.items():

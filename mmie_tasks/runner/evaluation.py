@@ -43,10 +43,14 @@ class CommandOptions:
     Attributes:
         judges: The judges of ``--judge``, for all evaluations of the command line.
         tested: The tested model whose saved answers are judged, if it was on a server.
+        is_score: Whether the command is ``score``, which prints less.
+        scores: Task to its official score in percent, when its evaluation has ended.
     """
 
     judges: JudgeChoices = field(default_factory=dict)
     tested: ServedModel | None = None
+    is_score: bool = False
+    scores: dict[str, float | None] = field(default_factory=dict)
 
 
 COMMAND_OPTIONS: ContextVar[CommandOptions] = ContextVar("options")

@@ -15,18 +15,19 @@ import inspect
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.benchmarks.task_answers import id_of
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.judges.session import judging_in
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.rows import logged_value
-from mmie_tasks.runner.answer_files import NamedModel, id_of
+from mmie_tasks.runner.answer_files import NamedModel
 from mmie_tasks.runner.early_checks import (
     answers_are_saved,
     check_before_model,
@@ -35,6 +36,8 @@ from mmie_tasks.runner.early_checks import (
     errors_end,
 )
 from mmie_tasks.runner.evaluation import (
+    COMMAND_OPTIONS,
+    CommandOptions,
     RunningEvaluation,
     new_evaluation,
     running,
@@ -58,17 +61,7 @@ from mmie_tasks.runner.loaded_tasks import (
 from mmie_tasks.runner.results_metadata import add_data, add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command
 from mmie_tasks.runner.saved_answers import scoring_lines
-
-_WRAPPED = "_mmie_tasks_wrapped"
-
-
-def wrap_once(owner: object, name: str, wrap: Callable[[Method], Method]) -> None:
-    """Replace a function of a class or module by its wrapper, unless it is wrapped already."""
-    original = getattr(owner, name)
-    if not hasattr(original, _WRAPPED):
-        wrapper = wrap(original)
-        setattr(wrapper, _WRAPPED, True)
-        setattr(owner, name, wrapper)
+from mmie_tasks.runner.wrap import wrap_once
 
 
 def wrap_task_loader(load: Method) -> Method:
@@ -253,5 +246,7 @@ def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
     if command_line.predict_only:
         folder = output.folder if evaluation.benchmarks else None
         return scoring_lines(name, folder, command_line) if folder else ""
+    command, summary = COMMAND_OPTIONS.get(CommandOptions()), evaluation.summary
+    command.scores.update(summary.scores)
     report = report_command(output.path, has_samples=command_line.log_samples)
-    return evaluation.summary.block(name, report, command_line.tasks)
+    return summary.block(name, report, command_line.tasks, has_notes=command.is_score)

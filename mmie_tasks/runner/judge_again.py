@@ -11,6 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
+from mmie_tasks.answers.saved import answer_paths, argument_of
 from mmie_tasks.benchmarks.model_answers import answer_folders_of_run, resolver
 from mmie_tasks.benchmarks.registry import is_setting, require_judged
 from mmie_tasks.core.choice import split_options
@@ -40,8 +41,7 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     choices = parse_flags(options.judge, options.judge_args, is_setting)
     has_judge = any(chosen.judges for chosen in choices.values())
     if not has_judge and not options.failed:
-        hint = "`--judge JUDGE` judges every answer, `--failed` those that the judge left unscored"
-        raise SettingWrong("`mmie-tasks rejudge` needs a judge.", hint=hint)
+        return _read_again(options)
     require_judged(choices, "`--judge`")
     _check_model_args(options.model_args)
     logged_run = load_run(options.run, listed_names(options.tasks))
@@ -54,12 +54,36 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     choices = _with_settings(choices, tasks)
     source = split_name(options.run).path
     output = options.output_path or _output_folder(source, choices, failed=options.failed)
-    sys.argv[1:] = _eval_arguments(logged_run, tasks, config, str(output), options.model_args)
+    logs, names = (
+        [log for task in tasks for log in task.logs],
+        ",".join(task.task for task in tasks),
+    )
+    arguments = predictions_arguments(
+        logs, names, config, argument_of(Path(output)), options.model_args
+    )
+    sys.argv[1:] = ["eval", *arguments]
 
     with answer_folders_of_run():
         _search_pictures(tasks, config, source)
         _warn_of_changed_images(tasks)
         return run_lmms_eval(choices, tested=served_model_of(config))
+
+
+def _read_again(options: argparse.Namespace) -> int:
+    """Print what today's readers say of the saved replies."""
+    if given := [
+        name for name in ("judge_args", "model_args", "output_path") if vars(options)[name]
+    ]:
+        raise SettingWrong(
+            f"`--{given[0]}` needs `--judge` or `--failed`: without them no judge is asked and no "
+            "run is saved.",
+            hint="`--judge JUDGE` for all answers, `--failed` for those without points",
+        )
+    from mmie_tasks.runner.regrade import regraded, regraded_text
+
+    logged_run = load_run(options.run, listed_names(options.tasks))
+    print(regraded_text([regraded(task_run) for task_run in logged_run.tasks.values()]))
+    return 0
 
 
 def _check_model_args(model_args: str) -> None:
@@ -182,7 +206,7 @@ def _search_pictures(tasks: Sequence[TaskRun], config: Mapping[str, object], sou
     folders = [Path(str(config.get("output_path") or "")), source]
     if config.get("model") == "predictions":
         named = re.findall(r"(?:^|,)(?:path|images)=([^,]*)", str(config.get("model_args")))
-        paths = [Path(name).expanduser() for name in named]
+        paths = [path for names in named for path in answer_paths(names)]
         folders[:0] = [path if path.is_dir() else path.parent for path in paths]
     for benchmark in {task.benchmark.name: task.benchmark for task in tasks}.values():
         for folder in filter(Path.is_dir, folders):
@@ -199,21 +223,3 @@ def _warn_of_changed_images(tasks: Sequence[TaskRun]) -> None:
             f"{counted(len(changed), 'image')} of answers changed since the run, the first: "
             f"`{changed[0]}`. The judge gets the files as they are now."
         )
-
-
-def _eval_arguments(
-    logged_run: Run,
-    tasks: Sequence[TaskRun],
-    config: Mapping[str, object],
-    output: str,
-    model_args: str,
-) -> list[str]:
-    """The command line; raises `SettingWrong` if a path has a separator of model arguments."""
-    logs = [str(log) for task_run in tasks for log in task_run.logs]
-    if mark := next((mark for mark in ",;" if mark in "".join(logs)), ""):
-        raise SettingWrong(
-            f"`{logged_run.folder}` has `{mark}` in its path, which separates arguments of models.",
-            hint="rename the folder",
-        )
-    names = ",".join(task_run.task for task_run in tasks)
-    return ["eval", *predictions_arguments(logs, names, config, output, model_args)]

@@ -102,10 +102,9 @@ class PairWriter:
 
     def free(self) -> None:
         """Free the memory of the model; a later request creates it again."""
-        freed = free_model(self.model)
-        self._is_freed |= bool(freed.freed)
-        for sentence in freed.sentences:
-            logger.info("interleaved: {}", sentence)
+        if freed := free_model(self.model):
+            self._is_freed = True
+            logger.info("interleaved: freed of the writer: {}", ", ".join(freed))
 
     @property
     def portion_size(self) -> int:

@@ -7,11 +7,16 @@ tasks one day, only the folder ``runner`` changes.
 
 from __future__ import annotations
 
+import functools
 import traceback
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from loguru import logger
+
 from mmie_tasks.runner.post_import import after_import
+from mmie_tasks.runner.wrap import wrap_once
 
 if TYPE_CHECKING:
     from lmms_eval.models.registry_v2 import ModelManifest
@@ -57,9 +62,23 @@ def _manifests() -> list[ModelManifest]:
 
 
 def install_hooks() -> None:
-    """Add our tasks and launchers to the runner once it has imported its own."""
+    """Add our tasks and launchers to the runner after its own; its log has no colours in pipes."""
+    wrap_once(logger, "add", _colour_terminals)
     after_import("lmms_eval.tasks", _register_tasks)
     after_import("lmms_eval.llm_judge.launcher", _add_launchers)
+
+
+def _colour_terminals(add: Callable[..., int]) -> Callable[..., int]:
+    """Wrap loguru's ``add``: the runner asks for colours in pipes and files, too
+    (``__main__.py:515``); loguru's own default is terminals, or ``LOGURU_COLORIZE``.
+    """
+
+    @functools.wraps(add)
+    def add_sink(*args: object, **options: object) -> int:
+        options.pop("colorize", None)
+        return add(*args, **options)
+
+    return add_sink
 
 
 # Every start of the runner loads this module, so these functions import late.

@@ -17,12 +17,10 @@ from loguru import logger
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
-from mmie_tasks.answers.saved import ResultText, read_answers
-from mmie_tasks.benchmarks.model_answers import NamedImages, named_images
+from mmie_tasks.answers.saved import ResultText, answer_paths, read_answers
 from mmie_tasks.benchmarks.registry import benchmark_of_task, dataset_names, entries
+from mmie_tasks.benchmarks.task_answers import answers_to, id_columns, search_images
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
-from mmie_tasks.core.wording import counted
-from mmie_tasks.runner.answer_files import id_columns
 
 _ARGUMENTS = (
     "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME][,images=FOLDER][,missing=stop|count]"
@@ -53,11 +51,11 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     """A model that returns saved answers.
 
     Args:
-        path: A file or folder of saved answers, or several separated by ``;``. See
-            `mmie_tasks.answers.saved.SUPPORTED_FILES`.
+        path: A file or folder of saved answers, or several separated by ``;``, as
+            `mmie_tasks.answers.saved.answer_paths` reads them.
         model: The tested model; by default what `mmie_tasks.answers.saved.SavedAnswers` says, and
             ``predictions`` if that is nothing.
-        images: A folder to search for the images of answers, for several paths.
+        images: A folder to search for the images of answers, written as one of `path`.
         missing: ``stop`` ends the run before anything is judged if images that answers name in a
             field or part do not exist and the benchmark shows them to its judge; ``count`` goes on
             without them, and counts them.
@@ -82,19 +80,15 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         self.accelerator = Accelerator()  # the runner gathers with it when there are several ranks
         self.device = self.accelerator.device
         try:
-            _check_arguments(images, missing, others)
-            benchmarks = [entry.load() for entry in entries()]
-            reading = read_answers(str(path), dataset_names())
+            paths, folder = answer_paths(str(path)), next(iter(answer_paths(str(images))), None)
+            _check_arguments(folder, missing, others)
+            reading = read_answers(paths, dataset_names())
+            search_images([entry.load() for entry in entries()], paths, folder)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self.tested_model = str(model) or reading.model or "predictions"
         self._matcher = AnswerMatcher(reading.answers)
         self._counts_missing = missing == "count"
-        answers_path = Path(str(images or path)).expanduser()
-        if answers_path.exists():  # not for several paths, whose pictures may have the same names
-            folder = answers_path if answers_path.is_dir() else answers_path.parent
-            for benchmark in benchmarks:
-                benchmark.add_answer_folder(folder)
         if self.accelerator.is_main_process:
             for note in reading.notes:
                 logger.warning("predictions: {}", note)
@@ -144,63 +138,28 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             for request in requests
         ]
         all_ids = {sample_id for column in columns for sample_id in column}
-        matched = self._matcher.match(task, samples, all_ids=all_ids)
+        found = answers_to(task, benchmark_of_task(task), self._matcher, samples, all_ids)
         shared = self.world_size > 1 and self._matcher.has_answers(all_ids)
-        if not matched.report.matched and not shared:
+        if not found.report.matched and not shared:
             raise self._matcher.no_match_error(task, samples)
-        saved = {
-            request.doc_id: answer
-            for request, answer in zip(requests, matched.answers, strict=True)
-            if answer
-        }
-        benchmark = benchmark_of_task(task)
-        if benchmark is not None and benchmark.has_picture_answers:
-            named = {doc_id: named_images(one) for doc_id, one in saved.items()}
-            answers = {doc_id: images.answer for doc_id, images in named.items()}
-            note = self._images_note(task, [*named.values()])
-        else:
-            answers = {doc_id: one.answer for doc_id, one in saved.items()}
-            n_images = sum(len(one.images) for one in saved.values())
-            note = f"; {counted(n_images, 'image')} beside them not read" if n_images else ""
-        level = "WARNING" if matched.report.doubtful else "INFO"
+        found.check_images(
+            counts_missing=self._counts_missing,
+            images_option="--model_args ...,images=FOLDER",
+            count_option="--model_args ...,missing=count",
+        )
+        level = "WARNING" if found.report.missing else "INFO"
         rank = f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else ""
-        logger.log(level, "predictions{}: {}{}", rank, matched.report.text(), note)
-        return {request.doc_id: answers.get(request.doc_id, MISSING) for request in requests}
-
-    def _images_note(self, task: str, named: Sequence[NamedImages]) -> str:
-        """How many of the images that answers name exist; raises if some do not, unless the run is
-        to count them, or if two were found as one file.
-        """
-        first_of: dict[Path, str] = {}
-        for reference, path in (pair for images in named for pair in images.moved.items()):
-            if (first := first_of.setdefault(path, reference)) != reference:
-                raise AnswersUnusable(
-                    f"Two images of answers to `{task}`, `{first:.200}` and `{reference:.200}`, "
-                    f"were found by the ends of their paths as one file: `{path}`.",
-                    hint="name a folder that has them in their folders with `--model_args "
-                    "...,images=FOLDER`",
-                )
-        count = sum(images.count for images in named)
-        n_missing = sum(len(images.missing) for images in named)
-        if n_missing and not self._counts_missing:
-            lacking = next(images for images in named if images.missing)
-            folders = ", ".join(f"`{folder}`" for folder in lacking.folders)
-            raise AnswersUnusable(
-                f"{lacking.location}: the answer's image `{lacking.missing[0]:.200}` does not "
-                f"exist. Missing: {n_missing:,} of {counted(count, 'image')} of answers to "
-                f"`{task}`. Searched in {folders}.",
-                hint="name the images' folder with `--model_args ...,images=FOLDER`, or score the "
-                "answers without them, and count them, with `--model_args ...,missing=count`",
-            )
-        return f"; {count - n_missing:,} of {counted(count, 'image')} found" if count else ""
+        logger.log(level, "predictions{}: {}", rank, found.text)
+        answers = zip(requests, found.answers, strict=True)
+        return {request.doc_id: MISSING if one is None else one for request, one in answers}
 
 
-def _check_arguments(images: object, missing: object, others: Collection[str]) -> None:
+def _check_arguments(images: Path | None, missing: object, others: Collection[str]) -> None:
     message = ""
     if unknown := sorted(set(others) - _PASSED_BY_THE_RUNNER):
         names = ", ".join(f"`{name}`" for name in unknown)
         message = f"The model `predictions` has no argument {names}."
-    elif images and not Path(str(images)).expanduser().is_dir():
+    elif images and not images.is_dir():
         message = f"`images=` of `predictions` is `{images}`, which is not a folder."
     elif missing not in ("stop", "count"):
         message = f"`missing=` of `predictions` is `{missing}`, not `stop` or `count`."

@@ -21,8 +21,9 @@ from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.log import is_first_process
-from mmie_tasks.runner.hooks import wrap_evaluator, wrap_once, wrap_task_loader
+from mmie_tasks.runner.hooks import wrap_evaluator, wrap_task_loader
 from mmie_tasks.runner.loaded_tasks import Method
+from mmie_tasks.runner.wrap import wrap_once
 
 Index: TypeAlias = dict[str, dict[str, Any]]
 """The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``."""

@@ -1,8 +1,11 @@
 """The command ``mmie-tasks rejudge``, which judges the saved answers of a run again.
 
-It runs ``mmie-tasks eval --model predictions`` with the run's tasks and settings. With
-``--failed``, the logged replies are first copied into the judge's cache, except those that gave no
-points, so that only samples that the judge left unscored cost a request.
+* ``--judge``: another judge gets every answer.
+* ``--failed``: the judge of the run gets the answers that it left unscored. The logged replies that
+  gave points are first copied into its cache, so that only the others cost a request.
+* neither: today's readers read the saved replies; no judge is asked.
+
+The first two run ``mmie-tasks eval --model predictions`` with the run's tasks and settings.
 """
 
 from __future__ import annotations
@@ -30,8 +33,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks rejudge",
         description="Judge the saved answers of a run again, by another judge or where the judge "
-        "failed. The tested model is not needed. The new run has the tasks, the limit and the "
-        "other options of the old one; variables such as `MMIE_DATA` must be set as they were.",
+        "failed; with neither option, today's readers read the saved replies, and the scores "
+        "before and after are compared. The tested model is not needed. The new run has the tasks, "
+        "the limit and the other options of the old one; variables such as `MMIE_DATA` must be set "
+        "as they were.",
     )
     run_help = "a run with `--log_samples`: the folder of `--output_path`, or a file in it"
     parser.add_argument("run", metavar="RUN", help=run_help)
@@ -40,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         "`--judge` is needed only for options that move no score, such as `timeout`"
     )
     parser.add_argument("--failed", action="store_true", help=failed_help)
-    tasks_help = "only these; default: all tasks of the run that the judges are for"
+    tasks_help = "only these tasks; default: all of the run that the judges are for"
     parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=tasks_help)
     output_help = (
         "the folder of the new run; default: beside RUN, with `-by-JUDGE` after its name, or "

@@ -38,6 +38,13 @@ class RunSummary:
     _runs: dict[str, TaskRun] = field(default_factory=dict)
     _details: dict[str, dict[str, float]] = field(default_factory=dict)
     _unreadable: dict[str, int] = field(default_factory=dict)  # cached replies, by task
+    _notes: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> dict[str, float | None]:
+        """Task to its official score in percent."""
+        headlines = {task: run.headline() for task, run in self._runs.items()}
+        return {task: None if one is None else one.percent for task, one in headlines.items()}
 
     def add(
         self,
@@ -67,6 +74,8 @@ class RunSummary:
             )
             details, notes = numbers_of(run, records), list(notes_of(run, records))
             last_line(run, "")
+            why = [note for note in notes if note.startswith(("unscored: ", "without official"))]
+            self._notes[task] = [*why, *map(str, run.signatures)]
             if lines:
                 scale = benchmark.scale
                 pairs = zip(lines, records, strict=True)
@@ -88,18 +97,23 @@ class RunSummary:
         for task in self._details:
             _remove_empty(results["results"][task])
 
-    def block(self, name: str, report: str, tasks: object = None) -> str:
+    def block(
+        self, name: str, report: str, tasks: object = None, *, has_notes: bool = False
+    ) -> str:
         """One line per task, a report (see `report_command`), and the number of cached replies that
         could not be read, if there are any; empty without a task of ours.
 
-        `name` is that of the run; `tasks` are those of its command, which give the order.
+        `name` is that of the run; `tasks` are those of its command, which give the order. With
+        notes, the reasons of unscored samples and the signatures are above the report.
         """
         if not self._runs:
             return ""
         lines = [last_line(self._runs[task], name) for task in in_order(self._runs, tasks)]
         table = tabulate(lines, COLUMNS, tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
-        text = f"\n{title}\n\n{table}\n\n{report}"
+        tasks_shown = in_order(self._runs, tasks) if has_notes else ()
+        notes = [f"{task}: {note}" for task in tasks_shown for note in self._notes[task]]
+        text = "\n\n".join(filter(None, (f"\n{title}", table, "\n".join(notes), report)))
         if count := sum(self._unreadable.values()):
             again = as_called("mmie-tasks rejudge RUN --failed")
             replies = counted(count, "unreadable reply")

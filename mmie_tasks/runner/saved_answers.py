@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from mmie_tasks.answers.saved import argument_of
 from mmie_tasks.core.command import as_called
 
 SAMPLE_OPTIONS = ("limit", "offset", "include_path", "reasoning_tags", "timezone")
@@ -17,11 +18,7 @@ _DEFAULTS = ('[["<think>", "</think>"], ["<analysis>", "</analysis>"]]', "Asia/S
 
 
 def predictions_arguments(
-    answers: Iterable[object],
-    tasks: str,
-    options: Mapping[str, object],
-    output: str,
-    more: str = "",
+    answers: Iterable[Path], tasks: str, options: Mapping[str, object], output: str, more: str = ""
 ) -> list[str]:
     """The arguments of an evaluation of saved answers.
 
@@ -32,7 +29,7 @@ def predictions_arguments(
         output: The folder for the results.
         more: Further arguments of the model `predictions`, as in ``--model_args``.
     """
-    model_args = f"path={';'.join(map(str, answers))}{more and f',{more}'}"
+    model_args = f"path={';'.join(map(argument_of, answers))}{more and f',{more}'}"
     words = ["--model", "predictions", "--model_args", model_args]
     words += ["--tasks", tasks]
     for option in SAMPLE_OPTIONS:

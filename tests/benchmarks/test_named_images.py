@@ -30,7 +30,7 @@ def named(folder: Path, **record: object) -> NamedImages:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "a.jsonl"
     path.write_text(json.dumps({"id": "SA-1", **record}, ensure_ascii=False), encoding="utf-8")
-    (saved,) = read_answers(str(path)).answers
+    (saved,) = read_answers([path]).answers
     return named_images(saved)
 
 

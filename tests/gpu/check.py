@@ -1,10 +1,10 @@
 """Checks the judge MMIE-Score on a GPU and prints a table: ``make gpu``.
 
 Needs a GPU, torch, transformers and the small packages that `machine.NEEDED` lists; neither the
-network nor an installed package of ours. vLLM is checked where it is installed. Each part runs in a
-process of its own, so that a crash or the end of the time costs that part only. ``--device cpu
---tiny`` goes through the same code with tiny models, to see that it works; its figures mean
-nothing.
+network nor an installed package of ours. The server of vLLM is checked where vLLM is installed.
+Each part runs in a process of its own, so that a crash or the end of the time costs that part only.
+``--device cpu --tiny`` goes through the same code with tiny models, to see that it works; its
+figures mean nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
-    from mmie_tasks.judges.mmie_score.generation import Engine, JudgePrompt
+    from mmie_tasks.judges.mmie_score.inputs import JudgePrompt
+    from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine
 
 Outcome: TypeAlias = Literal["passed", "failed", "measured", "not run"]
 
@@ -35,13 +36,8 @@ MACHINE_PROGRAM = Path(__file__).with_name("machine.py")
 DEFAULT_SECONDS = 570
 MACHINE_SECONDS = 300  # to import torch from a slow disk and start CUDA
 ALONE = 8  # requests of the speed part that are also computed one by one
-ENGINES = ("transformers", "vllm")
-PARTS = {
-    f"{engine}-{what}": (engine, what)
-    for what in ("float32", "bfloat16", "speed")
-    for engine in ENGINES
-}
-"""By name: the engine, and the dtype of the recorded cases or the speed of the real size."""
+PARTS = ("float32", "bfloat16", "speed", "server")
+"""The recorded cases in this process by dtype, the speed of the real size, and vLLM's server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,24 +66,24 @@ def table(rows: Sequence[Row], caption: str) -> str:
 
 @contextmanager
 def started(
-    engine: str, checkpoint: Checkpoint, device: str, dtype: str
-) -> Iterator[tuple[Engine, float]]:
-    """An engine, and the seconds that it took to start."""
+    checkpoint: Checkpoint, device: str, dtype: str
+) -> Iterator[tuple[TransformersEngine, float]]:
+    """The engine of this process, and the seconds that it took to start."""
     import torch
 
     from mmie_tasks.judges.mmie_score.exact import exact_arithmetic
     from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine
-    from mmie_tasks.judges.mmie_score.vllm_engine import VllmEngine
 
-    start = TransformersEngine.start if engine == "transformers" else VllmEngine.start
     began = time.perf_counter()
-    options = {"device": torch.device(device), "dtype": getattr(torch, dtype)}
-    with exact_arithmetic(), closing(start(checkpoint, **options)) as running:
-        yield running, time.perf_counter() - began
+    engine = TransformersEngine.start(
+        checkpoint, device=torch.device(device), dtype=getattr(torch, dtype)
+    )
+    with exact_arithmetic(), closing(engine):
+        yield engine, time.perf_counter() - began
 
 
 def alone_and_together(
-    engine: Engine, prompts: Sequence[JudgePrompt], batch: Sequence[JudgePrompt]
+    engine: TransformersEngine, prompts: Sequence[JudgePrompt], batch: Sequence[JudgePrompt]
 ) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
     """Replies to prompts one a call, and those of a call with all of a batch in random order."""
     from support.judge_engines import outputs
@@ -99,15 +95,14 @@ def alone_and_together(
 
 
 def recorded_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator[Row]:
-    """The recorded cases of the official code, on a tiny checkpoint."""
+    """The recorded cases of the official code, on a tiny checkpoint; `part` is the dtype."""
     from support import internvl_golden as golden
     from support import wide_heads
     from support.judge_engines import golden_prompts, open_folder
 
-    engine, dtype = PARTS[part]
-    folder = wide_heads.write(golden.CHECKPOINT, work / "wide")  # vLLM has no heads of 16
+    folder = wide_heads.write(golden.CHECKPOINT, work / "wide")  # as for the server
     prompts, expected = golden_prompts(), [[*case.output_ids] for case in golden.cases()]
-    with started(engine, open_folder(folder), chosen.device, dtype) as (running, start_s):
+    with started(open_folder(folder), chosen.device, part) as (running, start_s):
         alone, together = alone_and_together(running, prompts, prompts)
     official = sum(together[key] == ids for key, ids in enumerate(expected))
     equal = sum(together[key] == ids for key, ids in alone.items())
@@ -116,9 +111,39 @@ def recorded_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator
         yield Row(
             part=part,
             check=check,
-            outcome=is_right if dtype == "float32" else "measured",
+            outcome=is_right if part == "float32" else "measured",
             detail=f"{count} of {len(prompts)}; started in {start_s:.0f} s",
         )
+
+
+def server_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator[Row]:
+    """The recorded cases on a server that the judge starts, in float32."""
+    from support import internvl_golden as golden
+    from support import wide_heads
+
+    from mmie_tasks.judges.base import JudgeRequest
+    from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
+
+    folder = wide_heads.write(golden.CHECKPOINT, work / "wide")  # vLLM has no heads of 16
+    options = MmieScoreOptions(model=str(folder), device=chosen.device, dtype="float32")
+    judge, cases = MmieScoreJudge(options, os.environ), golden.cases()
+    if not judge.way.program:
+        yield Row(part=part, check="all", outcome="not run", detail=judge.way.reason)
+        return
+    requests = [JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in cases]
+    began = time.perf_counter()
+    with closing(judge):
+        texts = {index: getattr(reply, "text", "") for index, reply in judge.ask(requests)}
+    seconds = time.perf_counter() - began
+    official = sum(  # vLLM drops an unfinished character at the end
+        texts[index] == case.response.rstrip("\ufffd").strip() for index, case in enumerate(cases)
+    )
+    yield Row(
+        part=part,
+        check="official replies",
+        outcome="passed" if official == len(cases) else "failed",
+        detail=f"{official} of {len(cases)}; {seconds:.0f} s with the start",
+    )
 
 
 def made_up(chosen: argparse.Namespace, work: Path) -> tuple[Checkpoint, list[JudgePrompt]]:
@@ -127,13 +152,16 @@ def made_up(chosen: argparse.Namespace, work: Path) -> tuple[Checkpoint, list[Ju
     from support.judge_workload import SIZES, requests
     from support.random_checkpoint import write
 
-    from mmie_tasks.judges.mmie_score.inputs import InputBuilder
+    from mmie_tasks.judges.mmie_score.inputs import prompt_of
 
     size, count = SIZES["tiny" if chosen.tiny else "real"], 8 if chosen.tiny else 128
     folder = write(work / "checkpoint", size.shape, seed=1, ends=False, device=chosen.device)
-    builder = InputBuilder(checkpoint := open_folder(folder))
-    numbered = enumerate(requests(size, count, 1, work, compress_level=0))
-    return checkpoint, [builder.prompt(key, request) for key, request in numbered]
+    checkpoint = open_folder(folder)
+    prompts = [
+        prompt_of(request.parts, checkpoint, key=key, max_new_tokens=request.max_tokens)
+        for key, request in enumerate(requests(size, count, 1, work, compress_level=0))
+    ]
+    return checkpoint, sorted(prompts, key=lambda prompt: -len(prompt.ids))
 
 
 def speed_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator[Row]:
@@ -144,7 +172,7 @@ def speed_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator[Ro
         return Row(part=part, check=check, outcome="measured", detail=detail)
 
     checkpoint, prompts = made_up(chosen, work)
-    with started(PARTS[part][0], checkpoint, chosen.device, "bfloat16") as (running, start_s):
+    with started(checkpoint, chosen.device, "bfloat16") as (running, start_s):
         yield measured("start", f"{start_s:.0f} s")
         outputs(running, prompts[:1])
         began = time.perf_counter()
@@ -165,7 +193,7 @@ def speed_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator[Ro
 
 
 def memory_used(device: str) -> str:
-    """The memory in use by all processes: vLLM has its own."""
+    """The memory in use by all processes."""
     import torch
 
     if device == "cpu":
@@ -176,17 +204,8 @@ def memory_used(device: str) -> str:
 
 def part_rows(part: str, chosen: argparse.Namespace, work: Path) -> Iterator[Row]:
     """The rows of a part, in its own process."""
-    import torch
-
-    from mmie_tasks.judges.mmie_score.vllm_engine import supported
-
-    engine, what = PARTS[part]
-    if engine == "vllm" and (problem := supported(torch.device(chosen.device))):
-        yield Row(part=part, check="all", outcome="not run", detail=problem)
-    elif what == "speed":
-        yield from speed_rows(part, chosen, work)
-    else:
-        yield from recorded_rows(part, chosen, work)
+    rows_of = {"speed": speed_rows, "server": server_rows}
+    yield from rows_of.get(part, recorded_rows)(part, chosen, work)
 
 
 def error_line(log: str) -> str:
@@ -302,7 +321,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--device", default="cuda:0", help="cuda:N, or cpu (with --tiny)")
     parser.add_argument("--tiny", action="store_true", help="tiny models; only to try the program")
     parser.add_argument(
-        "--parts", type=lambda text: text.split(","), default=list(PARTS), help="joined by commas"
+        "--parts", type=lambda text: text.split(","), default=[*PARTS], help="joined by commas"
     )
     parser.add_argument("--out", type=Path, default=Path("out/gpu"), help="for tables and logs")
     parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)  # of a part's own process

@@ -12,13 +12,13 @@ from importlib.util import find_spec
 NEEDED = {
     "torch": "torch",
     "transformers": "transformers",
+    "accelerate": "accelerate",
     "loguru": "loguru",
     "pydantic": "pydantic",
     "safetensors": "safetensors",
     "sentencepiece": "sentencepiece",
     "PIL": "pillow",
     "numpy": "numpy",
-    "psutil": "psutil",
 }
 """What the checks import, with the name that installs it."""
 

@@ -14,7 +14,7 @@ from gpu import check
 from gpu.check import PARTS, Row, parsed, run, table
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges.mmie_score.vllm_engine import installed
+from mmie_tasks.judges.mmie_score.serve import installed_vllm
 
 pytestmark = needs_transformers_5
 
@@ -40,7 +40,7 @@ def options(out: Path, *more: str):
     return parsed(["--device", "cpu", "--tiny", "--out", str(out), *more])
 
 
-@pytest.mark.skipif(bool(installed()), reason="vLLM is here")
+@pytest.mark.skipif(bool(installed_vllm()), reason="vLLM is here")
 def test_it_runs_with_torch_and_transformers_and_without_our_other_dependencies(
     out: Path, tmp_path: Path
 ) -> None:
@@ -58,14 +58,13 @@ def test_it_runs_with_torch_and_transformers_and_without_our_other_dependencies(
     printed = (out / "table.md").read_text()
     assert printed in result.stdout
     assert f"torch {torch.__version__}" in printed
-    assert "| transformers-float32 | official replies | passed | 12 of 12" in printed
-    assert "| transformers-float32 | equal alone and in a batch | passed | 12 of 12" in printed
-    assert re.search(r"transformers-bfloat16 \| official replies \| measured \| \d+ of 12", printed)
+    assert "| float32 | official replies | passed | 12 of 12" in printed
+    assert "| float32 | equal alone and in a batch | passed | 12 of 12" in printed
+    assert re.search(r"bfloat16 \| official replies \| measured \| \d+ of 12", printed)
     for what in ("start", "speed", "memory", "equal alone and in a batch"):
-        assert f"| transformers-speed | {what} | measured |" in printed
-    assert "| transformers-speed | equal in another order | measured |" in printed
-    for part in ("vllm-float32", "vllm-bfloat16", "vllm-speed"):
-        assert f"| {part} | all | not run | vLLM is not installed |" in printed
+        assert f"| speed | {what} | measured |" in printed
+    assert "| speed | equal in another order | measured |" in printed
+    assert "| server | all | not run | `cpu` is not a GPU |" in printed
 
 
 def test_another_reply_than_the_recorded_one_is_a_failure(monkeypatch, out, tmp_path) -> None:
@@ -74,7 +73,7 @@ def test_another_reply_than_the_recorded_one_is_a_failure(monkeypatch, out, tmp_
         return {key: [2] for key in keys}, {key: [1] for key in keys}
 
     monkeypatch.setattr(check, "alone_and_together", replies)
-    rows = [*check.part_rows("transformers-float32", options(out), tmp_path)]
+    rows = [*check.part_rows("float32", options(out), tmp_path)]
     assert [row.outcome for row in rows] == ["failed"] * 2
     assert rows[0].detail.startswith("0 of 12")
 
@@ -84,7 +83,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     path = tmp_path / "parts.py"
     head = "import sys, time, pathlib\n"
     rows = "rows = pathlib.Path(sys.argv[sys.argv.index('--rows') + 1])\n"
-    row = '{"part": "vllm-speed", "check": "start", "outcome": "measured", "detail": "9 s"}'
+    row = '{"part": "speed", "check": "start", "outcome": "measured", "detail": "9 s"}'
     path.write_text(f"{head}{rows}rows.write_text({row + chr(10)!r})\n{body}")
     monkeypatch.setattr(check, "__file__", str(path))
     facts = tmp_path / "facts.py"
@@ -97,11 +96,11 @@ def test_a_part_that_raises_is_failed_with_its_message_and_so_is_the_run(
 ) -> None:
     program(tmp_path, monkeypatch, "raise RuntimeError('CUDA error: no\\nmore')")
     printed: list[str] = []
-    assert run(options(out, "--parts", "vllm-speed"), printed.append) == 1
+    assert run(options(out, "--parts", "speed"), printed.append) == 1
     text = "\n".join(printed)
-    assert "| vllm-speed | start | measured | 9 s |" in text
-    assert "| vllm-speed | the rest | failed | RuntimeError: CUDA error: no |" in text
-    assert "Traceback" in (out / "vllm-speed.log").read_text()
+    assert "| speed | start | measured | 9 s |" in text
+    assert "| speed | the rest | failed | RuntimeError: CUDA error: no |" in text
+    assert "Traceback" in (out / "speed.log").read_text()
 
 
 def test_a_part_that_takes_too_long_is_stopped_and_what_it_found_is_kept(
@@ -109,12 +108,12 @@ def test_a_part_that_takes_too_long_is_stopped_and_what_it_found_is_kept(
 ) -> None:
     program(tmp_path, monkeypatch, "time.sleep(60)")
     printed: list[str] = []
-    chosen = options(out, "--parts", "vllm-speed,vllm-float32", "--seconds", "3")
+    chosen = options(out, "--parts", "speed,float32", "--seconds", "3")
     assert run(chosen, printed.append) == 0
     text = "\n".join(printed)
-    assert "| vllm-speed | start | measured | 9 s |" in text
-    assert re.search(r"\| vllm-speed \| the rest \| not run \| stopped after \d s \|", text)
-    assert re.search(r"\| vllm-float32 \| the rest \| not run \| stopped after 0 s \|", text)
+    assert "| speed | start | measured | 9 s |" in text
+    assert re.search(r"\| speed \| the rest \| not run \| stopped after \d s \|", text)
+    assert re.search(r"\| float32 \| the rest \| not run \| stopped after 0 s \|", text)
 
 
 @pytest.mark.skipif(torch.cuda.device_count() > 0, reason="a GPU is here")
@@ -130,4 +129,4 @@ def test_a_table_breaks_at_no_character_of_a_detail() -> None:
     rows = [Row(part=next(iter(PARTS)), check="start", outcome="failed", detail="a | b\nc")]
     printed = table(rows, "Run on a GPU.")
     assert printed.startswith("Run on a GPU.\n\n| part | check |")
-    assert "| transformers-float32 | start | failed | a \\| b c |" in printed
+    assert "| float32 | start | failed | a \\| b c |" in printed

@@ -8,7 +8,6 @@ import pytest
 
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.hub import archives
 from mmie_tasks.hub.archives import unpack
 
 
@@ -61,7 +60,7 @@ def refused(folder, members, name):
     archive = packed(folder / "a.tar.gz", *members)
     with pytest.raises(DataBroken) as caught:
         unpack(archive, folder / "out" / "a")
-    assert f"The archive `{archive}` (" in str(caught.value)
+    assert f"The archive `{archive}` cannot" in str(caught.value)
     assert repr(name) in str(caught.value)
     assert (folder / "x").read_text() == "mine"
     assert {path.name for path in folder.iterdir()} <= {"a.tar.gz", "out", "x"}
@@ -119,15 +118,8 @@ def test_a_damaged_archive_is_named(tmp_path, mode, damage):
     archive.write_bytes(damage(archive.read_bytes()))
     with pytest.raises(DataBroken) as caught:
         unpack(archive, tmp_path / "out" / "a")
-    assert f"The archive `{archive}` (" in str(caught.value)
+    assert f"The archive `{archive}` cannot" in str(caught.value)
     assert f"`rm '{archive}'`" in str(caught.value)
-
-
-@pytest.mark.parametrize(("limit", "value"), [("MAX_MEMBERS", 2), ("MAX_UNPACKED_BYTES", 14_999)])
-def test_an_absurdly_large_archive_is_refused(tmp_path, monkeypatch, limit, value):
-    monkeypatch.setattr(archives, limit, value)
-    with pytest.raises(DataBroken, match="too many or too large"):
-        unpack(packed(tmp_path / "a.tar.gz", *some(3, 5_000)), tmp_path / "a")
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):

@@ -19,7 +19,6 @@ from mmie_tasks.hub.images import (
     check_whole,
     inside,
     open_rgb,
-    reencode,
 )
 
 
@@ -210,7 +209,6 @@ def test_what_decoders_raise_unexpectedly_is_a_broken_image(tmp_path, content):
     for read in (check_whole, open_rgb):
         with pytest.raises(ImageBroken):
             read(path)
-    assert reencode(path, tmp_path / "new", (9, 9)) is None
 
 
 def test_a_broken_image_says_why_in_another_process_too(tmp_path):
@@ -230,31 +228,3 @@ def test_a_truncated_image_is_an_error_even_if_the_runner_allows_it(tmp_path, mo
     ):
         open_rgb(tmp_path / "cut")
     assert open_rgb(tmp_path / "whole").size == NOISE.size
-
-
-@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK", "1"])
-def test_an_image_is_encoded_again_as_pillow_does_it(tmp_path, mode):
-    image = NOISE.convert(mode)
-    (tmp_path / "a").write_bytes(encoded(image, "TIFF"))
-    path = reencode(tmp_path / "a", tmp_path / "new", (51, 52))
-    assert path.read_bytes() == encoded(image.resize((51, 52)), "JPEG")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(encoded(NOISE.convert("RGBA"), "PNG"), id="alpha"),
-        pytest.param(encoded(NOISE.convert("P"), "PNG"), id="palette"),
-        pytest.param(encoded(Image.new("I;16", (4, 4), 65_535), "PNG"), id="16-bit"),
-    ],
-)
-def test_an_image_in_a_mode_that_jpeg_lacks_is_not_encoded(tmp_path, content):
-    (tmp_path / "a").write_bytes(content)
-    assert reencode(tmp_path / "a", tmp_path, (8, 8)) is None
-
-
-@pytest.mark.parametrize("content", [b"", b"text", encoded(NOISE, "PNG")[:-20]])
-def test_what_is_no_whole_image_is_not_encoded(tmp_path, content):
-    (tmp_path / "a").write_bytes(content)
-    assert reencode(tmp_path / "a", tmp_path, (8, 8)) is None
-    assert reencode(tmp_path / "none", tmp_path, (8, 8)) is None

@@ -16,7 +16,6 @@ from typing import Any
 from mmie_tasks.benchmarks.mia_bench import metrics, official, prompts
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
-from mmie_tasks.benchmarks.mia_bench.request import prompt_maker
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.rows import RunnerTable, aggregation
@@ -91,9 +90,8 @@ def official_texts(clone: Path, docs: Sequence[dict[str, Any]] | None = None) ->
 
 def our_texts(docs: Sequence[Mapping[str, Any]] | None = None) -> Sequence[object]:
     """The same, from the file of the installed lmms-eval."""
-    make = prompt_maker()
     fields = ("instruction", "components", "component_weight", "response")
-    return [prompts.official(make(*(doc[f] for f in fields))) for doc in docs or made_up_docs()]
+    return [prompts.judge_prompt(*(doc[f] for f in fields)) for doc in docs or made_up_docs()]
 
 
 def published_questions(folders: Folders) -> Comparison:

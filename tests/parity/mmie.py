@@ -162,7 +162,7 @@ def our_requests(prompts: Path, n_samples: int = N_SAMPLES) -> Sequence[object]:
             add_answer_folder(folder)
             docs = data.dataset("all", {"MMIE_DATA": str(folder)})
             samples = {doc["id"]: Sample.from_doc(doc) for doc in docs}
-            saved = read_answers(str(folder / "data.json")).answers
+            saved = read_answers([folder / "data.json"]).answers
             answers = {answer.id: answer.answer for answer in saved}
             return [
                 _our_request(samples[row["id"]], answers[row["id"]], folder, settings)

@@ -123,7 +123,7 @@ def request_bodies(folders: Folders) -> Comparison:
         scorer.main_evaluate_output_directory(f"{work}/outputs")
         answers = {
             str(saved.id): saved.answer
-            for saved in read_answers(f"{work}/outputs/M_output").answers
+            for saved in read_answers([work / "outputs" / "M_output"]).answers
         }
         cases = []
         for sample, theirs in zip(samples, sent, strict=True):

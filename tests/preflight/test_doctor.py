@@ -18,9 +18,8 @@ from mmie_tasks.cli import main
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import names
 from mmie_tasks.judges.base import Judge, JudgeOptions
-from mmie_tasks.preflight.arguments import doctor_parser
-from mmie_tasks.preflight.doctor import examine
-from mmie_tasks.preflight.findings import Finding, Report
+from mmie_tasks.preflight.checks import Finding, examine
+from mmie_tasks.preflight.doctor import parser
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = GOLDEN / "internvl" / "checkpoint"
@@ -42,25 +41,25 @@ def _examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("MMIE_TASKS_JUDGE", raising=False)
 
 
-def run(*arguments: str) -> Report:
-    return examine(doctor_parser().parse_args(arguments), os.environ)
+def run(*arguments: str) -> list[Finding]:
+    return list(examine(parser().parse_args(arguments), os.environ))
 
 
 def report(*arguments: str) -> tuple[int, dict[str, list[Finding]]]:
-    """The status, and the findings by subject."""
-    result = run(*arguments)
+    """Whether there is a problem, and the findings by subject."""
+    findings = run(*arguments)
     by_subject: dict[str, list[Finding]] = {}
-    for finding in result.findings:
+    for finding in findings:
         by_subject.setdefault(finding.subject, []).append(finding)
-    return result.status, by_subject
+    return int(any(finding.is_problem for finding in findings)), by_subject
 
 
 def problems(by_subject: dict[str, list[Finding]]) -> list[str]:
     return [
-        finding.subject
-        for findings in by_subject.values()
+        subject
+        for subject, findings in by_subject.items()
         for finding in findings
-        if finding.status == "problem"
+        if finding.is_problem
     ]
 
 
@@ -70,11 +69,9 @@ def test_a_benchmark_with_all_assets_has_no_problem() -> None:
         *("--judge_args", f"path={EXAMPLES / 'mia_bench' / 'replies.jsonl'}"),
     )
     assert (status, problems(findings)) == (0, [])
-    assert "no image is missing" in findings["mia_bench: data"][0].message
-    assert findings["mia_bench: judge prompt"][0].status == "ok"
-    assert findings["mia_bench: judge"][0].message.startswith(
-        "`replay`, named by `--judge`, can be"
-    )
+    assert "no image is missing" in findings["mia_bench: data"][0].text
+    assert "unchanged" in findings["mia_bench: judge prompt"][0].text
+    assert "`replay`, named by `--judge`, can be" in findings["mia_bench: judge"][0].text
     assert not any(subject.startswith(("mmie:", "milebench")) for subject in findings)
 
 
@@ -83,8 +80,8 @@ def test_a_benchmark_that_is_scored_by_rule_needs_no_judge() -> None:
     assert status == 0
     for name in ("mmie-tasks", "lmms-eval"):
         assert findings[name][0].message == version(name)
-    assert findings["milebench: data"][0].message.startswith("58 samples of 29 datasets")
-    assert "scored by rule" in findings["milebench: judge"][0].message
+    assert ": 58 samples of 29 datasets" in findings["milebench: data"][0].text
+    assert "scored by rule" in findings["milebench: judge"][0].text
 
 
 @needs_transformers_5
@@ -92,8 +89,8 @@ def test_the_judge_in_process_is_checked_and_not_loaded() -> None:
     judge = f"mmie_score:{TINY},{PROMPTS}"
     status, findings = report("--tasks", "mmie", "--judge", judge)
     assert (status, problems(findings)) == (0, [])
-    assert "rope su" in findings["mmie_score: files"][0].message
-    assert "engine transformers" in findings["mmie_score: memory"][0].message
+    assert "rope su" in findings["mmie_score: files"][0].text
+    assert "by transformers" in findings["mmie_score: device"][0].text
 
 
 @pytest.mark.parametrize(
@@ -120,7 +117,7 @@ def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MMIE_DATA", str(data))
     status, findings = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
     assert (status, problems(findings)) == (1, ["mmie: data"])
-    assert "images of MMIE's questions are missing" in findings["mmie: data"][0].message
+    assert "images of MMIE's questions are missing" in findings["mmie: data"][0].text
     assert findings["mmie: data"][0].hint
 
 
@@ -131,8 +128,8 @@ def test_a_pinned_file_that_is_missing_offline_is_a_problem(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     status, findings = report("--tasks", "opening", "--judge", "replay")
     (data,) = findings["opening: data"]
-    assert (status, data.status) == (1, "problem")
-    assert "HF_HUB_OFFLINE" in data.message
+    assert (status, data.is_problem) == (1, True)
+    assert "HF_HUB_OFFLINE" in data.text
     assert "OPENING_DATA" in data.hint
 
 
@@ -140,10 +137,10 @@ def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.Mo
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
     with JudgeServer(key="another") as server:
         args = f"base_url={server.url},cache=off"
-        result = run("--tasks", "mmie", "--judge", "openai:m", "--judge_args", args)
-    assert result.status == 1
-    assert "HTTP 401" in result.text
-    assert KEY not in result.text
+        findings = run("--tasks", "mmie", "--judge", "openai:m", "--judge_args", args)
+    text = str(findings)
+    assert "HTTP 401" in text
+    assert KEY not in text
 
 
 @needs_transformers_5
@@ -160,7 +157,7 @@ def test_every_judge_of_a_panel_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
     assert findings["mmie: judge 1"][0].message.startswith(
         "`openai`, named by `--judge`, can be used: "
     )
-    assert findings["mmie: judge 3"][0].status == "ok"
+    assert not findings["mmie: judge 3"][0].is_problem
     assert "mmie_score: files" in findings
 
 
@@ -178,8 +175,8 @@ def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(
         monkeypatch.delenv(name, raising=False)
     _, findings = report("--tasks", "mmie", "--judge", "openai:m")
     assert problems(findings) == ["mmie: judge prompts", "mmie: judge"]
-    assert "HF_HUB_OFFLINE" in findings["mmie: judge prompts"][0].message
-    assert "needs a key" in findings["mmie: judge"][0].message
+    assert "HF_HUB_OFFLINE" in findings["mmie: judge prompts"][0].text
+    assert "needs a key" in findings["mmie: judge"][0].text
 
 
 @pytest.mark.parametrize(
@@ -234,19 +231,18 @@ def test_whatever_a_judge_of_another_package_raises_is_a_finding_like_others(
     )
     assert status == 1
     assert problems(findings) == ["mia_bench: judge", "mmie: judge"]
-    assert text in findings["mmie: judge"][0].message
+    assert text in findings["mmie: judge"][0].text
     assert findings["mmie: judge"][0].hint
-    assert findings["mmie: data"][0].status == "ok"
+    assert not findings["mmie: data"][0].is_problem
 
 
 def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody")
-    status, findings = report("--tasks", "mmie")
-    assert status == 1
-    assert "no judge `nobody`" in findings["mmie: judge"][0].message
+    _, findings = report("--tasks", "mmie")
+    assert "no judge `nobody`" in findings["mmie: judge"][0].text
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "replay mmei=openai")
     _, findings = report("--tasks", "mmie")
-    assert "`mmei`, which is not a benchmark" in findings["MMIE_TASKS_JUDGE"][0].message
+    assert "`mmei`, which is not a benchmark" in findings["MMIE_TASKS_JUDGE"][0].text
 
 
 def test_the_command_ends_with_the_status(
@@ -258,4 +254,34 @@ def test_the_command_ends_with_the_status(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 1
-    assert "problem  milebench: data" in capsys.readouterr().out
+    assert "problem  milebench: data: " in capsys.readouterr().out
+
+
+def test_saved_answers_are_matched_as_score_takes_them(tmp_path: Path) -> None:
+    answers = EXAMPLES / "mmie" / "answers"
+    words = ("--tasks", "mmie", "--judge", "replay", "--limit", "4", "--model", "m", "-o", "out")
+    saved = tmp_path / "a,b;c.json"
+    saved.write_text((answers / "answers.json").read_text(encoding="utf-8"), encoding="utf-8")
+    all_here, none_here = (
+        f"mmie: answers 4 of 4, images {count}" for count in ("2 of 2", "0 of 2")
+    )
+    for more in ((answers,), (saved, "--images", answers)):
+        findings = run(*words, *map(str, more))
+        assert (findings[-1].text, findings[-1].is_problem) == (all_here, False)
+    finding = run(*words, str(saved))[-1]
+    assert finding.text.startswith(none_here)
+    assert finding.is_problem
+    assert "--images FOLDER" in finding.hint
+    finding = run(*words, str(saved), "--missing", "count")[-1]
+    assert (finding.text, finding.is_problem) == (none_here, False)
+    assert run(*words, "nowhere.json")[-1].is_problem
+
+
+def test_a_task_without_an_answer_to_each_sample_is_a_problem(tmp_path: Path) -> None:
+    saved = tmp_path / "a.json"
+    saved.write_text('{"MSR-4": "A fox.", "x": "B"}', encoding="utf-8")
+    finding = run(str(saved), "--tasks", "mmie", "--judge", "replay")[-1]
+    assert finding.text.startswith("mmie: answers 1 of 11, images 0 of 0; 1 have an id")
+    assert finding.is_problem
+    assert "`x`" in finding.text
+    assert "--missing count" in finding.hint

@@ -15,16 +15,16 @@ LOOK = """
 import os
 from dataclasses import asdict
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
-from mmie_tasks.preflight.assets import check_assets
-answer = [asdict(finding) for finding in check_assets(BENCHMARK.assets((), os.environ))]
+from mmie_tasks.preflight.checks import asset_findings
+answer = [asdict(finding) for finding in asset_findings(BENCHMARK.assets((), os.environ))]
 """
 LOOK_AT_THE_JUDGE = """
 import os
 from dataclasses import asdict
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
-from mmie_tasks.preflight.assets import check_assets
+from mmie_tasks.preflight.checks import asset_findings
 assets = MmieScoreJudge(MmieScoreOptions(), os.environ).assets()
-answer = [asdict(finding) for finding in check_assets(assets)]
+answer = [asdict(finding) for finding in asset_findings(assets)]
 """
 DOWNLOAD = f"""
 from huggingface_hub import snapshot_download
@@ -56,11 +56,8 @@ def judge(url: str, home: Path, **more: str) -> list[dict[str, Any]]:
 
 def test_missing_data_is_reported_with_its_size(hub: HubServer, tmp_path: Path) -> None:
     finding = data(hub, tmp_path)
-    assert finding["status"] == "ok"
-    assert (
-        f"MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz: not downloaded yet"
-        in finding["message"]
-    )
+    assert not finding["is_problem"]
+    assert f"MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz: to fetch: " in finding["message"]
     assert "images.tar.gz" not in hub.downloads("GET")
     assert "data.json" not in hub.downloads("GET")
 
@@ -68,7 +65,7 @@ def test_missing_data_is_reported_with_its_size(hub: HubServer, tmp_path: Path) 
 def test_gated_data_is_a_problem_with_a_hint(hub: HubServer, tmp_path: Path) -> None:
     hub.refuses(403, "GatedRepo")
     finding = data(hub, tmp_path)
-    assert finding["status"] == "problem"
+    assert finding["is_problem"]
     assert "gated" in finding["message"]
     assert "accept the terms" in finding["hint"]
     assert len(hub.requests) <= 1  # none where huggingface_hub is older than 1.3: see `_metadata`
@@ -76,8 +73,8 @@ def test_gated_data_is_a_problem_with_a_hint(hub: HubServer, tmp_path: Path) -> 
 
 def test_a_missing_checkpoint_is_not_downloaded(models: HubServer, tmp_path: Path) -> None:
     (finding,) = judge(models.url, tmp_path)
-    assert finding["status"] == "ok"
-    assert f"{SCORE}@{COMMIT[:12]}: not downloaded yet" in finding["message"]
+    assert not finding["is_problem"]
+    assert f"{SCORE}@{COMMIT[:12]}: to fetch: " in finding["message"]
     assert models.downloads("GET") == []
 
 
@@ -85,23 +82,25 @@ def test_a_checkpoint_in_the_cache_is_opened(models: HubServer, tmp_path: Path) 
     ask(models.url, tmp_path, DOWNLOAD)
     checkpoint, files, *_ = judge(models.url, tmp_path)
     assert checkpoint["message"] == f"{SCORE}@{COMMIT} is in the Hub's cache"
-    assert (files["subject"], files["status"]) == ("mmie_score: files", "ok")
+    assert files["subject"] == "mmie_score: files"
+    assert not files["is_problem"]
 
 
 def test_a_cached_checkpoint_can_be_used_without_the_hub(models: HubServer, tmp_path: Path) -> None:
     ask(models.url, tmp_path, DOWNLOAD)
     checkpoint, files, *_ = judge("http://127.0.0.1:9", tmp_path)  # nothing listens there
-    assert checkpoint["status"] == files["status"] == "ok"
+    assert not checkpoint["is_problem"]
+    assert not files["is_problem"]
     assert "cannot be reached" in checkpoint["message"]
 
 
 def test_a_missing_checkpoint_without_the_hub_is_a_problem(tmp_path: Path) -> None:
     (finding,) = judge("http://127.0.0.1:9", tmp_path)
-    assert finding["status"] == "problem"
+    assert finding["is_problem"]
     assert "`model=`" in finding["hint"]
 
 
 def test_a_partial_checkpoint_is_not_opened(models: HubServer, tmp_path: Path) -> None:
     ask(models.url, tmp_path, DOWNLOAD.replace('")', '", allow_patterns=["*.json"])'))
     (finding,) = judge(models.url, tmp_path)
-    assert "not downloaded yet: 0.7 MiB" in finding["message"]
+    assert "to fetch: 0.7 MiB" in finding["message"]

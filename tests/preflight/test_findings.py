@@ -1,4 +1,4 @@
-"""The report, and findings on assets; without any Hub."""
+"""Findings on assets and task files; without any Hub."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.task_files import read_task_files
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
-from mmie_tasks.preflight.assets import check_assets
-from mmie_tasks.preflight.findings import Finding, Report, run_check
-
-LONG = "a sentence of many words " * 12
-
-
-def as_text(*findings: Finding) -> str:
-    return Report(findings=findings).text
+from mmie_tasks.preflight.checks import Finding, asset_findings, checked, task_file_result
 
 
 def fails() -> str:
@@ -25,7 +20,7 @@ def fails() -> str:
 def asset(
     name: str, *checks: Check, is_here: bool = True, size_bytes: int | None = 3 * 2**20
 ) -> Asset:
-    plan = DownloadPlan(source="MMIE", file_bytes=(size_bytes,))
+    plan = DownloadPlan(source="MMIE", size_bytes=size_bytes)
     return Asset(
         name=name,
         source="MMIE",
@@ -37,55 +32,72 @@ def asset(
     )
 
 
-def test_lines_are_aligned_and_followed_by_their_hints_and_a_summary() -> None:
-    problem = Finding("problem", "mmie: data", "gone", "fetch it")
-    assert as_text(Finding("ok", "GPU 0", "fine"), problem) == (
-        "ok       GPU 0       fine\n"
-        "problem  mmie: data  gone\n"
-        "                     hint: fetch it\n"
-        "\n"
-        "Problems: 1. A run would fail."
-    )
-    assert as_text(Finding("ok", "a", "b")).endswith("\n\nA run can begin.")
-
-
-def test_no_line_is_wider_than_a_terminal() -> None:
-    lines = as_text(Finding("problem", "mmie: judge prompts", LONG, LONG)).splitlines()
-    assert len(lines) > 8
-    assert max(map(len, lines)) <= 100
-
-
 def test_an_error_that_is_not_ours_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(run_check(Check(subject="data", describe=lambda: str(1 // 0))))
+        list(checked("data", lambda: str(1 // 0)))
 
 
 @pytest.mark.parametrize(
     ("size_bytes", "text"),
     [
-        pytest.param(3 * 2**20, "not downloaded yet: 3.0 MiB, which", id="known"),
-        pytest.param(None, "not downloaded yet: unknown, which", id="unknown"),
+        pytest.param(3 * 2**20, "to fetch: 3.0 MiB, by", id="known"),
+        pytest.param(None, "to fetch: unknown, by", id="unknown"),
         pytest.param(0, "in the Hub's cache", id="cached"),
     ],
 )
 def test_a_missing_asset_is_reported_with_its_size(size_bytes: int | None, text: str) -> None:
-    (finding,) = check_assets([asset("data", is_here=False, size_bytes=size_bytes)])
-    assert finding.status == "ok"
-    assert text in finding.message
+    (finding,) = asset_findings([asset("data", is_here=False, size_bytes=size_bytes)])
+    assert not finding.is_problem
+    assert text in finding.text
 
 
 def test_a_shared_check_runs_once_and_only_if_all_its_assets_are_here() -> None:
     check = Check(subject="data", describe=lambda: "2 samples.")
     one, other = asset("data, part 0", check), asset("data, part 1", check)
-    assert list(check_assets([one, other])) == [Finding("ok", "data", "2 samples")]
+    assert list(asset_findings([one, other])) == [Finding("data", "2 samples")]
     missing = asset("data, part 1", check, is_here=False)
-    here, finding = check_assets([one, missing])
-    assert here == Finding("ok", "data, part 0", "MMIE is here")
-    assert "not downloaded yet" in finding.message
+    here, finding = asset_findings([one, missing])
+    assert here == Finding("data, part 0", "MMIE is here")
+    assert "to fetch" in finding.text
 
 
 def test_the_checks_of_an_asset_end_with_the_first_problem() -> None:
     checks = [Check(subject=name, describe=fails) for name in ("files", "memory")]
-    assert list(check_assets([asset("checkpoint", *checks)])) == [
-        Finding("problem", "files", "Two images are missing", "download them")
+    assert list(asset_findings([asset("checkpoint", *checks)])) == [
+        Finding("files", "Two images are missing", "download them", is_problem=True)
     ]
+
+
+TASK = """
+task: sketch
+process_results: !function {function}
+metric_list:
+  - metric: {metric}
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "metric", "named"),
+    [
+        pytest.param("mmie_tasks.benchmarks.mmie.benchmark.percent", "robust", "", id="right"),
+        pytest.param("own.score", "robust", "", id="a-file-next-to-it"),
+        pytest.param(
+            "mmie_tasks.benchmarks.mmie.benchmark.pct", "official", "`mmie_tasks.", id="name"
+        ),
+        pytest.param("no.such.module.percent", "official", "ModuleNotFoundError", id="module"),
+        pytest.param("broken.score", "official", "ZeroDivisionError", id="broken-file"),
+        pytest.param("own.score", "official_speed", "`official_speed`", id="metric"),
+    ],
+)
+def test_a_task_file_that_cannot_run_is_named(
+    tmp_path: Path, function: str, metric: str, named: str
+) -> None:
+    (tmp_path / "own.py").write_text("def score(): ...", encoding="utf-8")
+    (tmp_path / "broken.py").write_text("1 / 0", encoding="utf-8")
+    text = TASK.format(function=function, metric=metric)
+    (tmp_path / "_shared").write_text(text, encoding="utf-8")
+    (tmp_path / "sketch.yaml").write_text("include: _shared\ntask: sketch", encoding="utf-8")
+    file = read_task_files(tmp_path)["sketch"]
+    findings = list(checked("sketch", lambda: task_file_result(file, BENCHMARK)))
+    assert [finding.is_problem for finding in findings] == [True] * bool(named)
+    assert all(named in finding.message for finding in findings)

@@ -14,19 +14,21 @@ from mmie_tasks.benchmarks.milebench.sample import DATASETS, datasets_in
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.hub.asset import Asset
+from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.choice import parse_flags
-from mmie_tasks.preflight.arguments import prefetch_parser
-from mmie_tasks.preflight.prefetch import fetch, judge_assets
-from mmie_tasks.preflight.selection import select_tasks
+from mmie_tasks.judges.choice import JudgeChoices, parse_flags
+from mmie_tasks.preflight.needed import judges_of, select_tasks
+from mmie_tasks.preflight.prefetch import run
 
 TINY = GOLDEN / "internvl" / "checkpoint"
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    return fetch(prefetch_parser().parse_intermixed_args(arguments), environment)
+@pytest.fixture(autouse=True)
+def unmuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`prefetch` sets up the logs of its process, which is that of all tests here."""
+    monkeypatch.setattr("mmie_tasks.core.log.plain_logs", lambda _level: None)
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_the_tasks_of_a_benchmark_are_selected_once_each() -> None:
     ("name", "text"),
     [
         pytest.param("DocVQA", "there is `milebench_DocVQA`", id="a-dataset"),
-        pytest.param("mmie_xyz", "no benchmark or task `mmie_xyz`", id="no-task"),
+        pytest.param("mmie_xyz", "no task `mmie_xyz`", id="no-task"),
     ],
 )
 def test_an_unknown_name_is_an_error_with_similar_names(name: str, text: str) -> None:
@@ -83,6 +85,13 @@ def test_the_task_files_of_milebench_read_known_datasets() -> None:
     files = (entry("milebench").task_dir()).glob("*.yaml")
     read = datasets_of(path.stem for path in files)
     assert set(read) == set(DATASETS)
+
+
+def judge_assets(
+    requested: JudgeChoices, benchmarks: Sequence[BenchmarkEntry], environment: Mapping[str, str]
+) -> list[Asset]:
+    judges = judges_of(benchmarks, requested, environment)
+    return [asset for one in judges for asset in registry.create(one, environment).assets()]
 
 
 def checkpoints(assets: Sequence[Asset]) -> list[Asset]:
@@ -140,7 +149,10 @@ def test_an_impossible_judge_is_an_error(
 
 
 def test_a_benchmark_of_another_package_may_have_no_assets(
-    local_data: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local_data: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     package = tmp_path / "guest_bench"
     (package / "task_yamls").mkdir(parents=True)
@@ -154,5 +166,5 @@ def test_a_benchmark_of_another_package_may_have_no_assets(
         "[mmie_tasks.benchmarks]\nguest = guest_bench.benchmark:BENCHMARK\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    text = run(["guest", "mia_bench", "--dry_run"], local_data)
-    assert text.startswith("mia_bench: data: ")
+    run(["guest", "mia_bench", "--dry_run"], local_data)
+    assert capsys.readouterr().out.startswith("mia_bench: data: ")

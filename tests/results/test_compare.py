@@ -135,7 +135,7 @@ def test_the_interval_and_p_value_of_a_plain_mean_are_those_of_a_paired_t_test()
     assert average.interval == pytest.approx(ends, abs=0.02)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [9, 11, 25])  # with a p that Holm lifts above 5 percent
 def test_adjusted_intervals_exclude_0_exactly_where_the_adjusted_p_is_below_5_percent(seed):
     lots = random.Random(seed)  # noqa: S311 - no secret
     a = {f"{letter}{n}": lots.randint(0, 9) for letter in "abc" for n in range(40)}

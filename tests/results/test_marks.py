@@ -79,6 +79,12 @@ def marks_of(*changes: dict[str, object], signature: str = PAPER) -> tuple[str, 
             id="judges itself",
         ),
         pytest.param(DRAWN, (DRAWN_MARK,), id="drawn pictures"),
+        pytest.param(
+            "judge:openai|model:gpt-4o-2024-11-20|t:1|detail:low|paper_judge:yes",
+            ("judge asked with temperature 1, detail low",),
+            id="settings of the paper's judge",
+        ),
+        pytest.param("judge:openai|model:gpt-4o|t:0|paper_judge:yes", (), id="its own settings"),
     ],
 )
 def test_a_setting_that_the_paper_does_not_have_is_named(

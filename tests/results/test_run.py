@@ -177,7 +177,7 @@ def test_four_jobs_with_an_offset_are_one_run(tmp_path: Path, order: tuple[int, 
     for command in ("table", "compare"):
         words = [str(tmp_path / "parts"), *([str(tmp_path / "whole")] * (command == "compare"))]
         assert "4 logs" in load_command(command)(words, {})
-    assert len(read_answers(str(tmp_path / "parts")).answers) == 16
+    assert len(read_answers([tmp_path / "parts"]).answers) == 16
 
 
 def test_a_log_that_shares_a_sample_is_another_run_and_is_counted(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_log_that_shares_a_sample_is_another_run_and_is_counted(tmp_path: Path
     ids = set(run.samples()["id"])
     assert ids == {str(number) for number in (*range(8), *range(8, 13))}
     assert run.notes == ("older logs of the same tasks, ignored: 2",)
-    assert {one.id for one in read_answers(str(tmp_path)).answers} == ids
+    assert {one.id for one in read_answers([tmp_path]).answers} == ids
 
 
 def test_a_log_of_another_judge_or_model_is_another_run(tmp_path: Path) -> None:
@@ -200,14 +200,14 @@ def test_a_log_of_another_judge_or_model_is_another_run(tmp_path: Path) -> None:
         saved = {"model_name": name, "results": {"mia_bench": {}}}
         (tmp_path / "b" / f"{date}_results.json").write_text(json.dumps(saved))
     assert len(load_run(tmp_path / "b").samples()) == 8
-    assert len(read_answers(str(tmp_path / "b")).answers) == 8
+    assert len(read_answers([tmp_path / "b"]).answers) == 8
 
 
 def test_a_broken_older_log_does_not_stop_the_newest(tmp_path: Path) -> None:
     write_run(tmp_path, "mia_bench", MIA_LINES[:8], date=DATES[1])
     (tmp_path / f"{DATES[0]}_samples_mia_bench.jsonl").write_text("no JSON\n{}\n")
     assert len(load_run(tmp_path).samples()) == 8
-    assert len(read_answers(str(tmp_path)).answers) == 8
+    assert len(read_answers([tmp_path]).answers) == 8
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_hidden_copies_are_never_read(tmp_path: Path, copy: str) -> None:
     hidden.parent.mkdir(exist_ok=True)
     shutil.copy(log, hidden)
     (run,) = open_runs([str(tmp_path)])
-    assert len(run.samples()) == len(read_answers(str(tmp_path)).answers) == 16
+    assert len(run.samples()) == len(read_answers([tmp_path]).answers) == 16
     hidden.write_bytes(b"\0")
-    assert len(read_answers(str(tmp_path)).answers) == 16
+    assert len(read_answers([tmp_path]).answers) == 16
 
 
 def test_tasks_are_in_the_order_of_the_command(tmp_path: Path) -> None:

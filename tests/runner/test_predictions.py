@@ -66,7 +66,7 @@ def test_saved_answers_are_returned_in_the_order_of_the_requests(
     model = Predictions(path=str(saved), batch_size=4, device="cuda:0")
     sent = requests(docs, 2, 0, 1, 0)
     assert model.generate_until_multi_round(sent) == [["two", "rounds"], "zero", MISSING, "zero"]
-    report = "t: 2 of 3 answers found"
+    report = "t: answers 2 of 3"
     assert logs == [f"predictions: {report}\n"]
     assert logs[0].record["level"].name == "WARNING"
 
@@ -127,7 +127,7 @@ def test_a_missing_image_ends_the_run_unless_it_is_only_counted(
     found, missing = Predictions(path=path, missing="count").generate_until(sent)
     assert json.loads(str(found))["images"] == [str(tmp_path / "a.png")]
     assert json.loads(str(missing))["images"] == ["b.png"]
-    assert "1 of 2 images found" in logs[-1]
+    assert "images 1 of 2" in logs[-1]
     draw(tmp_path / "else" / "b.png")
     sent = requests(DOCS, 0, 1, task=task)
     _, missing = Predictions(path=path, images=tmp_path / "else").generate_until(sent)
@@ -155,7 +155,7 @@ def test_a_task_with_text_answers_counts_images_and_does_not_stop(
 ) -> None:
     model = Predictions(path=with_images(tmp_path))
     assert model.generate_until(requests(DOCS, 0, 1, task=task)) == ["A. <image>"] * 2
-    assert "2 images beside them not read" in logs[-1]
+    assert "2 images not read" in logs[-1]
 
 
 def test_no_image_column_is_decoded(saved: Path) -> None:

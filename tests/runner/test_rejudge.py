@@ -50,7 +50,7 @@ def by_rule(folder: Path) -> None:
         pytest.param(only_results, JUDGE, AnswersUnusable, "`--log_samples`", id="no-samples"),
         pytest.param(only_samples, JUDGE, SettingWrong, "_results.json", id="no-results-file"),
         pytest.param(by_rule, JUDGE, SettingWrong, "none", id="scored-by-rule"),
-        pytest.param(judged, (), SettingWrong, "`--failed`", id="no-judge"),
+        pytest.param(judged, ("--output_path", "x"), SettingWrong, "`--failed`", id="no-judge"),
         pytest.param(
             judged, (*JUDGE, "--model_args", "path=x"), SettingWrong, "`path`", id="other-answers"
         ),

@@ -153,11 +153,3 @@ def test_a_judge_whose_check_raises_ends_a_run_without_a_traceback(workplace: Wo
     assert result.status == 1
     assert "The judge `coin` cannot be used: ZeroDivisionError: no side.\n\nhint: " in result.output
     assert "Traceback" not in result.output
-
-
-def test_the_help_of_eval_has_the_options_of_the_runner_and_ours(workplace: Workplace) -> None:
-    result = workplace.run("mmie-tasks", "eval", "--help")
-    assert result.status == 0
-    assert result.output.index("  --launcher_args ") < result.output.index("\njudges:\n  --judge ")
-    assert "\n  --judge_args k=v,..." in result.output
-    assert "--judge-args" not in result.output

@@ -61,4 +61,3 @@ def test_one_dataset_of_milebench_downloads_only_its_archive_of_images(hub_run: 
     assert ("MileBench SlideVQA", "official") in hub_run.result.values, hub_run.result.output
     assert hub_run.downloads(REPO) == {"MileBench_part4.tar.gz"}
     assert f"data:{COMMIT}" in hub_run.result.output
-    assert f"`main` of {REPO} is at {COMMIT}" in hub_run.result.output

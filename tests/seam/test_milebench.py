@@ -63,8 +63,8 @@ def test_the_printed_table_is_the_expected_one(whole: CommandResult) -> None:
 
 def test_the_log_shows_both_scores_coverage_and_signature(whole: CommandResult) -> None:
     assert "official and robust scores differ: 10" in whole.output
-    assert whole.output.count("task:milebench@4-D|variant:test|prompt:official") == 1
-    assert "58 of 58 answers found" in whole.output
+    assert whole.output.count("task:milebench@5-D|variant:test|prompt:official") == 1
+    assert "milebench: answers 58 of 58" in whole.output
 
 
 def test_every_logged_sample_has_what_it_was_scored_from(
@@ -84,7 +84,7 @@ def test_the_results_file_has_version_and_signature(
 ) -> None:
     (results,) = (workplace.folder / "out").rglob("*_results.json")
     config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
-    assert config["metadata"]["version"] == "4-D"
+    assert config["metadata"]["version"] == "5-D"
     assert config["metadata"]["signature"] in whole.output
 
 
@@ -98,7 +98,7 @@ def test_logged_answers_score_the_same_again_together_and_by_dataset(
     ]
     assert tables[0] == pytest.approx(tables[1])
     assert rounded(again, "MileBench DocVQA")["official"] == 100
-    assert "2 of 2 answers found" in again.output
+    assert "answers 2 of 2" in again.output
 
 
 @pytest.mark.parametrize("command", ["lmms-eval", "mmie-tasks eval"])

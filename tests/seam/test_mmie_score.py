@@ -14,7 +14,7 @@ from support.transformers_5 import needs_transformers_5
 pytestmark = needs_transformers_5
 
 LOADED = "Loading MMIE-Score"
-FREED = "Freed of the tested model `StubChat`: `_workers`."
+FREED = "No GPU memory is held in this process."
 
 
 def judged(

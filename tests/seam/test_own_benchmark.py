@@ -17,7 +17,7 @@ from support.settings import change
 from support.wheels import build, unpack
 
 from mmie_tasks import __version__, load_run
-from mmie_tasks.extend import BadRecord, Benchmark, Unscored, signature_text
+from mmie_tasks.extend import BadRecord, Benchmark, Signature, Unscored
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
@@ -115,8 +115,8 @@ def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(
     assert "  68.52  " in mmie
     assert "9 of 10, 1 left out" in mmie
     assert (
-        "11 of 20,103 samples; categories not in MMIE's proportions; judge: made-up, not the "
-        "paper's; other prompt words; 1 unscored" in mmie
+        "1 unscored: no_answer; 11 of 20,103 samples; categories not in MMIE's proportions; "
+        "judge: made-up, not the paper's; other prompt words" in mmie
     )
     assert block.rstrip().splitlines()[-1] == "mmie-tasks report out -o report.html"
 
@@ -140,7 +140,7 @@ def test_the_signature_is_in_the_results(workplace: Workplace, result: CommandRe
 @pytest.mark.usefixtures("odd_one_out")
 def test_another_floor_of_coverage_is_in_the_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     change(monkeypatch, benchmark(), min_coverage=0.5)
-    provenance = signature_text(**benchmark().provenance({}))
+    provenance = str(Signature(benchmark=benchmark().provenance({})))
     assert str(benchmark().signature({})) == f"{provenance}|min_coverage:0.5|pkg:{__version__}"
 
 
@@ -223,10 +223,9 @@ def test_a_scored_answer_that_is_not_in_the_log_cannot_be_scored_again() -> None
 
 def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
     result = workplace.run("mmie-tasks", "doctor", "--tasks", "odd_one_out")
-    lines = [line.split(maxsplit=2) for line in result.output.splitlines()]
     assert result.status == 0
-    assert ["ok", "odd_one_out", "of the package `odd_one_out`, task files: 1"] in lines
-    assert "odd_one_out: judge  none is needed: it is scored by rule" in result.output
+    assert "ok       odd_one_out: of the package `odd_one_out`, task files: 1" in result.output
+    assert "odd_one_out: judge: none is needed: it is scored by rule" in result.output
 
 
 def test_the_doctor_reports_broken_packages_as_problems(tmp_path: Path) -> None:
@@ -239,7 +238,7 @@ def test_the_doctor_reports_broken_packages_as_problems(tmp_path: Path) -> None:
     result = workplace.run("mmie-tasks", "doctor", "--tasks", "broken,sketch")
     lines = [line for line in result.output.splitlines() if line.startswith("problem")]
     assert result.status == 1
-    assert [line.split()[1] for line in lines] == ["broken", "sketch"], result.output
+    assert [line.split()[1] for line in lines] == ["broken:", "sketch:"], result.output
     assert "TypeError" in result.output
     assert "task files: 0" in lines[1]
 

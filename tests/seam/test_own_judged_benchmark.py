@@ -108,7 +108,7 @@ def test_the_log_holds_replies_and_signature(workplace: Workplace, result: Comma
         package=__version__,
     )
     assert {Record.model_validate(record).signature for record in records} == {signature}
-    assert "judge: judge-model, not the paper's" in result.output
+    assert "judge: judge-model at 127.0.0.1, not the paper's" in result.output
 
 
 def replayed(workplace: Workplace, output: str, *more: str) -> CommandResult:

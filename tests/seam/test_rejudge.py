@@ -95,6 +95,23 @@ def test_an_unreadable_reply_is_not_for_ever(workplace: Workplace, judge: JudgeS
     assert "unreadable repl" not in result.output
 
 
+def test_the_saved_replies_are_read_again_and_nobody_is_asked(
+    run: Workplace, judge: JudgeServer
+) -> None:
+    (log,) = (run.folder / "out").rglob("*_samples_mmie.jsonl")
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    scored_lines = [line for line in lines if "points" in line["record"]["official"]]
+    scored_lines[0]["record"]["official"]["points"] = 0  # as an older reader might have read it
+    log.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    result = rejudge(run, "out")
+    assert result.status == 0, result.output
+    assert len(judge) == N
+    assert "no judge was asked" in result.output
+    assert "mmie: 1 verdict changed." in result.output
+    assert f"| {scored_lines[0]['record']['id']} " in result.output
+    assert not (run.folder / "out-filled").exists()
+
+
 def test_another_judge_gets_each_answer_once(run: Workplace, judge: JudgeServer) -> None:
     judge.models = ("judge-model", "other")
     words = {name: text.replace("Rate", "Grade") for name, text in WORDS.items()}

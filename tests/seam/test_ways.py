@@ -39,7 +39,9 @@ def test_our_command_uses_our_task_and_colours_nothing_but_terminals(workplace: 
 
 
 def test_an_evaluation_by_the_module_uses_our_task(workplace: Workplace) -> None:
-    check_our_task(workplace.run("python", "-m", "lmms_eval", "eval", *EVALUATION))
+    result = workplace.run("python", "-m", "lmms_eval", "eval", *EVALUATION)
+    check_our_task(result)
+    assert not result.has_codes
 
 
 def check_our_task(result: CommandResult) -> None:

@@ -1,12 +1,8 @@
-"""Prompts for the engines of the judge, and what plain ``generate()`` of transformers replies.
-
-vLLM is imported when an engine is started.
-"""
+"""Prompts for the engine of the judge, and what plain ``generate()`` of transformers replies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -17,45 +13,34 @@ import torch
 from transformers import GenerationConfig
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
+from mmie_tasks.judges.base import JudgeError
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.generation import (
-    Completion,
-    Engine,
-    FailedPrompt,
-    JudgePrompt,
-    Result,
-)
+from mmie_tasks.judges.mmie_score.inputs import JudgePrompt
+from mmie_tasks.judges.mmie_score.native_model import load_model
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
-from mmie_tasks.judges.mmie_score.transformers_engine import load_model, normalized
-from mmie_tasks.judges.mmie_score.vllm_engine import VllmEngine
+from mmie_tasks.judges.mmie_score.transformers_engine import (
+    Completion,
+    TransformersEngine,
+    normalized,
+)
 from support import internvl_golden as golden
 
 CPU = torch.device("cpu")
-CACHE_BYTES = 2**26
-"""For all prompts of a test at once, in vLLM's cache."""
 
 
-class Prompts:
-    """A source of prompts, all of them ready."""
-
-    def __init__(self, prompts: Iterable[JudgePrompt]) -> None:
-        self._prompts = iter(prompts)
-
-    def get(self, *, wait: bool) -> JudgePrompt | FailedPrompt | None:
-        return next(self._prompts, None)
-
-
-def results(engine: Engine, prompts: Iterable[JudgePrompt]) -> dict[int, Result]:
+def results(
+    engine: TransformersEngine, prompts: Iterable[JudgePrompt]
+) -> dict[int, Completion | JudgeError]:
     """The result of each prompt, by its key."""
-    return {result.key: result for result in engine.run(Prompts(prompts))}
+    return dict(engine.run(prompts))
 
 
-def outputs(engine: Engine, prompts: Iterable[JudgePrompt]) -> dict[int, list[int]]:
+def outputs(engine: TransformersEngine, prompts: Iterable[JudgePrompt]) -> dict[int, list[int]]:
     """The tokens generated for each prompt, by its key; none may fail."""
     return {key: completed(result).output for key, result in results(engine, prompts).items()}
 
 
-def completed(result: Result) -> Completion:
+def completed(result: Completion | JudgeError) -> Completion:
     assert isinstance(result, Completion), result
     return result
 
@@ -149,16 +134,3 @@ def _reference(model: Any, checkpoint: Checkpoint, prompt: JudgePrompt) -> Refer
     )
     ids = output.sequences[0, len(prompt.ids) :].tolist()
     return Reference(ids=ids, logits=torch.cat(output.logits))
-
-
-@contextmanager
-def started(
-    checkpoint: Checkpoint, max_rows: int = 24, **arguments: object
-) -> Iterator[VllmEngine]:
-    """An engine on the CPU, with further arguments of vLLM."""
-    arguments = {"kv_cache_memory_bytes": CACHE_BYTES, **arguments}
-    engine = VllmEngine.start(
-        checkpoint, device=CPU, dtype=torch.float32, max_rows=max_rows, arguments=arguments
-    )
-    with closing(engine):
-        yield engine

@@ -20,9 +20,9 @@ from zlib import crc32
 import torch
 from safetensors.torch import save_file
 
-from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
+from mmie_tasks.judges.mmie_score.checkpoint.config import Config, read_config
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
-from mmie_tasks.judges.mmie_score.checkpoint.weights import expected_shapes
+from mmie_tasks.judges.mmie_score.native_model import empty_model, native_names
 from support.internvl_golden import added_id
 
 TINY = Path(__file__).resolve().parents[1] / "golden" / "internvl" / "checkpoint"
@@ -31,6 +31,16 @@ GAIN = 1.3  # of a layer: size of its outputs for inputs of size 1
 LOGIT_STD = 4.0
 SPREAD = 0.2  # of norms around 1, and of biases around 0
 DTYPE, FILE_BYTES = torch.bfloat16, 2**30  # as stored
+
+
+def expected_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """The shapes of all weights of the official model, by official name."""
+    model = empty_model(config, image_token_id=0)
+    native, shapes = model.state_dict(), {}
+    for official, names in native_names(model).items():
+        rows, *others = native[names[0]].shape
+        shapes[official] = (len(names) * rows, *others)
+    return shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

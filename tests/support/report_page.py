@@ -11,7 +11,7 @@ from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.results.report.page import report_page
+from mmie_tasks.results.report import report_page
 from mmie_tasks.results.run import Run
 from support.judgements import replied
 from support.report_runs import SCALE, SKETCH, run, sample
@@ -119,23 +119,8 @@ def _with_picture(logged: LoggedSample, path: Path) -> LoggedSample:
     return replace(logged, answer=(text, replace(drawn, image=str(path))))
 
 
-def large_runs(count: int) -> list[Run]:
-    """One run of one task with many samples, of points 0 to 6 in turn."""
-    samples = [
-        sample(
-            f"id-{index}",
-            float(index % 7),
-            signature="judge:a",
-            question=(Segment(f"Question {index}"),),
-            answer=(Segment(f"word-{index}"),),
-            groups={"field": ("ab"[index % 2],)},
-        )
-        for index in range(count)
-    ]
-    return [run("first", samples, "mmie", varied(BENCHMARK, metrics=BENCHMARK.metrics[:1]))]
-
-
 def page_of(runs: Sequence[Run], **settings: object) -> str:
-    """The report of some runs."""
-    options = {"title": f"Report {ATTACK}", "made": "2026-11-21 14:00 UTC", **settings}
-    return report_page(runs, **options)  # type: ignore[arg-type]
+    """The report of some runs, as a file has it."""
+    options = {"title": f"Report {ATTACK}", "max_samples": 1000, **settings}
+    page = report_page(runs, **options)  # type: ignore[arg-type]
+    return page.encode().decode()

@@ -11,8 +11,9 @@ from typing_extensions import override
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment
 from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.official import read_official
+from mmie_tasks.benchmarks.mia_bench.prompts import runner_prompt
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord, needed_replies
-from mmie_tasks.benchmarks.mia_bench.request import check_prompt, request_for
+from mmie_tasks.benchmarks.mia_bench.request import request_for
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.text_answer import answer_of_results
@@ -61,7 +62,7 @@ class MiaBench(Benchmark[MiaRecord]):
         """The samples with images, and the judge prompt, which is installed with the runner."""
 
         def describe_prompt() -> str:
-            check_prompt()
+            runner_prompt()
             return "unchanged, as in lmms-eval's own task"
 
         return [
@@ -135,7 +136,7 @@ class MiaBench(Benchmark[MiaRecord]):
 
     @override
     def request_provenance(self) -> Mapping[str, object]:
-        check_prompt()
+        runner_prompt()
         return {"prompt": f"official,max_tokens={prompts.MAX_TOKENS}"}
 
     @override

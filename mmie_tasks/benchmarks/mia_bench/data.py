@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
+from pydantic import ConfigDict
 
-from mmie_tasks.benchmarks.data_fields import object_of
+from mmie_tasks.benchmarks.data_row import DataRow, DataWords, read_row
 from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
 from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, DATASET
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
@@ -25,7 +26,6 @@ from mmie_tasks.hub.run_images import check_images
 if TYPE_CHECKING:
     import datasets
 
-DataRow: TypeAlias = dict[str, Any]
 _TEXTS = ("id", "image", "url", "instruction", "type", "data")
 _LAYOUT = (
     f"the layout is `{ANNOTATION}`, the file of apple/ml-mia-bench, beside `images/`; "
@@ -67,7 +67,7 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
         folder, revision = _local_folder(Path(local).expanduser()), ""
     else:
         fetched = DATASET.fetch()
-        folder, revision = fetched.folder, str(fetched.source)
+        folder, revision = fetched.folder, fetched.source
     path = folder / ANNOTATION
     file = read_json_file(path, layout=_LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:
@@ -90,10 +90,10 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
 
 
 def check_data(docs: datasets.Dataset) -> None:
-    """Checks the header of every image.
+    """Checks that every image exists.
 
     Raises:
-        DataMissing: Files are missing or are not images; gives the number and the first name.
+        DataMissing: Files are missing; gives the number and the first name.
     """
     hint = f"the images are {NUMBERED}; complete them, or unset `MIA_BENCH_DATA` to download them"
     check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs}, hint)
@@ -118,21 +118,27 @@ def _local_folder(root: Path) -> Path:
     return root
 
 
-def _row(number: int, fields: object, folder: Path) -> DataRow:
+class _MiaImage(DataRow):
+    model_config = ConfigDict(extra="allow")
+
+    image: DataWords
+
+
+def _row(number: int, fields: object, folder: Path) -> dict[str, Any]:
     """A checked row, with the image's address or file name as annotated."""
-    row = object_of(fields, f"row {number}")
-    image = row.get("image")
-    if not isinstance(image, str) or not image.strip() or not image.isprintable():
+    row = read_row(_MiaImage, fields, f"row {number}")
+    image = row.image.strip()
+    if not image.isprintable():
         raise BadSample(f"row {number}: `image` is {image!r}, not an address or a file's name")
-    if not is_address(image.strip()):
+    if not is_address(image):
         try:
-            inside(folder, image.strip())
+            inside(folder, image)
         except DataBroken as error:
             raise BadSample(f"row {number}: {error.message.rstrip('.')}") from error
-    sample = Sample.from_doc({**row, "id": str(number)})
+    sample = Sample.from_doc({**row.model_dump(), "id": str(number)})
     return {
         "id": sample.id,
-        "url": image.strip(),
+        "url": image,
         "instruction": sample.instruction,
         "type": sample.type,
         "components": list(sample.components),

@@ -6,15 +6,15 @@ Source: ``instruction_benchmark_all.json`` of apple/ml-mia-bench at 5422852d, an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
+from typing import Annotated, Literal, TypeAlias, get_args
 
-from mmie_tasks.benchmarks.data_fields import items_of, text_of
-from mmie_tasks.core.errors import BadSample
+from pydantic import Field, StrictInt, model_validator
 
-CATEGORIES = (
+from mmie_tasks.benchmarks.data_row import DataRow, DataWords, read_row
+
+Category: TypeAlias = Literal[
     "describe",
     "length_limit",
     "mention",
@@ -23,13 +23,14 @@ CATEGORIES = (
     "math",
     "perspective",
     "textual",  # OCR in the paper
-)
+]
+Difficulty: TypeAlias = Literal["basic", "intermediate", "advanced", "creative", "complex"]
+
+CATEGORIES: tuple[str, ...] = get_args(Category)
 """Categories of components, as released."""
 
-TYPES = ("basic", "intermediate", "advanced", "creative", "complex")
+TYPES: tuple[str, ...] = get_args(Difficulty)
 """Difficulties of instructions, as released."""
-
-MAX_COMPONENTS = 5  # the official prompt is defined for 1 to 5 (notebook, cell 2)
 
 _CONTRADICTORY = frozenset(
     ("26e2998bd2be", "aa1db91bb293", "c0b02f394449", "8168db2ba934", "3124769b79ad")
@@ -38,7 +39,21 @@ _CONTRADICTORY = frozenset(
 components of another prompt, two another count.
 """
 
-T = TypeVar("T")
+
+class _MiaRow(DataRow):
+    id: DataWords
+    instruction: DataWords
+    type: Difficulty
+    components: Annotated[list[DataWords], Field(min_length=1, max_length=5)]  # official, cell 2
+    component_weight: list[Annotated[StrictInt, Field(ge=1)]]
+    component_type: list[Category]
+
+    @model_validator(mode="after")
+    def _one_for_each_component(self) -> _MiaRow:
+        for name in ("component_weight", "component_type"):
+            if len(getattr(self, name)) != len(self.components):
+                raise ValueError(f"`{name}` has another length than `components`")
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,28 +94,15 @@ class Sample:
             BadSample: A field is missing or of the wrong kind, or components, weights and
                 categories differ in number.
         """
-        sample_id = _words(doc.get("id"), "MIA-Bench: `id`")
-        where = f"MIA-Bench, sample {sample_id}"
-        sample = cls(
-            id=sample_id,
-            instruction=_words(doc.get("instruction"), f"{where}: `instruction`"),
-            type=_one_of(TYPES, doc.get("type"), f"{where}: `type`"),
-            components=_all(_words, doc.get("components"), f"{where}: `components`"),
-            weights=_all(_weight, doc.get("component_weight"), f"{where}: `component_weight`"),
-            categories=_all(
-                partial(_one_of, CATEGORIES),
-                doc.get("component_type"),
-                f"{where}: `component_type`",
-            ),
+        row = read_row(_MiaRow, doc, "MIA-Bench")
+        return cls(
+            id=row.id,
+            instruction=row.instruction,
+            type=row.type,
+            components=tuple(row.components),
+            weights=tuple(row.component_weight),
+            categories=tuple(row.component_type),
         )
-        n = len(sample.components)
-        if not 1 <= n <= MAX_COMPONENTS:
-            raise BadSample(f"{where}: `components` holds {n} texts, not 1 to {MAX_COMPONENTS}")
-        if (m := len(sample.weights)) != n:
-            raise BadSample(f"{where}: `component_weight` holds {m} values for {n} components")
-        if (m := len(sample.categories)) != n:
-            raise BadSample(f"{where}: `component_type` holds {m} values for {n} components")
-        return sample
 
 
 def fingerprint(instruction: str, components: Sequence[str]) -> str:
@@ -110,26 +112,3 @@ def fingerprint(instruction: str, components: Sequence[str]) -> str:
     """
     texts = (" ".join(text.split()) for text in (instruction, *components))
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
-
-
-def _all(read: Callable[[object, str], T], value: object, where: str) -> tuple[T, ...]:
-    return tuple(read(item, f"{where}[{i}]") for i, item in enumerate(items_of(value, where)))
-
-
-def _words(value: object, where: str) -> str:
-    text = text_of(value, where)
-    if not text.strip():
-        raise BadSample(f"{where} is empty")
-    return text
-
-
-def _weight(value: object, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise BadSample(f"{where} is {value!r}, not a number of points from 1")
-    return value
-
-
-def _one_of(allowed: tuple[str, ...], value: object, where: str) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise BadSample(f"{where} is {value!r}, not one of {', '.join(allowed)}")
-    return value

@@ -38,7 +38,7 @@ class MileBench(Benchmark[MileRecord]):
 
     name = "milebench"
     title = "MileBench"
-    version = "4-D"
+    version = "5-D"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     record = MileRecord

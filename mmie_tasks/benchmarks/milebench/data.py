@@ -81,10 +81,10 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
 
 
 def check_data(docs: datasets.Dataset) -> None:
-    """Checks the header of every image of a task.
+    """Checks that every image of a task exists.
 
     Raises:
-        DataMissing: Files are missing or are not images; gives the number and the first name.
+        DataMissing: Files are missing; gives the number and the first name.
     """
     owners: dict[str, str] = {}
     for doc in docs:
@@ -201,7 +201,7 @@ def _folder(dataset: str, environment: Mapping[str, str]) -> tuple[Path, str]:
     """The folder of a dataset, and its commit on the Hub; empty for a local folder."""
     if not (local := environment.get("MILEBENCH_DATA")):
         hub_folder = download.dataset_folder(dataset)
-        return hub_folder.folder, hub_folder.source.commit
+        return hub_folder.folder, hub_folder.source.rpartition("@")[2]
     root = Path(local).expanduser()
     if not root.is_dir():
         raise DataMissing(f"`MILEBENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)

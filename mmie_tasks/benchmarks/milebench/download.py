@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from loguru import logger
-
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.hub.archives import unpack
 from mmie_tasks.hub.asset import Asset, Check
@@ -32,8 +30,6 @@ PARTS: tuple[tuple[str, ...], ...] = (
     ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
 )
 
-_HEAD = "53c7a58"  # `main` since 19 May 2024; the full commit is not known to us
-
 _PREFIXES = ("", "MileBench", "MLBench")  # folders around the datasets in some archives
 
 _ALTERNATIVE = "set `MILEBENCH_DATA` to a folder with the unpacked datasets"
@@ -50,13 +46,7 @@ def dataset_folder(dataset: str) -> HubFolder:
         DataBroken: The archive is damaged, or lacks the dataset.
     """
     archive = _archive(part_of(dataset))
-    if not (unpacked := archive.cached()):
-        unpacked = archive.fetch()
-        if not (commit := unpacked.source.commit).startswith(_HEAD):
-            logger.warning(
-                f"MileBench: `main` of {REPO} is at {commit}, and this package was written for "
-                f"{_HEAD}. hint: download that commit with `hf download`, and {_ALTERNATIVE}"
-            )
+    unpacked = archive.fetch()
     if (folder := find_dataset(unpacked.folder, dataset)) is None:
         names = ", ".join(sorted(path.name for path in unpacked.folder.iterdir())[:20])
         raise DataBroken(
@@ -82,7 +72,7 @@ def archive_asset(part: int, datasets: Sequence[str], check: Check) -> Asset:
     """An archive with these datasets; `check` is shared by all archives."""
 
     def fetch() -> str:
-        sources = {str(dataset_folder(dataset).source) for dataset in datasets}
+        sources = {dataset_folder(dataset).source for dataset in datasets}
         return f"{', '.join(datasets)} of {', '.join(sorted(sources))} are here"
 
     asset = _archive(part).asset(f"milebench: data, part {part}", check)

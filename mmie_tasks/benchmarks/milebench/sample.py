@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from mmie_tasks.benchmarks.data_fields import object_of, text_of, texts_of
+from pydantic import BeforeValidator, Field, StrictInt
+
+from mmie_tasks.benchmarks.data_row import DataRow, DataText, read_row
 from mmie_tasks.core.errors import BadSample
 
 DATASETS_OF = {
@@ -72,6 +74,29 @@ def rule_of(dataset: str, question_type: str) -> ScoringRule:
     )
 
 
+def _id(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+def _gold(value: object) -> object:
+    """The text of any value, as in the official ``generate.py``."""
+    return value if value is None else str(value)
+
+
+class _MileBenchTask(DataRow):
+    context: DataText
+    images_path: list[DataText]
+    choice_list: list[DataText] | None = None
+    combined_1_images: list[DataText] | None = None
+
+
+class _MileBenchRow(DataRow):
+    sample_id: Annotated[DataText, Field(min_length=1), BeforeValidator(_id)]
+    task_instruction_id: Annotated[StrictInt, Field(ge=0)]
+    task_instance: _MileBenchTask
+    response: Annotated[DataText | None, BeforeValidator(_gold)] = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """One question of a dataset.
@@ -126,26 +151,23 @@ class Sample:
         Raises:
             BadSample: A field is missing or of the wrong kind.
         """
-        location = f"{dataset}: an entry of `data`"
-        fields = object_of(entry, location)
-        sample_id = fields.get("sample_id")
-        if isinstance(sample_id, bool) or not isinstance(sample_id, (int, str)) or sample_id == "":
-            raise BadSample(f"{location}: `sample_id` is {sample_id!r}, not a number or text")
-        location = f"{dataset}, sample {sample_id}"
-        instance = object_of(fields.get("task_instance"), f"{location}: `task_instance`")
-        gold = fields.get("response")
+        row = read_row(_MileBenchRow, entry, dataset, "sample_id")
+        if row.task_instruction_id >= len(instructions):
+            raise BadSample(
+                f"{dataset}, id {row.sample_id}: `task_instruction_id` is "
+                f"{row.task_instruction_id}, and the file has {len(instructions)} instructions"
+            )
+        task = row.task_instance
         return cls(
             dataset=dataset,
-            sample_id=str(sample_id),
+            sample_id=row.sample_id,
             rule=rule,
-            instruction=_instruction(fields, instructions, location),
-            context=text_of(instance.get("context"), f"{location}: `context`"),
-            images=texts_of(instance.get("images_path"), f"{location}: `images_path`"),
-            gold=None if gold is None else text_of(str(gold), f"{location}: `response`"),
-            choices=texts_of(instance.get("choice_list") or [], f"{location}: `choice_list`"),
-            combined=texts_of(
-                instance.get("combined_1_images") or [], f"{location}: `combined_1_images`"
-            ),
+            instruction=instructions[row.task_instruction_id],
+            context=task.context,
+            images=tuple(task.images_path),
+            gold=row.response,
+            choices=tuple(task.choice_list or ()),
+            combined=tuple(task.combined_1_images or ()),
         )
 
     @classmethod
@@ -162,13 +184,3 @@ class Sample:
             choices=tuple(doc["choices"]),
             combined=tuple(doc["combined"]),
         )
-
-
-def _instruction(fields: Mapping[str, object], instructions: Sequence[str], location: str) -> str:
-    index = fields.get("task_instruction_id")
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(instructions):
-        raise BadSample(
-            f"{location}: `task_instruction_id` is {index!r}, and the file has {len(instructions)} "
-            "instructions"
-        )
-    return instructions[index]

@@ -70,7 +70,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         path, revision = _local_file(Path(local).expanduser().absolute()), ""
     else:
         fetched = DATASET.fetch()
-        path, revision = fetched.folder / ANNOTATION, str(fetched.source)
+        path, revision = fetched.folder / ANNOTATION, fetched.source
     file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
     if not isinstance(file.value, list) or not file.value:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)

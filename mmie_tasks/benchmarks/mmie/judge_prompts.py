@@ -20,8 +20,8 @@ from pydantic import ValidationInfo, field_validator
 from mmie_tasks.benchmarks.other_prompts import StrictModel, other_name, read_other_prompts
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.hub.asset import Asset, data_asset
-from mmie_tasks.hub.pinned_file import Pin, cached_bytes, pinned_bytes, pinned_plan
+from mmie_tasks.hub.asset import Asset, Check, local_asset
+from mmie_tasks.hub.pinned_file import Pin, pinned_asset
 
 COMMIT = "eb0fd6ecf14576760b5c3deb95c47579cf0cc36e"
 
@@ -112,28 +112,18 @@ def prompts_file(
             ``HF_HUB_OFFLINE``.
     """
     if copy is None:
-        return pinned_bytes(pin, _cache_path(environment), environment)
+        return pin.fetch(_cache_path(environment), environment)
     path = copy.expanduser()
     hint = f"copy {pin.url} there, byte for byte, or leave `prompts=` out"
-    try:
-        content = pin.read(path)
-    except OSError as error:
-        problem = f"`prompts` is `{path}`, which cannot be read: {error.strerror}."
-        raise DataMissing(problem, hint=hint) from error
-    if not pin.holds(content):
-        is_crlf = pin.holds(content.replace(b"\r\n", b"\n"))
-        lines = ", since its lines end in CR LF" if is_crlf else ""
+    if not path.is_file():
+        raise DataMissing(f"`prompts` is `{path}`: there is no such file.", hint=hint)
+    if (content := pin.read(path)) is None:
         raise DataBroken(
             f"`prompts` is `{path}`, which is not MMIE's official `prompts.py`: its SHA-256 is not "
-            f"{pin.sha256[:12]}…{lines}.",
+            f"{pin.sha256[:12]}….",
             hint=f"{hint}; other prompts are a JSON file",
         )
     return content
-
-
-def cached_file(environment: Mapping[str, str]) -> bytes | None:
-    """The bytes of the cached file; None if it is missing or another file."""
-    return cached_bytes(OFFICIAL, _cache_path(environment))
 
 
 def _cache_path(environment: Mapping[str, str]) -> Path:
@@ -168,15 +158,8 @@ def prompts_asset(
     environment: Mapping[str, str], prompts: Path | None, describe: Callable[[], str]
 ) -> Asset:
     """The judge's templates; `describe` checks them (see `Check`)."""
+    name = "mmie: judge prompts"
+    if local := local_asset(name, "prompts", prompts, (Check(subject=name, describe=describe),)):
+        return local
     source = f"Lillianwei-h/MMIE@{COMMIT}: prompts.py"
-    return data_asset(
-        name="mmie: judge prompts",
-        setting="prompts",
-        path=prompts,
-        source=source,
-        is_here=lambda: cached_file(environment) is not None,
-        plan=lambda: pinned_plan(source, [OFFICIAL], environment),
-        fetch=lambda: f"{judge_templates(None).name} is here",
-        environment=environment,
-        describe=describe,
-    )
+    return pinned_asset(name, source, {_cache_path(environment): OFFICIAL}, environment, describe)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
-from mmie_tasks.benchmarks.data_fields import items_of, object_of, text_of
+from pydantic import BeforeValidator, Field
+
+from mmie_tasks.benchmarks.data_row import DataRow, DataText, read_row
 from mmie_tasks.core.errors import BadSample
 from mmie_tasks.record.segment import Segment, Segments
 
@@ -18,6 +20,44 @@ CATEGORIES = ("SA", "PBL", "MSR")
 """Situational analysis, project-based learning, multi-step reasoning, in the order in which an id
 is searched for them (``prompts.py:32-40``, ``main.py:190-197``).
 """
+
+
+def _parts(value: object) -> object:
+    """The official script also takes a plain text."""
+    return [{"text": value}] if isinstance(value, str) else value
+
+
+def _text(value: object) -> object:
+    """The official script also takes numbers, as gold texts."""
+    return str(value) if type(value) in (int, float) else value
+
+
+def _label(value: object) -> object:
+    """No script reads the labels, so one of another type is left out."""
+    return value if isinstance(value, str) else ""
+
+
+class _MmiePart(DataRow):
+    text: Annotated[DataText | None, BeforeValidator(_text)] = None
+    image: DataText | None = None
+
+
+_Parts: TypeAlias = Annotated[list[_MmiePart], BeforeValidator(_parts)]
+_Label: TypeAlias = Annotated[DataText, BeforeValidator(_label)]
+
+
+class _MmieTurn(DataRow):
+    role: Literal["human", "gpt"] = Field(alias="from")
+    content: _Parts
+
+
+class _MmieRow(DataRow):
+    id: Annotated[DataText, Field(min_length=1)]
+    conversations: list[_MmieTurn] | None = None
+    question: _Parts | None = None
+    gt_answer: _Parts | None = None
+    field: _Label = ""
+    subfield: _Label = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,27 +98,22 @@ class Sample:
         Raises:
             BadSample: The row cannot be used; names location, id and field.
         """
-        row = object_of(fields, location)
-        if not (sample_id := text_of(row.get("id"), f"{location}: `id`")):
-            raise BadSample(f"{location}: `id` is empty")
-        location = f"{location}, id {sample_id!r}"
-        if "conversations" in row:
-            question, gold = _turns(row["conversations"], location)
-        else:
-            question = _content(row.get("question"), location, "question")
-            answer = () if row.get("gt_answer") is None else row["gt_answer"]
-            gold = _content(answer, location, "gt_answer", is_gold=True)
-        field, subfield = (  # no script reads these two
-            text_of(row[name], f"{location}: `{name}`") if isinstance(row.get(name), str) else ""
-            for name in ("field", "subfield")
-        )
+        row = read_row(_MmieRow, fields, location)
+        location = f"{location}, id {row.id!r}"
+        turns = row.conversations
+        if turns is None and row.question is None:
+            raise BadSample(f"{location}: neither `conversations` nor `question`")
+        question, gold = row.question or [], row.gt_answer or []
+        if turns is not None:
+            question = [part for turn in turns if turn.role == "human" for part in turn.content]
+            gold = [part for turn in turns if turn.role == "gpt" for part in turn.content]
         return cls(
-            id=sample_id,
-            category=category_of(sample_id, location),
-            field=field,
-            subfield=subfield,
-            question=question,
-            gold=gold,
+            id=row.id,
+            category=category_of(row.id, location),
+            field=row.field,
+            subfield=row.subfield,
+            question=tuple(Segment(part.text, part.image or None) for part in question),
+            gold=tuple(Segment(part.text, part.image or None) for part in gold),
         )
 
     @classmethod
@@ -111,34 +146,3 @@ def category_of(sample_id: str, location: str = "") -> str:
             return category
     location = location or f"MMIE, sample {sample_id}"
     raise BadSample(f"{location}: `id` contains none of {', '.join(CATEGORIES)}")
-
-
-def _turns(value: object, location: str) -> tuple[Segments, Segments]:
-    """The segments of ``human`` and of ``gpt``, in order."""
-    by_role: dict[object, Segments] = {"human": (), "gpt": ()}
-    for i, item in enumerate(items_of(value, f"{location}: `conversations`")):
-        turn = object_of(item, f"{location}: `conversations[{i}]`")
-        role = text_of(turn.get("from"), f"{location}: `conversations[{i}].from`")
-        if role not in by_role:
-            raise BadSample(f"{location}: `conversations[{i}].from` is neither human nor gpt")
-        name = f"conversations[{i}].content"
-        by_role[role] += _content(turn.get("content"), location, name, is_gold=role == "gpt")
-    return by_role["human"], by_role["gpt"]
-
-
-def _content(value: object, location: str, name: str, *, is_gold: bool = False) -> Segments:
-    """The segments of a value. The official script also takes a plain text, and numbers as gold."""
-    if isinstance(value, str):
-        value = [{"text": value}]
-    segments = []
-    for i, item in enumerate(items_of(value, f"{location}: `{name}`")):
-        part = object_of(item, f"{location}: `{name}[{i}]`")
-        if is_gold and type(part.get("text")) in (int, float):
-            part = {**part, "text": str(part["text"])}
-        texts = {
-            key: text_of(part[key], f"{location}: `{name}[{i}].{key}`")
-            for key in ("text", "image")
-            if part.get(key) is not None
-        }
-        segments.append(Segment(texts.get("text"), texts.get("image") or None))
-    return tuple(segments)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mmie_tasks.core.files import cache_dir
-from mmie_tasks.hub.asset import Asset, data_asset
-from mmie_tasks.hub.pinned_file import Pin, cached_bytes, pinned_bytes, pinned_plan
+from mmie_tasks.hub.asset import Asset, Check, local_asset
+from mmie_tasks.hub.pinned_file import Pin, pinned_asset
 
 DATA = "OPENING_DATA"
 
@@ -54,24 +54,15 @@ def official_bytes(path: str, environment: Mapping[str, str]) -> bytes:
 
     Raises `DataMissing` if the download fails or ``HF_HUB_OFFLINE`` forbids it.
     """
-    if (content := _bytes_here(path, environment)) is not None:
+    if (content := _of_clone(path, environment)) is not None:
         return content
-    return pinned_bytes(PINS[path], _cache_path(path, environment), environment)
+    return PINS[path].fetch(_cache_path(path, environment), environment)
 
 
-def are_here(paths: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Whether official files need no download."""
-    return all(_bytes_here(path, environment) is not None for path in paths)
-
-
-def _bytes_here(path: str, environment: Mapping[str, str]) -> bytes | None:
-    """The official file in the user's folder or our cache."""
-    if folder := environment.get(DATA):
-        file = Path(folder).expanduser() / path
-        content = PINS[path].read(file) if file.is_file() else b""
-        if PINS[path].holds(content):
-            return content
-    return cached_bytes(PINS[path], _cache_path(path, environment))
+def _of_clone(path: str, environment: Mapping[str, str]) -> bytes | None:
+    """The official file in the user's folder."""
+    folder = environment.get(DATA)
+    return PINS[path].read(Path(folder).expanduser() / path) if folder else None
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
@@ -92,23 +83,12 @@ def files_asset(
     describe: Callable[[], str],
 ) -> Asset:
     """Official files, or what the user names instead; `describe` checks them."""
+    if local := local_asset(name, setting, path, (Check(subject=name, describe=describe),)):
+        return local
+    files = {
+        _cache_path(file, environment): PINS[file]
+        for file in paths
+        if _of_clone(file, environment) is None
+    }
     source = f"{REPO}@{COMMIT}: {', '.join(paths)}"
-
-    def fetch() -> str:
-        for file in paths:
-            official_bytes(file, environment)
-        return f"{len(paths)} of {REVISION} are here" if len(paths) > 1 else f"{REVISION} is here"
-
-    return data_asset(
-        name=name,
-        setting=setting,
-        path=path,
-        source=source,
-        is_here=lambda: are_here(paths, environment),
-        plan=lambda: pinned_plan(
-            source, (PINS[file] for file in paths if not are_here([file], environment)), environment
-        ),
-        fetch=fetch,
-        environment=environment,
-        describe=describe,
-    )
+    return pinned_asset(name, source, files, environment, describe)

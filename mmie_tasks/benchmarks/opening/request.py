@@ -15,6 +15,7 @@ from pathlib import Path
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.model_answers import ImageAnswer, read_image_answer
 from mmie_tasks.benchmarks.opening import prompts
+from mmie_tasks.benchmarks.opening.jpeg import reencode
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.record import OpeningRecord, StepFacts
 from mmie_tasks.benchmarks.opening.sample import Sample
@@ -22,7 +23,6 @@ from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.hub.images import reencode
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.record.segment import Segment
 

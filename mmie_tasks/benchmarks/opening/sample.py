@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from mmie_tasks.benchmarks.data_fields import items_of, object_of, text_of
-from mmie_tasks.core.errors import BadSample
+from pydantic import AfterValidator, Field
+
+from mmie_tasks.benchmarks.data_row import DataRow, DataText, read_row
 from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.segment import Segment, Segments
 
@@ -45,6 +46,32 @@ TOPICS: Mapping[int, str] = {
 _ID = re.compile(r"(\d\d)\d{5}", re.ASCII)  # numbers of meta-topic, task and question
 
 
+def _of_a_topic(sample_id: str) -> str:
+    match = _ID.fullmatch(sample_id)
+    if match is None or int(match[1]) not in TOPICS:
+        raise ValueError(f"{sample_id!r} is not the id of a topic from 1")
+    return sample_id
+
+
+class _OpeningStep(DataRow):
+    text: DataText
+    image: DataText | None = None
+
+
+class _OpeningQuestion(DataRow):
+    input: Annotated[list[_OpeningStep], Field(min_length=1)]
+
+
+class _OpeningAnswer(DataRow):
+    output: list[_OpeningStep]
+
+
+class _OpeningRow(DataRow):
+    total_uid: Annotated[DataText, AfterValidator(_of_a_topic)]
+    subtask_name: DataText
+    conversations: tuple[_OpeningQuestion, _OpeningAnswer]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """One question and its gold answer.
@@ -72,24 +99,15 @@ class Sample:
         Raises:
             BadSample: A field is missing or of the wrong kind, or the question is empty.
         """
-        row = object_of(fields, location)
-        sample_id = row.get("total_uid")
-        match = _ID.fullmatch(sample_id) if isinstance(sample_id, str) else None
-        if match is None or int(match[1]) not in TOPICS:
-            raise BadSample(f"{location}: `total_uid` is {sample_id!r}, no id of a topic from 1")
-        location = f"{location}, id {match[0]}"
-        subtask = text_of(row.get("subtask_name"), f"{location}: `subtask_name`")
-        turns = items_of(row.get("conversations"), f"{location}: `conversations`")
-        if len(turns) != 2:
-            raise BadSample(f"{location}: `conversations` has {len(turns)} turns instead of two")
-        question, gold = (
-            _steps(object_of(turn, f"{location}: a turn").get(name), f"{location}: `{name}`")
-            for name, turn in zip(("input", "output"), turns, strict=True)
+        row = read_row(_OpeningRow, fields, location, "total_uid")
+        question, gold = row.conversations
+        return cls(
+            id=row.total_uid,
+            topic=slug(TOPICS[int(row.total_uid[:2])]),
+            subtask=row.subtask_name,
+            question=_segments(question.input),
+            gold=_segments(gold.output),
         )
-        if not question:
-            raise BadSample(f"{location}: `input` is empty")
-        topic = slug(TOPICS[int(match[1])])
-        return cls(id=match[0], topic=topic, subtask=subtask, question=question, gold=gold)
 
     @classmethod
     def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
@@ -102,11 +120,5 @@ class Sample:
         return cls(**texts, row=doc["row"], question=question, gold=gold)
 
 
-def _steps(value: object, location: str) -> Segments:
-    steps = []
-    for i, item in enumerate(items_of(value, location)):
-        step = object_of(item, f"{location}[{i}]")
-        text = text_of(step.get("text"), f"{location}[{i}]: `text`")
-        image = text_of(step.get("image") or "", f"{location}[{i}]: `image`")
-        steps.append(Segment(text=text, image=image or None))
-    return tuple(steps)
+def _segments(steps: list[_OpeningStep]) -> Segments:
+    return tuple(Segment(text=step.text, image=step.image or None) for step in steps)

@@ -1,14 +1,13 @@
-"""MMIE-Score in this process: the judge of the MMIE paper, on this process's GPU or a CPU.
+"""MMIE-Score, the judge of the MMIE paper: in this process, or on vLLM's server.
 
-* ``judge``: the judge and its options; ``local``: on one device; ``ray_engines``: on several GPUs
+* ``judge``: the judge, its options, and which way it computes
+* ``transformers_engine`` with ``native_model``: in this process; ``devices``, ``exact``: its device
+  and exact arithmetic on it
+* ``server``: the server that a run starts; ``served``: the judge on a server; ``serve``: the
+  command ``mmie-tasks serve``; ``vllm``: the plugin of vLLM
+* ``inputs``, ``tiles``: the model's inputs, as in the official code
 * ``checkpoint``: finds, checks and describes the official files without running their code; the
   tokenizer
-* ``inputs``, ``tiles``: the model's inputs, as in the official code; ``request_queue`` prepares
-  them in advance
-* ``generation``: what an engine takes and returns; ``transformers_engine``; ``vllm_engine``, whose
-  processes find ``vllm_model`` through ``vllm_plugin``
-* ``devices``, ``memory``, ``exact``: the device, its dtype, its memory, and exact arithmetic on it
 
-Torch, transformers, vLLM and Ray are imported when they are used: a run with another judge needs
-none of them.
+Torch and transformers are imported when they are used: a run with another judge needs neither.
 """

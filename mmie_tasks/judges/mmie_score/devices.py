@@ -1,14 +1,17 @@
-"""The device and dtype of the judge, by its options.
+"""The device and dtype of the judge in this process, and its memory.
 
-`choose_device` and `choose_dtype` do not start CUDA in this process, since the tested model may
-still have to fork. `start` and `describe` are called when the weights are loaded.
+`choose_device` does not start CUDA, since the tested model may still have to fork.
 """
 
 from __future__ import annotations
 
+import gc
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from loguru import logger
 
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -16,8 +19,17 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 if TYPE_CHECKING:
     import torch
 
-
 DtypeOption: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
+
+_VLLM_SHARE = 0.92  # of a GPU's memory, which vLLM takes by default
+_UNCLAIMED = 0.03  # of it, which others may take while vLLM starts
+
+TWO_STEPS = (
+    "judge in a second command, which has the memory to itself: run the model with `--predict_only "
+    "--output_path OUT`, then score its answers with `--model predictions --model_args path=OUT` "
+    "and the same `--tasks`"
+)
+"""Hint for a judge and a tested model that do not fit into memory together."""
 
 
 def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
@@ -47,48 +59,56 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
     raise JudgeMisconfigured(
         f"`device={option}` was requested{process}, and torch finds {count or 'no'} GPU(s) that it "
         "can use; they count from 0.",
-        hint="start no more processes than GPUs, or put several on one with `device=cuda:0` and "
-        "`max_memory=`; or use `device=cpu` (slow); or look at `nvidia-smi` and "
-        "`CUDA_VISIBLE_DEVICES`",
+        hint="start no more processes than GPUs; or use `device=cpu` (slow); or look at "
+        "`nvidia-smi` and `CUDA_VISIBLE_DEVICES`",
     )
 
 
-def start(device: torch.device) -> None:
-    """Start CUDA on a GPU; raises `JudgeMisconfigured` if it does not work."""
-    import torch
+def gpus_of_process(option: str, environment: Mapping[str, str]) -> tuple[int, ...]:
+    """The GPUs of a server that this process starts: all that it sees, or with a number in `option`
+    or with other processes of the run on the machine, its own one; empty on a CPU.
 
-    if device.type != "cuda":
-        return
-    try:
-        torch.cuda.get_device_properties(device)
-    except (RuntimeError, AssertionError) as error:
-        raise JudgeMisconfigured(
-            f"`{device}` cannot be used: {first_line(error)}",
-            hint='look at `nvidia-smi` and `python -c "import torch; torch.cuda.init()"`; '
-            "`device=cpu` is slow",
-        ) from error
-
-
-def _has_bfloat16(device: torch.device) -> bool:
-    """Whether a GPU computes in bfloat16 (compute capability 8.0); before CUDA is started, true."""
-    import torch
-
-    if device.type != "cuda":
-        return False
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return True
-    major, _ = torch.cuda.get_device_capability(device)
-    return major >= 8
-
-
-def choose_dtype(option: DtypeOption, device: torch.device) -> torch.dtype:
-    """The dtype. ``auto`` is bfloat16 on a GPU that supports it, as in the official code, else
-    float32.
+    Raises like `choose_device`.
     """
     import torch
 
+    device = choose_device(option, environment)
+    if device.type == "cpu":
+        return ()
+    if option in ("auto", "cuda") and environment.get("WORLD_SIZE", "1").strip() in ("", "1"):
+        return tuple(range(torch.cuda.device_count()))
+    return (device.index,)
+
+
+def cuda_names(gpus: Sequence[int], environment: Mapping[str, str]) -> str:
+    """The value of ``CUDA_VISIBLE_DEVICES`` with which a child process sees these GPUs only.
+
+    >>> cuda_names([1], {"CUDA_VISIBLE_DEVICES": "4,6"}), cuda_names([0, 1], {})
+    ('6', '0,1')
+    """
+    names = [name for name in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    return ",".join(names[gpu] if names else str(gpu) for gpu in gpus)
+
+
+def free_share(gpus: Sequence[int]) -> float | None:
+    """The share of each GPU's memory that a server may take, rounded down, if this process holds
+    more of one than vLLM's default leaves; else, and before CUDA is started here, None.
+    """
+    import torch
+
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return None
+    free = (memory[0] / memory[1] for memory in map(torch.cuda.mem_get_info, gpus))
+    share = math.floor((min(free) - _UNCLAIMED) * 100) / 100
+    return share if share < _VLLM_SHARE else None
+
+
+def choose_dtype(option: DtypeOption, device: torch.device) -> torch.dtype:
+    """The dtype. ``auto`` is bfloat16 on a GPU, as in the official code, and float32 on a CPU."""
+    import torch
+
     if option == "auto":
-        option = "bfloat16" if _has_bfloat16(device) else "float32"
+        option = "bfloat16" if device.type == "cuda" else "float32"
     dtype: torch.dtype = getattr(torch, option)
     return dtype
 
@@ -98,11 +118,13 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def describe(device: torch.device) -> str:
-    """The device and the versions that may change tokens: ``NVIDIA H200, torch 2.12.0``. Starts
-    CUDA.
-    """
+def release_memory() -> None:
+    """Return the memory of deleted tensors to the device, if CUDA was started; never raises."""
     import torch
 
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    return f"{name}, torch {torch.__version__}"
+    gc.collect()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        try:
+            torch.cuda.empty_cache()
+        except RuntimeError as error:  # after some errors of CUDA
+            logger.warning(f"Unused memory was not returned to the device: {first_line(error)}")

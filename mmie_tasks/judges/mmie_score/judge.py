@@ -1,46 +1,67 @@
-"""The judge MMIE-Score: computes all requests of a call together, in this process or by Ray."""
+"""The judge MMIE-Score: in this process, on a server that it starts, or on one at `base_url`."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loguru import logger
-from pydantic import PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 
-from mmie_tasks.core.log import warn
 from mmie_tasks.hub.asset import Asset, Check, installed_asset
-from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeOptions, JudgeRequest, Outcome
-from mmie_tasks.judges.mmie_score import memory
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
+from mmie_tasks.judges.base import (
+    Judge,
+    JudgeError,
+    JudgeMisconfigured,
+    JudgeOptions,
+    JudgeRequest,
+    Outcome,
+    RequestCounts,
+)
+from mmie_tasks.judges.mmie_score import devices, exact, serve
+from mmie_tasks.judges.mmie_score.checkpoint import (
+    Checkpoint,
+    CheckpointLocation,
+    locate,
+    open_checkpoint,
+)
 from mmie_tasks.judges.mmie_score.checkpoint.source import (
     DEFAULT_MODEL,
     MODEL_VARIABLE,
     checkpoint_assets,
-    is_repository,
 )
 from mmie_tasks.judges.mmie_score.devices import DtypeOption
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, control_strings
-from mmie_tasks.judges.mmie_score.local import (
-    EngineOption,
-    LocalJudge,
-    LocalOptions,
-    check_libraries,
-)
-from mmie_tasks.judges.mmie_score.ray_engines import (
-    INSTALL_RAY,
-    RayEngines,
-    engine_limit,
-    idle_gpus,
-)
-from mmie_tasks.judges.mmie_score.request_queue import longest_first
-from mmie_tasks.record.signature import signature_text
+from mmie_tasks.judges.mmie_score.inputs import JudgePrompt, control_strings, prepare, reply_text
+from mmie_tasks.judges.mmie_score.served import ServedMmieScore, served_name, served_signature
+from mmie_tasks.judges.mmie_score.server import JudgeServer
+from mmie_tasks.record.reply import JudgeReply, Usage
 
-_PACKAGES = ("torch", "transformers", "sentencepiece", "safetensors", "pillow", "psutil")
+if TYPE_CHECKING:
+    import torch
+
+    from mmie_tasks.judges.mmie_score.transformers_engine import Completion, TransformersEngine
+
+# With 4.57 the model cannot be built: `Phi3Config` has no `rope_parameters`. And
+# `InternVLModel.get_image_features` returns a tensor there, not an object with `pooler_output`.
+_OLDEST_TRANSFORMERS = 5
+_OTHER_ENVIRONMENT = (
+    "keep this environment for the tested model, and judge in a second one, where `pip install "
+    "'mmie-tasks[vllm]'` (on a GPU) or `pip install 'mmie-tasks[mmie-score]'` was run: "
+    "`serve=/second/bin/mmie-tasks` starts vLLM's server there; or run the model here with "
+    "`--predict_only --output_path OUT --log_samples`, and score its answers there with `--model "
+    "predictions --model_args path=OUT` and the same `--tasks`; or choose another judge"
+)
+_VLLM_SPEED = 2.6
+"""Times as fast as transformers, in CPU seconds of a reduced model: 42 to 108, 2026-11-27."""
 
 
 class MmieScoreOptions(JudgeOptions):
@@ -48,161 +69,158 @@ class MmieScoreOptions(JudgeOptions):
 
     model: str | None = None
     revision: str | None = None
+    base_url: str | None = None
+    serve: str = "auto"
     device: str = "auto"
     dtype: DtypeOption = "auto"
-    engine: EngineOption = "auto"
-    batch_invariant: bool = False
-    max_memory: str | None = None
-    max_rows: PositiveInt = 64
-    engines: str = "auto"
+    max_rows: PositiveInt | None = None
+    max_concurrency: PositiveInt = 256
+    timeout: PositiveFloat = 600.0
+    patience: PositiveFloat = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a judge computes.
+
+    Attributes:
+        program: The program that serves by vLLM: ``mmie-tasks``; empty for this process.
+        device: Of this process, or the first of the server.
+        reason: Why this way, in a few words.
+    """
+
+    program: tuple[str, ...]
+    device: torch.device
+    reason: str
 
 
 class MmieScoreJudge(Judge):
-    """MMIE-Score on one device of this process, or on many GPUs by Ray.
+    """MMIE-Score in this process, or on a server that it starts.
 
-    Nothing is loaded until the first request, since the tested model needs the memory; the weights
-    stay until `close`. `environment` contains ``MMIE_SCORE_MODEL``, ``RAY_ADDRESS``,
-    ``LOCAL_RANK`` and other variables of launchers.
+    Nothing is loaded until the first request, since the tested model needs the memory; it stays
+    until `close`. `environment` contains ``MMIE_SCORE_MODEL``, ``LOCAL_RANK`` and other variables
+    of launchers.
     """
 
     Options = MmieScoreOptions
     in_process = True
 
     def __init__(self, options: MmieScoreOptions, environment: Mapping[str, str]) -> None:
-        max_memory = options.max_memory
-        self.options = LocalOptions(
-            model=options.model or environment.get(MODEL_VARIABLE) or DEFAULT_MODEL,
-            revision=options.revision,
-            device=options.device,
-            dtype=options.dtype,
-            engine=options.engine,
-            batch_invariant=options.batch_invariant,
-            max_memory_bytes=None if max_memory is None else memory.parse_bytes(max_memory),
-            max_rows=options.max_rows,
-        )
-        self.local = LocalJudge(self.options, environment)
-        limit = engine_limit(options.engines, options.device, environment)
-        self._ray = RayEngines(limit=limit, device=options.device, environment=environment)
-        self._environment = environment
+        self.options: MmieScoreOptions = options
+        self.environment = environment
+        self._model = options.model or environment.get(MODEL_VARIABLE) or DEFAULT_MODEL
         self._compute_lock = threading.Lock()
-        self._open_lock = threading.RLock()
-        self._uses_ray = False
-        self._settled: Mapping[str, object] | None = None
-        self._has_room = self._has_counted_idle = False
+        self._engine: TransformersEngine | None = None
+        self._server: JudgeServer | None = None
+        self._served: ServedMmieScore | None = None
+        self._machine: str | None = None
         self._before_loading: Callable[[], object] = lambda: None
+
+    @classmethod
+    def open(cls, options: MmieScoreOptions, environment: Mapping[str, str]) -> Judge:
+        """This judge, or with `base_url` the one on that server; sends no request."""
+        if options.base_url is None:
+            return cls(options, environment)
+        return ServedMmieScore(
+            options.base_url,
+            options.model or "",
+            environment,
+            max_concurrency=options.max_concurrency,
+            timeout_s=options.timeout,
+            patience_s=options.patience,
+        )
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        """Raises like `locate` and `open_checkpoint`."""
+        return open_checkpoint(locate(self._model, self.options.revision))
+
+    @cached_property
+    def way(self) -> Way:
+        """How to compute; neither imports vLLM nor starts CUDA. Raises `JudgeMisconfigured` if the
+        device or the program does not exist, or this process has not the libraries.
+        """
+        options = self.options
+        device = devices.choose_device(options.device, self.environment)
+        if options.serve not in ("auto", "no"):
+            if (path := shutil.which(Path(options.serve).expanduser())) is None:
+                raise JudgeMisconfigured(
+                    f"`serve={options.serve}` is not a program.",
+                    hint="the path of `mmie-tasks` in an environment with `mmie-tasks[vllm]`: "
+                    "`serve=/environment/bin/mmie-tasks`; or `serve=no`",
+                )
+            return Way(program=(path,), device=device, reason=f"`serve={options.serve}`")
+        if options.serve == "no":
+            problem = "`serve=no`"
+        elif device.type == "cpu":
+            problem = "`cpu` is not a GPU"
+        elif not (problem := serve.problem_of_vllm()) and not serve.has_gpu_build():
+            problem = "this build of vLLM computes on CPUs only"
+        if not problem:
+            program = (sys.executable, "-m", "mmie_tasks")
+            return Way(program=program, device=device, reason="vLLM is installed, and a GPU there")
+        check_libraries()
+        return Way(program=(), device=device, reason=problem)
 
     @property
     def signature(self) -> Mapping[str, object]:
-        """The checkpoint's content, and how it is computed; before `settle`, how it likely will be.
-
-        Starts no engine, since the tested model may fill the GPUs.
-        """
-        with self._open_lock:
-            return self._settled or self._likely_signature()
-
-    def _likely_signature(self) -> Mapping[str, object]:
-        if self.has_device() or self.options.device != "auto" or not self.ray_gpus():
-            return self.local.signature()
-        import torch
-
-        return self.local.signature(torch.device("cuda"))
-
-    def settle(self) -> None:
-        """Fix the signature by starting CUDA, after the tested model has been freed; raises
-        `JudgeMisconfigured` if no device or engine can be used or has enough memory.
-        """
-        if self._settled is None:
-            with self._compute_lock:
-                self._settle()
-
-    def _settle(self) -> None:
-        if self._settled is not None:
-            return
-        likely = self.signature
-        self._make_room()
-        with self._open_lock:
-            gpus = self.ray_gpus()
-        self._uses_ray = gpus > 0
-        if self._uses_ray:
-            settled = self._ray.start(
-                self._engine_options(), number=gpus, max_rows=self.options.max_rows
-            )
-        else:
-            self.local.start()
-            settled = self.local.signature()
-        if settled != likely:
-            expected, actual = signature_text(**likely), signature_text(**settled)
-            logger.warning(
-                f"MMIE-Score computes otherwise than was expected: its signature is `{actual}`, "
-                f"not `{expected}`. Single tokens of replies may differ between the two, and each "
-                "has its own replies in the cache."
-            )
-        self._settled = settled
-
-    def _make_room(self) -> None:
-        """Have the tested model freed once before each loading."""
-        if not self._has_room:
-            self._before_loading()
-            self._has_room = True
+        """The checkpoint's content, and how it is computed. Raises like `checkpoint` and `way`."""
+        digest, way = self.checkpoint.digest, self.way
+        if way.program:
+            return served_signature(served_name(digest, self.options.dtype))
+        return {
+            "judge": "mmie_score",
+            "model": served_name(digest),
+            "dtype": devices.dtype_name(devices.choose_dtype(self.options.dtype, way.device)),
+            "device": way.device.type,
+            "engine": f"transformers {version('transformers')}",
+            "stop": "end",
+        }
 
     def machine(self) -> str | None:
-        """GPUs and versions that compute, for the provenance of a run; None before they start."""
-        return (self._ray if self._uses_ray else self.local).machine()
+        """What computed, for the provenance of a run; None before it is loaded."""
+        return self._machine
 
-    def has_device(self) -> bool:
-        """Whether this process has the device; false if only other machines have GPUs. CUDA is not
-        started.
-        """
-        import torch
-
-        return self.options.device == "cpu" or torch.cuda.device_count() > 0
-
-    def _engine_options(self) -> dict[str, object]:
-        folder = self.local.checkpoint.location.folder
-        in_hub = is_repository(self.options.model)  # its snapshots are named by the commit
-        options = replace(
-            self.options,
-            model=self.options.model if in_hub else str(folder),
-            revision=folder.name if in_hub else None,
-            device="cuda" if self.options.device == "auto" else self.options.device,
-        )
-        return asdict(options)
-
-    def ray_gpus(self) -> int:
-        """How many GPUs of Ray would compute now; 0 if this process would. Raises like
-        `RayEngines.gpus`.
-        """
-        return self._ray.gpus()
+    def counts(self) -> RequestCounts | None:
+        """See `Judge.counts`."""
+        return self._served.counts() if self._served else None
 
     def assets(self) -> Sequence[Asset]:
         """The judge's packages and its checkpoint; raises like `checkpoint.source.locate`."""
-        packages = installed_asset("mmie_score: packages", ", ".join(_PACKAGES), _describe_packages)
-        model, revision = self.options.model, self.options.revision
-        return [packages, *checkpoint_assets(model, revision, self._checks)]
+        packages = installed_asset("mmie_score: packages", "its packages", self._describe_packages)
+        return [packages, *checkpoint_assets(self._model, self.options.revision, self._checks)]
+
+    def _describe_packages(self) -> str:
+        if self.way.program:
+            return f"`{' '.join(self.way.program)} serve`"
+        names = ("torch", "transformers", "sentencepiece", "safetensors", "pillow")
+        try:
+            return ", ".join(f"{name} {version(name)}" for name in names)
+        except PackageNotFoundError as error:
+            raise JudgeMisconfigured(
+                f"{error.name} is not installed.", hint=f"`pip install {error.name}`"
+            ) from error
 
     def _checks(self, location: Callable[[], CheckpointLocation]) -> Sequence[Check]:
-        def opened() -> Checkpoint:
-            check_libraries()
-            return open_checkpoint(location())
-
-        checkpoint = cache(opened)
+        checkpoint = cache(lambda: open_checkpoint(location()))
         return (
             Check(subject="mmie_score: files", describe=lambda: checkpoint().description()),
-            Check(
-                subject="mmie_score: memory", describe=lambda: self._describe_memory(checkpoint())
-            ),
+            Check(subject="mmie_score: device", describe=self._describe_way),
         )
 
-    def _describe_memory(self, checkpoint: Checkpoint) -> str:
-        """What is computed at once, in how much memory, and by which engine."""
-        gpus = self.ray_gpus()
-        if gpus and not self.has_device():
+    def _describe_way(self) -> str:
+        """Which way, why, and what the other one would cost."""
+        way = self.way
+        measured = "(measured on a CPU; on a GPU: not run)"
+        if way.program:
             return (
-                f"{gpus} engines, on the GPUs of Ray; this machine has none, so their memory "
-                "is not checked"
+                f"on {way.device.type}, by a server of vLLM that the run starts ({way.reason}); "
+                f"`serve=no` would take about {_VLLM_SPEED:.1f} times as long {measured}"
             )
-        engines = f"{gpus} engines, on the GPUs of Ray" if gpus else "one engine, in this process"
-        return f"{self.local.capacity(checkpoint)}; {engines}"
+        return (
+            f"in this process on {way.device}, by transformers {version('transformers')} "
+            f"({way.reason}); vLLM would take about {1 / _VLLM_SPEED:.1f} times as long {measured}"
+        )
 
     def check(self, max_images: int = 0) -> None:  # noqa: ARG002 - as `Judge.check`
         """Check the checkpoint's files and the device, without reading weights.
@@ -211,43 +229,40 @@ class MmieScoreJudge(Judge):
         have to fork.
 
         Raises:
-            JudgeMisconfigured: The checkpoint, the device or the engine cannot be used.
-            DataMissing: The checkpoint could not be downloaded.
+            JudgeMisconfigured: The checkpoint, the device or the program cannot be used.
         """
-        with self._open_lock:
-            name = self.local.checkpoint.location.name
-            self._likely_signature()  # raises if the engine cannot be used
-            if gpus := self.ray_gpus():
-                logger.info(f"The judge is MMIE-Score, {name}, on {gpus} GPUs by Ray.")
-                return
-            device = self.local.device()
-        logger.info(f"The judge is MMIE-Score, {name}, on {device}.")
-        if device.type == "cpu":
+        text = self._describe_way()
+        logger.info(f"The judge is MMIE-Score, {self.checkpoint.location.name}, {text}.")
+        if self.way.device.type == "cpu":
             logger.warning("MMIE-Score on a CPU is slow: it is a model of 4 billion weights.")
-        if not self._has_counted_idle and (
-            idle := idle_gpus(self.options.device, self._environment)
-        ):
-            warn(f"{idle} GPUs of this machine are idle while MMIE-Score judges.", hint=INSTALL_RAY)
-        self._has_counted_idle = True
 
     def before_loading(self, callback: Callable[[], object]) -> None:
         """Register a function to call right before anything is loaded."""
         self._before_loading = callback
 
+    def stop(self) -> None:
+        """See `Judge.stop`; what is computed in this process is not stopped."""
+        if self._served is not None:
+            self._served.stop()
+        elif self._server is not None:
+            self._server.stop()
+
     def close(self) -> None:
-        """Release all memory; later requests load the weights again."""
+        """Release all memory, and end the server; later requests load the weights again."""
         with self._compute_lock:
-            self._has_room = False
-            self.local.close()
-            self._ray.close()
+            if self._engine is not None:
+                self._engine.close()
+            if self._server is not None:
+                self._server.close()
+            self._engine = self._server = self._served = None
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome for each request as it is finished, the longest begun first; calls from
-        several threads are served in turn.
+        """Yield one outcome for each request as it is finished; calls from several threads are
+        served in turn.
         """
         with self._compute_lock:
             try:
-                yield from self._outcomes(requests)
+                yield from self._outcomes(requests) if requests else ()
             except JudgeMisconfigured as error:
                 # The tested model has answered by now; its answers must not be lost.
                 logger.error(str(error))
@@ -255,24 +270,109 @@ class MmieScoreJudge(Judge):
                     yield index, error
 
     def _outcomes(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        if not requests:
-            return
-        order = longest_first(InputBuilder(self.local.checkpoint), requests)
-        self._settle()
-        self._make_room()
-        yield from (self._ray if self._uses_ray else self.local).ask(requests, order)
-        _log_control_strings(requests, self.local.checkpoint.tokenizer.added)
+        if self._engine is None and self._served is None:
+            self._before_loading()
+        if self.way.program:
+            self._served = self._served or self._started()
+            yield from self._served.ask(requests)
+        else:
+            with exact.exact_arithmetic():
+                self._engine = self._engine or self._loaded()
+                yield from self._computed(self._engine, requests)
+        _log_control_strings(requests, self.checkpoint.tokenizer.added)
+
+    def _loaded(self) -> TransformersEngine:
+        import torch
+
+        from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine
+
+        device = self.way.device
+        engine = TransformersEngine.start(
+            self.checkpoint,
+            device=device,
+            dtype=devices.choose_dtype(self.options.dtype, device),
+            max_rows=self.options.max_rows,
+        )
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+        self._machine = f"{name}, torch {torch.__version__}"
+        return engine
+
+    def _computed(
+        self, engine: TransformersEngine, requests: Sequence[JudgeRequest]
+    ) -> Iterator[tuple[int, Outcome]]:
+        unusable: list[tuple[int, JudgeError]] = []
+
+        def prompts() -> Iterator[JudgePrompt]:
+            for prompt in prepare(requests, self.checkpoint):
+                if isinstance(prompt, JudgePrompt):
+                    yield prompt
+                else:
+                    unusable.append(prompt)
+
+        for key, result in engine.run(prompts()):
+            yield key, result if isinstance(result, JudgeError) else self._reply(result)
+        yield from unusable
+
+    def _reply(self, completion: Completion) -> JudgeReply:
+        return JudgeReply(
+            text=reply_text(self.checkpoint.tokenizer.decode(completion.output)),
+            model=served_name(self.checkpoint.digest),
+            usage=Usage(
+                input_tokens=completion.prompt_tokens,
+                output_tokens=len(completion.output),
+                cost_usd=0.0,
+            ),
+            finish=completion.finish,
+        )
+
+    def _started(self) -> ServedMmieScore:
+        """The judge on a server that is started now."""
+        options, variables = [], {**os.environ}
+        if gpus := devices.gpus_of_process(self.options.device, self.environment):
+            variables["CUDA_VISIBLE_DEVICES"] = devices.cuda_names(gpus, variables)
+            options += ["--data-parallel-size", str(len(gpus))] if len(gpus) > 1 else []
+            if share := devices.free_share(gpus):
+                options += ["--gpu-memory-utilization", f"{share:.2f}"]
+        if self.options.dtype != "auto":
+            options += ["--dtype", self.options.dtype]
+        folder = str(self.checkpoint.location.folder)
+        self._server = JudgeServer([*self.way.program, "serve", folder, *options], variables)
+        name = self.checkpoint.location.name
+        logger.info(f"Starting vLLM with MMIE-Score, {name}, on {self.way.device.type}: minutes.")
+        self._server.start()
+        served = ServedMmieScore(
+            self._server.base_url,
+            served_name(self.checkpoint.digest, self.options.dtype),
+            {**self.environment, "JUDGE_API_KEY": "EMPTY"},
+            max_concurrency=self.options.max_concurrency,
+            timeout_s=self.options.timeout,
+            patience_s=self.options.patience,
+        )
+        served.check()
+        self._machine = served.machine()
+        return served
 
 
-def _describe_packages() -> str:
-    try:
-        installed = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
-    except PackageNotFoundError as error:
+def check_libraries() -> None:
+    """Raise `JudgeMisconfigured` if the installed transformers or torch cannot build the model.
+
+    The hint is not ``pip install -U transformers``, which would break a tested model that needs
+    version 4.
+    """
+    from transformers.utils.import_utils import is_torch_available
+
+    installed = version("transformers")
+    if int(installed.partition(".")[0]) < _OLDEST_TRANSFORMERS:
         raise JudgeMisconfigured(
-            f"{error.name} is not installed.", hint=f"`pip install {error.name}`"
-        ) from error
-    check_libraries()
-    return installed
+            f"The judge MMIE-Score needs transformers {_OLDEST_TRANSFORMERS} or newer, and "
+            f"{installed} is installed.",
+            hint=_OTHER_ENVIRONMENT,
+        )
+    if not is_torch_available():  # false if torch is too old for transformers
+        raise JudgeMisconfigured(
+            f"transformers {installed} does not use torch {version('torch')}: it is too old.",
+            hint=f"torch 2.6 or newer; or {_OTHER_ENVIRONMENT}",
+        )
 
 
 def _log_control_strings(requests: Sequence[JudgeRequest], added: Sequence[str]) -> None:

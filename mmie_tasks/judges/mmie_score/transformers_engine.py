@@ -11,14 +11,14 @@ in transformers' own rotary embedding, the longest row decides for all.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
+from accelerate.utils.memory import should_reduce_batch_size  # type: ignore[import-untyped]
 from loguru import logger
 from torch import nn
 from transformers import (
@@ -31,46 +31,36 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from mmie_tasks.core.errors import first_line
 from mmie_tasks.core.files import readable_size
-from mmie_tasks.judges.mmie_score import memory
+from mmie_tasks.judges.base import JudgeError, JudgeMisconfigured, JudgeUnavailable
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.weights import empty_model, merged, native_names
-from mmie_tasks.judges.mmie_score.devices import dtype_name
-from mmie_tasks.judges.mmie_score.generation import (
-    Completion,
-    Engine,
-    FailedPrompt,
-    JudgePrompt,
-    PromptSource,
-    Result,
-)
+from mmie_tasks.judges.mmie_score.devices import TWO_STEPS, dtype_name, release_memory
+from mmie_tasks.judges.mmie_score.inputs import JudgePrompt
+from mmie_tasks.judges.mmie_score.native_model import load_model
 
 _ROUND_STEPS = 64  # tokens after which rows that ended leave a batch
 _MEAN = (0.485, 0.456, 0.406)  # ImageNet's red, green and blue
 _DEVIATION = (0.229, 0.224, 0.225)
-_RESERVE_BYTES = {"cuda": 5 * memory.GIB // 2, "cpu": memory.GIB}  # for libraries
-_SHARE = {"cuda": 0.8, "cpu": 0.5}  # the rest is for masks, images and, on a CPU, other programs
-_LINGER_S, _POLL_S = 0.1, 0.01  # waiting for a batch's next prompt, which threads may be preparing
+MAX_ROWS = {"cuda": 64, "cpu": 4}
+"""The most samples computed at once. A CPU without memory ends the process, a GPU raises."""
 
 
-def load_model(
-    checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype
-) -> InternVLForConditionalGeneration:
-    """Build the model and load its weights one at a time, so that none is in memory twice.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """The tokens generated for a prompt.
 
-    Each weight is rounded once. The model gets no rotary embedding: that of transformers is right
-    for one row at a time only. Raises like `merged`, and if the device has too little memory.
+    Attributes:
+        output: Token ids, including the end token if there is one.
+        finish: ``length`` if generation reached its limit.
+        prompt_tokens: Length of the prompt, including image tokens.
     """
-    model = empty_model(checkpoint.config, image_token_id=checkpoint.image_token_id)
-    names, state = native_names(model), {}
-    for official, weight in sorted(checkpoint.weights.items(), key=lambda named: named[1][0].path):
-        parts = merged(weight).chunk(len(names[official]))
-        for native, part in zip(names[official], parts, strict=True):
-            state[native] = part.to(device=device, dtype=dtype, copy=True)
-    model.load_state_dict(state, strict=True, assign=True)
-    model.model.language_model.rotary_emb = nn.Identity()
-    model.requires_grad_(False)
-    model.eval()  # type: ignore[no-untyped-call]
-    return model
+
+    output: list[int]
+    finish: Literal["stop", "length"]
+    prompt_tokens: int
+
+
+Result: TypeAlias = tuple[int, Completion | JudgeError]
+"""A prompt's key, and what came of it."""
 
 
 def normalized(tiles: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -154,11 +144,11 @@ class _Batch:
     cache: DynamicCache = field(default_factory=DynamicCache)
 
 
-class TransformersEngine(Engine):
-    """Computes batches of prompts of similar length.
+class TransformersEngine:
+    """Computes batches of prompts, in the order in which they come: the longest first.
 
-    A batch has at most `max_rows` prompts and `max_tokens` tokens: padded prompts and longest
-    replies. After every `round_steps` tokens, rows that ended leave it.
+    A batch has at most `max_rows` prompts. After every `round_steps` tokens, rows that ended leave
+    it. Apart from rounding in half precision, a result does not depend on the rest of its batch.
     """
 
     def __init__(
@@ -167,7 +157,6 @@ class TransformersEngine(Engine):
         checkpoint: Checkpoint,
         *,
         max_rows: int = 64,
-        max_tokens: int = 60_000,
         round_steps: int = _ROUND_STEPS,
     ) -> None:
         text = model.model.language_model
@@ -177,8 +166,8 @@ class TransformersEngine(Engine):
         arguments = signature(model.forward).parameters  # transformers 5.24 has another name
         self._cache_name = "cache" if "cache" in arguments else "past_key_values"
         self._checkpoint = checkpoint
-        self._max_rows, self._max_tokens = max_rows, max_tokens
-        self._fitting_tokens = max_tokens  # less once memory has run out
+        self._max_rows = max_rows
+        self._fitting_tokens = math.inf  # less once memory has run out
         self._round_steps = round_steps
 
     @classmethod
@@ -188,87 +177,56 @@ class TransformersEngine(Engine):
         *,
         device: torch.device,
         dtype: torch.dtype,
-        max_rows: int = 64,
-        max_memory_bytes: int | None = None,
+        max_rows: int | None = None,
     ) -> TransformersEngine:
-        """Load the weights, in `max_memory_bytes` of the device by an estimate; None for all that
-        is free.
-
-        Raises:
-            DeviceFull: The weights and a request do not fit into the memory.
-            JudgeMisconfigured: The weights cannot be read.
+        """Load the weights; raises `JudgeMisconfigured` if they do not fit into the memory or
+        cannot be read, or if the GPU does not compute in bfloat16.
         """
-        tokens = batch_tokens(
-            checkpoint, device=device, dtype=dtype, max_memory_bytes=max_memory_bytes
-        )
+        if device.type == "cuda" and dtype == torch.bfloat16:
+            major, minor = torch.cuda.get_device_capability(device)
+            if major < 8:
+                raise JudgeMisconfigured(
+                    f"`{device}`, of compute capability {major}.{minor}, has no bfloat16.",
+                    hint="`dtype=float16`, or `dtype=float32`, which takes twice the memory",
+                )
+        max_rows = max_rows or MAX_ROWS[device.type]
         logger.info(
             f"Loading MMIE-Score, {checkpoint.location.name}: "
             f"{readable_size(checkpoint.weight_bytes)}, as {dtype_name(dtype)} on "
-            f"{device}; at most {max_rows} requests and {tokens:,} tokens at once."
+            f"{device}; at most {max_rows} requests at once."
         )
         try:
             model = load_model(checkpoint, device=device, dtype=dtype)
         except RuntimeError as error:
-            if not memory.is_out_of_memory(error):
+            if not should_reduce_batch_size(error):
                 raise
-            raise memory.DeviceFull(
+            release_memory()
+            raise JudgeMisconfigured(
                 f"`{device}` ran out of memory for the weights of MMIE-Score: {first_line(error)}",
-                hint=f"{memory.TWO_STEPS}; or `device=`",
+                hint=f"{TWO_STEPS}; or `device=`",
             ) from error
-        return cls(model, checkpoint, max_rows=max_rows, max_tokens=tokens)
+        return cls(model, checkpoint, max_rows=max_rows)
 
-    def run(self, source: PromptSource) -> Iterator[Result]:
-        """The result of every prompt of the source, after the round of its batch in which it ends.
+    def run(self, prompts: Iterable[JudgePrompt]) -> Iterator[Result]:
+        """The result of every prompt, after the round of its batch in which it ends.
 
         A batch that does not fit into memory is computed in halves; a request that does not fit
         alone is `JudgeUnavailable`.
         """
-        window: list[JudgePrompt] = []
-        while True:
-            yield from self._fill(window, source)
-            if not window:
-                return
-            yield from self._results(self._take(window))
+        batch: list[JudgePrompt] = []
+        for prompt in prompts:
+            is_full = len(batch) == self._max_rows
+            if batch and (is_full or _padded_tokens([*batch, prompt]) > self._fitting_tokens):
+                yield from self._results(batch)
+                batch = []
+            batch.append(prompt)
+        if batch:
+            yield from self._results(batch)
 
     def close(self) -> None:
         """Drop the weights."""
         self._model = None
-        memory.release_memory()
-
-    def _fill(self, window: list[JudgePrompt], source: PromptSource) -> Iterator[FailedPrompt]:
-        """Take the prompts of a batch, or those that are ready; wait only for the first."""
-        ends_at = math.inf
-        while len(window) < self._max_rows:
-            prompt = source.get(wait=not window)
-            if isinstance(prompt, FailedPrompt):
-                yield prompt
-            elif prompt is None:
-                ends_at = min(ends_at, time.monotonic() + _LINGER_S)
-                if not window or time.monotonic() >= ends_at:
-                    return
-                time.sleep(_POLL_S)
-            elif (tokens := len(prompt.ids) + prompt.max_new_tokens) > self._max_tokens:
-                yield FailedPrompt.unavailable(
-                    prompt,
-                    f"this request may come to {tokens:,} tokens, and the judge's memory holds "
-                    f"{self._max_tokens:,} at once",
-                )
-            else:
-                window.append(prompt)
-                ends_at = math.inf
-
-    def _take(self, window: list[JudgePrompt]) -> list[JudgePrompt]:
-        """The longest prompts that fit together; at least one."""
-        window.sort(key=lambda prompt: len(prompt.ids), reverse=True)
-        width, longest_reply, count = len(window[0].ids), 0, 0
-        for prompt in window[: self._max_rows]:
-            longest_reply = max(longest_reply, prompt.max_new_tokens)
-            if count and (width + longest_reply) * (count + 1) > self._fitting_tokens:
-                break
-            count += 1
-        batch = window[:count]
-        del window[:count]
-        return batch
+        release_memory()
 
     def _results(self, prompts: list[JudgePrompt]) -> Iterator[Result]:
         """The results of a batch, in halves where memory runs out."""
@@ -277,19 +235,19 @@ class TransformersEngine(Engine):
             prompts = open_batches.pop()
             done: set[int] = set()
             try:
-                for completion in self._completions(prompts):
-                    done.add(completion.key)
-                    yield completion
+                for key, completion in self._completions(prompts):
+                    done.add(key)
+                    yield key, completion
                 continue
             except RuntimeError as error:
-                if not memory.is_out_of_memory(error):
+                if not should_reduce_batch_size(error):
                     raise
                 reason = first_line(error)
-            memory.release_memory()
+            release_memory()
             left = [prompt for prompt in prompts if prompt.key not in done]
             if len(prompts) == 1:
                 text = f"the judge's device ran out of memory on this request alone: {reason}"
-                yield FailedPrompt.unavailable(left[0], text)
+                yield left[0].key, JudgeUnavailable(text)
                 continue
             self._fitting_tokens = min(self._fitting_tokens, _padded_tokens(prompts) // 2)
             logger.warning(
@@ -300,17 +258,19 @@ class TransformersEngine(Engine):
             half = -(-len(left) // 2)
             open_batches += [part for part in (left[half:], left[:half]) if part]
 
-    def _completions(self, prompts: Sequence[JudgePrompt]) -> Iterator[Completion]:
+    def _completions(self, prompts: Sequence[JudgePrompt]) -> Iterator[tuple[int, Completion]]:
         """The completions of a batch, round by round."""
         batch = self._padded(prompts)
         while batch.rows:
             for row in self._round(batch):
                 ended = row.output[-1] == self._checkpoint.end_token_id
-                yield Completion(
-                    key=row.prompt.key,
-                    output=row.output,
-                    finish="stop" if ended else "length",
-                    prompt_tokens=len(row.prompt.ids),
+                yield (
+                    row.prompt.key,
+                    Completion(
+                        output=row.output,
+                        finish="stop" if ended else "length",
+                        prompt_tokens=len(row.prompt.ids),
+                    ),
                 )
 
     def _padded(self, prompts: Sequence[JudgePrompt]) -> _Batch:
@@ -368,38 +328,6 @@ class TransformersEngine(Engine):
             mask = batch.mask.new_ones(len(live), batch.ids.shape[1] - width)
             batch.mask = torch.cat((batch.mask[rows], mask), 1)
         return ended
-
-
-def batch_tokens(
-    checkpoint: Checkpoint,
-    *,
-    device: torch.device,
-    dtype: torch.dtype,
-    max_memory_bytes: int | None = None,
-) -> int:
-    """How many tokens, padded prompts and longest replies, a batch may have in the free memory.
-
-    An estimate: keys and values of each token, and what a prompt's token takes in a layer. Raises
-    `DeviceFull` if the weights do not fit, or too little is left.
-    """
-    text, size = checkpoint.config.llm_config, dtype.itemsize
-    layer_bytes = 4 * (text.hidden_size + text.intermediate_size) * size + 8 * text.hidden_size
-    token_bytes = memory.key_value_bytes(checkpoint, dtype) + layer_bytes
-    weights = memory.loaded_bytes(checkpoint, dtype)
-    fixed, share = weights + _RESERVE_BYTES[device.type], _SHARE[device.type]
-    free = memory.free_bytes(device)
-    allowed = min(free, max_memory_bytes or free)
-    tokens = int(share * (allowed - fixed)) // token_bytes
-    if tokens < memory.LEAST_TOKENS:
-        needed = fixed + int(memory.LEAST_TOKENS * token_bytes / share)
-        raise memory.DeviceFull(
-            f"MMIE-Score needs {readable_size(needed)} free on `{device}`: "
-            f"{readable_size(weights)} for its weights, the rest for its work and a request. "
-            f"{readable_size(free)} are free, and it may take {readable_size(allowed)}.",
-            hint=f"{memory.TWO_STEPS}; or choose another device with `device=`; or, where "
-            "`max_memory=` says less than is free, allow more",
-        )
-    return tokens
 
 
 def _padded_tokens(prompts: Sequence[JudgePrompt]) -> int:

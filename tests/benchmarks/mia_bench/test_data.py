@@ -161,7 +161,7 @@ def test_no_folder_and_no_annotation_are_told_apart(tmp_path):
         pytest.param(lambda r: r[2].pop("image"), "row 2: `image`", id="no picture"),
         pytest.param(lambda r: r[2].update(image=7), "row 2: `image`", id="a number for a picture"),
         pytest.param(lambda r: r[2].update(image="a\0b"), "row 2: `image`", id="NUL"),
-        pytest.param(lambda r: r.insert(2, []), "row 2 is list", id="no object"),
+        pytest.param(lambda r: r.insert(2, []), "row 2: not an object", id="no object"),
         pytest.param(lambda r: r.clear(), "not a list with rows", id="empty"),
     ],
 )
@@ -177,8 +177,8 @@ def test_a_row_that_cannot_be_used_is_named(edit, message, root):
         pytest.param(
             {"image": "../secret.png"}, "row 9: The dataset names '../secret.png'", id="outside"
         ),
-        pytest.param({"components": None}, "sample 9: `components` is NoneType", id="components"),
-        pytest.param({"type": ["basic"]}, "sample 9: `type` is ['basic']", id="type"),
+        pytest.param({"components": None}, "id '9': `components`", id="components"),
+        pytest.param({"type": ["basic"]}, "id '9': `type`", id="type"),
     ],
 )
 def test_a_row_is_an_error_that_names_its_field(row, problem, root):

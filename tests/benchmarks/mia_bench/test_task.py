@@ -11,7 +11,7 @@ from PIL import Image
 from support.golden import GOLDEN, vectors
 from support.logged_records import replies_of, signature_of
 
-from mmie_tasks.benchmarks.mia_bench import benchmark, data, prompts, request
+from mmie_tasks.benchmarks.mia_bench import benchmark, data, prompts
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.official import read_official
@@ -93,7 +93,8 @@ def test_the_judge_is_asked_the_official_text_and_then_shown_the_image(docs):
 
 
 def test_another_text_of_the_runner_stops_the_run(monkeypatch):
-    monkeypatch.setattr(request, "prompt_maker", lambda: lambda *_: "Grade it, please.")
+    monkeypatch.setattr(prompts, "find_function", lambda _: "")
+    prompts.runner_prompt.cache_clear()
     with pytest.raises(DataBroken, match="hint: install"):
         BENCHMARK.check_setup()
 
@@ -176,7 +177,7 @@ def listed():
 
 def behaviour():
     """A digest of everything that can move a score: prompt, settings and both readers."""
-    lines = [json.dumps([listed()["generation_kwargs"], prompts.MAX_TOKENS, prompts.PROBES])]
+    lines = [json.dumps([listed()["generation_kwargs"], prompts.MAX_TOKENS, prompts.SHA256])]
     for case in vectors("mia_bench")["cases"]:
         sample = Sample(
             id="0",

@@ -12,7 +12,7 @@ ASK = """
 import os
 from mmie_tasks.benchmarks.milebench import download
 folder = download.dataset_folder("{dataset}")
-answer = {{"folder": str(folder.folder), "revision": folder.source.commit}}
+answer = {{"folder": str(folder.folder), "revision": folder.source.rpartition("@")[2]}}
 """
 
 

@@ -12,10 +12,10 @@ from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.metrics import TABLE
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metrics import metric_value
 from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.sample import Needle
 from mmie_tasks.record.segment import Segment
+from mmie_tasks.results.scores import score_of
 
 LINES = list(milebench_lines(6))
 ONE = next(line for line in LINES if line["record"]["rule"] == "choice")
@@ -35,10 +35,10 @@ def test_a_total_without_all_of_its_datasets_has_no_value():
     lines = [line for line in LINES if line["record"]["dataset"] != "DocVQA"]
     real, diag = BENCHMARK.metrics[:2]
     samples = [BENCHMARK.read_line(line) for line in lines]
-    assert metric_value(samples, real, "official", BENCHMARK.scale).percent is None
+    assert score_of(BENCHMARK, "milebench", samples, real, "official").percent is None
     rows = [TABLE.rows(BENCHMARK.read_record(line))["official_real"] for line in lines]
     assert math.isnan(benchmark.real(rows))
-    assert metric_value(samples, diag, "official", BENCHMARK.scale).percent is not None
+    assert score_of(BENCHMARK, "milebench", samples, diag, "official").percent is not None
 
 
 def test_the_images_are_at_their_placeholders():

@@ -129,11 +129,11 @@ def edit_sample(entry, path=None, **fields):
         pytest.param(
             {"path": "../../secret.png"}, "7: The dataset names '../../secret.png'", id="outside"
         ),
-        pytest.param({"sample_id": ["7"]}, "`sample_id` is ['7']", id="id is no string"),
+        pytest.param({"sample_id": ["7"]}, "id ['7']: `sample_id`", id="id is no string"),
         pytest.param(
             {"sample_id": "3"}, "row 7: the id 'DocVQA/3' is that of row 3", id="repeated"
         ),
-        pytest.param({"task_instance": None}, "`task_instance` is NoneType", id="no question"),
+        pytest.param({"task_instance": None}, "`task_instance`", id="no question"),
     ],
 )
 def test_a_sample_that_cannot_be_used_is_an_error_that_names_row_and_field(edit, problem, root):

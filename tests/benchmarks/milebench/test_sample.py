@@ -37,18 +37,18 @@ def test_the_level_counts_the_annotated_images(n, level):
 @pytest.mark.parametrize(
     ("broken", "names"),
     [
-        pytest.param([], "an entry of `data`", id="no object"),
+        pytest.param([], ": not an object", id="no object"),
         pytest.param(entry(sample_id=None), "`sample_id`", id="no id"),
         pytest.param(entry(sample_id=True), "`sample_id`", id="a truth for an id"),
-        pytest.param(entry(task_instruction_id=1), "sample 7: `task_instruction_id`", id="index"),
+        pytest.param(entry(task_instruction_id=1), "id 7: `task_instruction_id`", id="index"),
         pytest.param(entry(task_instruction_id=-1), "`task_instruction_id`", id="negative index"),
-        pytest.param(entry(task_instance=None), "sample 7: `task_instance`", id="no instance"),
-        pytest.param(entry(task={"context": 3}), "sample 7: `context`", id="context"),
-        pytest.param(entry(task={"images_path": None}), "`images_path`", id="no images"),
-        pytest.param(entry(task={"images_path": "a.png"}), "`images_path`", id="images as text"),
-        pytest.param(entry(task={"images_path": [1]}), r"`images_path`\[0\]", id="image number"),
-        pytest.param(entry(response="\ud800"), "`response` holds a lone surrogate", id="surrogate"),
-        pytest.param(entry(task={"choice_list": ["x", None]}), r"`choice_list`\[1\]", id="option"),
+        pytest.param(entry(task_instance=None), "id 7: `task_instance`", id="no instance"),
+        pytest.param(entry(task={"context": 3}), "id 7: `task_instance.context`", id="context"),
+        pytest.param(entry(task={"images_path": None}), "images_path`", id="no images"),
+        pytest.param(entry(task={"images_path": "a.png"}), "images_path`", id="images as text"),
+        pytest.param(entry(task={"images_path": [1]}), r"images_path\[0\]`", id="image number"),
+        pytest.param(entry(response="\ud800"), "`response`", id="surrogate"),
+        pytest.param(entry(task={"choice_list": ["x", None]}), r"choice_list\[1\]`", id="option"),
     ],
 )
 def test_a_broken_annotation_is_named(broken, names):

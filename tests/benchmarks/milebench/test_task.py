@@ -74,9 +74,6 @@ def test_missing_images_are_counted_before_anything_is_generated(tmp_path):
     (root / "DocVQA" / "images" / "3.png").unlink()
     with pytest.raises(DataMissing, match=r"1 of the \d images .* sample DocVQA/.*3\.png"):
         data.check_data(docs(root=root))
-    (root / "DocVQA" / "images" / "3.png").write_text("<html>")
-    with pytest.raises(DataMissing, match="is not an image"):
-        data.check_data(docs(root=root))
 
 
 def test_an_image_that_breaks_later_makes_only_its_sample_unscored(tmp_path):
@@ -106,7 +103,7 @@ def test_a_right_answer_scores_in_every_row_it_counts_for():
     assert rows["official_real"] == {**own, "group": "DocVQA", "points": 1.0}
     assert rows["official_diag"] == {}
     signature = signature_of(rows["record"])
-    assert signature.startswith("task:milebench@4-D|variant:test|prompt:official|")
+    assert signature.startswith("task:milebench@5-D|variant:test|prompt:official|")
 
 
 @pytest.mark.parametrize(

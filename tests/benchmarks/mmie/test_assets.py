@@ -12,7 +12,7 @@ FETCH = """
 import os
 from mmie_tasks.benchmarks.mmie.download import DATASET
 folder = DATASET.fetch()
-answer = {"folder": str(folder.folder), "revision": str(folder.source)}
+answer = {"folder": str(folder.folder), "revision": folder.source}
 """
 LOAD = """
 import os

@@ -33,7 +33,7 @@ def test_the_example_is_what_make_writes(tmp_path, monkeypatch):
 
 
 def assembled_requests():
-    answers = {one.id: one.answer for one in read_answers(str(EXAMPLE / "answers")).answers}
+    answers = {one.id: one.answer for one in read_answers([EXAMPLE / "answers"]).answers}
     docs = dataset("all", {"MMIE_DATA": str(EXAMPLE / "data")})
     settings = MmieSettings(prompts=EXAMPLE / "prompts.json")
     return {

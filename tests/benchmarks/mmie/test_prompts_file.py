@@ -131,16 +131,16 @@ def test_a_local_copy_comes_before_everything_else(server, home, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
+    "content",
     [
-        pytest.param(CONTENT + b"#", "SHA-256", id="another-byte"),
-        pytest.param(b"", "SHA-256", id="empty"),
-        pytest.param(CONTENT.replace(b"\n", b"\r\n"), "CR LF", id="windows"),
+        pytest.param(CONTENT + b"#", id="another-byte"),
+        pytest.param(b"", id="empty"),
+        pytest.param(CONTENT.replace(b"\n", b"\r\n"), id="windows"),
     ],
 )
-def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content, reason):
+def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content):
     (tmp_path / "copy.py").write_bytes(content)
-    with pytest.raises(DataBroken, match=reason):
+    with pytest.raises(DataBroken, match="SHA-256"):
         fetch(home, tmp_path / "copy.py")
     assert server.log == []
 

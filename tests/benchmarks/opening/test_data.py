@@ -79,7 +79,7 @@ def test_pictures_alone_are_joined_by_the_official_questions(
         pytest.param(row("0101001"), "row 2: the id '0101001' is that of row 0", id="repeated"),
         pytest.param("{", "row 2: not JSON", id="no JSON"),
         pytest.param(
-            row("0101050", question=[{"text": None, "image": None}]), "`text`", id="field"
+            row("0101050", question=[{"text": None, "image": None}]), "input[0].text`", id="field"
         ),
         pytest.param(
             row("0101051", question=[{"text": "", "image": "../../a.jpg"}]), "a.jpg", id="outside"

@@ -36,7 +36,7 @@ def docs() -> dict[str, dict[str, Any]]:
 
 def lines() -> dict[str, Line]:
     """The lines of a log of the example's answers, by id."""
-    saved = {answer.id: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
+    saved = {answer.id: answer.answer for answer in read_answers([EXAMPLE]).answers}
     judged = {
         sample_id: (doc, benchmark.process_results(doc, [saved[sample_id]]))
         for sample_id, doc in docs().items()
@@ -185,7 +185,7 @@ def behaviour() -> str:
     tested model and both readers.
     """
     lines = [json.dumps(listed()["generation_kwargs"])]
-    saved = {answer.id: answer.answer for answer in read_answers(str(EXAMPLE)).answers}
+    saved = {answer.id: answer.answer for answer in read_answers([EXAMPLE]).answers}
     for sample_id, doc in sorted(docs().items()):
         request = prepared(Sample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings).request
         if request is not None:

@@ -4,7 +4,13 @@ import pytest
 import torch
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, start
+from mmie_tasks.judges.mmie_score.devices import (
+    choose_device,
+    choose_dtype,
+    free_share,
+    gpus_of_process,
+    release_memory,
+)
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
@@ -46,25 +52,50 @@ def test_a_missing_device_is_an_error_with_a_hint(gpus, count, option, rank, wor
 
 
 @pytest.mark.parametrize(
-    ("option", "device", "capability", "expected"),
+    ("option", "device", "expected"),
     [
-        pytest.param("auto", CPU, None, torch.float32, id="CPU"),
-        pytest.param("auto", GPU, (9, 0), torch.bfloat16, id="GPU"),
-        pytest.param("auto", GPU, (7, 5), torch.float32, id="old GPU"),
-        pytest.param("float32", GPU, (9, 0), torch.float32, id="as requested"),
-        pytest.param("bfloat16", CPU, None, torch.bfloat16, id="as requested on a CPU"),
+        pytest.param("auto", CPU, torch.float32, id="CPU"),
+        pytest.param("auto", GPU, torch.bfloat16, id="GPU"),
+        pytest.param("float32", GPU, torch.float32, id="as requested"),
+        pytest.param("bfloat16", CPU, torch.bfloat16, id="as requested on a CPU"),
     ],
 )
-def test_the_dtype_follows_the_option_or_the_device(gpus, option, device, capability, expected):
-    gpus(1, capability)
+def test_the_dtype_follows_the_option_or_the_device(option, device, expected):
     assert choose_dtype(option, device) is expected
 
 
-def test_a_gpu_that_cannot_be_started_is_an_error_with_a_hint(monkeypatch):
-    def fail(_):
-        raise RuntimeError("The NVIDIA driver on your system is too old\nmore")
+@pytest.mark.parametrize(
+    ("count", "option", "environment", "expected"),
+    [
+        pytest.param(0, "auto", {}, (), id="no GPU"),
+        pytest.param(4, "cpu", {}, (), id="cpu"),
+        pytest.param(4, "auto", {}, (0, 1, 2, 3), id="all that one process sees"),
+        pytest.param(4, "cuda:2", {}, (2,), id="a number"),
+        pytest.param(4, "auto", {"WORLD_SIZE": "4", "LOCAL_RANK": "3"}, (3,), id="its own"),
+        pytest.param(1, "auto", {"WORLD_SIZE": "4", "LOCAL_RANK": "3"}, (0,), id="the only one"),
+    ],
+)
+def test_a_server_gets_the_gpus_of_its_process(gpus, count, option, environment, expected):
+    gpus(count)
+    assert gpus_of_process(option, environment) == expected
 
-    monkeypatch.setattr(torch.cuda, "get_device_properties", fail)
-    with pytest.raises(JudgeMisconfigured, match=r"(?s)`cuda:0` cannot be used: .*too old\n.*hint"):
-        start(GPU)
-    start(CPU)
+
+def test_a_server_takes_what_this_process_leaves_of_the_fullest_gpu(gpus, monkeypatch):
+    gpus(2)
+    free = {0: 90, 1: 62}
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda gpu: (free[gpu], 100))
+    assert free_share([0, 1]) == 0.59
+    free[1] = 97
+    assert free_share([1]) is None  # vLLM's default fits
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    assert free_share([0]) is None
+
+
+def test_an_error_of_cuda_while_memory_is_freed_is_logged_and_not_raised(monkeypatch, logs):
+    def fail():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nmore of it")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", fail)
+    release_memory()
+    assert len([line for line in logs if "an illegal memory access" in line]) == 1

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 from support.internvl_golden import CHECKPOINT
-from support.ray_engines import TESTS
 from support.transformers_5 import needs_transformers_5
+
+ROOT = Path(__file__).resolve().parents[3]
 
 pytestmark = needs_transformers_5
 
@@ -19,7 +21,7 @@ torch.cuda._device_count_nvml = lambda: 1  # as on a machine with a GPU whose dr
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
 judge = MmieScoreJudge(MmieScoreOptions(model={str(CHECKPOINT)!r}), {{}})
 judge.check()
-signature = judge.signature
+signature = judge.storage_signature
 if os.fork() == 0:
     print(signature, "poisoned" if torch.cuda._is_in_bad_fork() else "usable", flush=True)
     os._exit(0)
@@ -28,7 +30,7 @@ os.wait()
 
 
 def test_a_process_forked_after_check_and_signature_can_use_cuda() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "LOGURU_LEVEL": "ERROR"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LOGURU_LEVEL": "ERROR"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],
         env=environment,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,19 +13,20 @@ from support.internvl_golden import CHECKPOINT
 from support.judge_engines import open_folder
 
 from mmie_tasks.judges.base import JudgeRequest, ReplySchema, RequestBroken, RequestUnfit
-from mmie_tasks.judges.mmie_score.generation import FailedPrompt, JudgePrompt
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, control_strings
-from mmie_tasks.judges.mmie_score.request_queue import PromptPreparer, longest_first, queue_of
+from mmie_tasks.judges.mmie_score.inputs import (
+    JudgePrompt,
+    control_strings,
+    prepare,
+    prompt_length,
+    prompt_of,
+)
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
 
 CASES = golden.cases()
 IMAGE = golden.IMAGES / "vga.png"
 
-ADDED = open_folder(CHECKPOINT).tokenizer.added
-
-
-def builder() -> InputBuilder:
-    return InputBuilder(open_folder(CHECKPOINT))
+OPENED = open_folder(CHECKPOINT)
+ADDED = OPENED.tokenizer.added
 
 
 def request_of(*parts: str | Path) -> JudgeRequest:
@@ -37,16 +37,9 @@ def of_case(case: golden.Case) -> JudgeRequest:
     return JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens)
 
 
-def prepared(requests: list[JudgeRequest]) -> Iterator[JudgePrompt | FailedPrompt]:
-    queue = queue_of(requests, longest_first(builder(), requests))
-    with closing(PromptPreparer(builder(), queue)) as preparer:
-        while (prompt := preparer.get(wait=True)) is not None:
-            yield prompt
-
-
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_request_becomes_the_official_prompt_and_tiles(case: golden.Case) -> None:
-    prompt = builder().prompt(7, of_case(case))
+    prompt = prompt_of(case.parts, OPENED, key=7, max_new_tokens=case.max_new_tokens)
     assert prompt.ids == list(case.input_ids)
     assert (prompt.key, prompt.max_new_tokens) == (7, case.max_new_tokens)
     if not case.images:
@@ -60,7 +53,7 @@ def test_a_request_becomes_the_official_prompt_and_tiles(case: golden.Case) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_length_is_computed_from_the_headers_of_the_images(case: golden.Case) -> None:
-    assert builder().length(of_case(case)) == len(case.input_ids)
+    assert prompt_length(of_case(case), OPENED) == len(case.input_ids)
 
 
 UNUSABLE = [
@@ -89,33 +82,38 @@ UNUSABLE = [
 def test_an_unusable_request_says_why(
     request_: JudgeRequest, kind: type[Exception], words: str
 ) -> None:
-    with pytest.raises(kind, match=words):
-        builder().prompt(0, request_)
+    ((key, error),) = prepare([request_], OPENED)
+    assert key == 0
+    assert isinstance(error, kind)
+    assert re.search(words, str(error))
 
 
 def test_unusable_requests_fail_with_their_keys_and_the_others_are_prepared() -> None:
     fine = [of_case(case) for case in CASES[:4]]
     unusable: list[JudgeRequest] = [param.values[0] for param in UNUSABLE]  # type: ignore[misc]
     requests = [fine[0], *unusable[:2], *fine[1:3], *unusable[2:], fine[3]]
-    results = {result.key: result for result in prepared(requests)}
-    assert results.keys() == set(range(len(requests)))
-    for key, request in enumerate(requests):
-        result = results[key]
-        if request in fine:
-            assert isinstance(result, JudgePrompt)
-            assert result.ids == list(CASES[fine.index(request)].input_ids)
+    prompts, failed = {}, set()
+    for result in prepare(requests, OPENED):
+        if isinstance(result, JudgePrompt):
+            prompts[result.key] = result.ids
         else:
-            assert isinstance(result, FailedPrompt)
+            failed.add(result[0])
+    official = {requests.index(request): CASES[n].input_ids for n, request in enumerate(fine)}
+    assert {key: tuple(ids) for key, ids in prompts.items()} == official
+    assert failed == set(range(len(requests))) - official.keys()
 
 
-def test_images_of_another_machine_are_read_from_their_bytes_and_named_by_their_path() -> None:
-    away = Path("on/another/machine.png")
-    request, here = request_of("What? ", away), builder().prompt(0, request_of("What? ", IMAGE))
-    prompt = builder().prompt(0, request, {away: IMAGE.read_bytes()})
-    assert prompt.ids == here.ids
-    assert np.array_equal(prompt.tiles, here.tiles)  # type: ignore[arg-type]
-    with pytest.raises(RequestBroken, match=r"another/machine\.png"):
-        builder().prompt(0, request, {away: b"no image"})
+def test_the_longest_prompts_come_first() -> None:
+    lengths = [len(prompt.ids) for prompt in prepare([of_case(case) for case in CASES], OPENED)]  # type: ignore[union-attr]
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_images_are_read_from_their_bytes_and_named_by_their_number() -> None:
+    here, sent = (prompt_of(["What? ", image], OPENED) for image in (IMAGE, IMAGE.read_bytes()))
+    assert sent.ids == here.ids
+    assert np.array_equal(sent.tiles, here.tiles)  # type: ignore[arg-type]
+    with pytest.raises(RequestBroken, match="image 2"):
+        prompt_of(["What? ", IMAGE, b"no image"], OPENED)
 
 
 CONTROL_STRINGS = [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,16 +24,14 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, RequestBroken, RequestUnfit
 from mmie_tasks.judges.cache import outcomes_of
-from mmie_tasks.judges.cache_file import CacheFile
-from mmie_tasks.judges.mmie_score import local, transformers_engine, vllm_engine
-from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-from mmie_tasks.judges.mmie_score.local import LocalJudge, check_libraries
+from mmie_tasks.judges.mmie_score import judge as judge_module
+from mmie_tasks.judges.mmie_score import serve, transformers_engine
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, check_libraries
 from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = needs_transformers_5
 
 TRANSFORMERS = f"transformers {version('transformers')}"
-GPU = torch.device("cuda", 0)
 
 
 def judge_with(model: Path = CHECKPOINT, **options: str):
@@ -120,15 +118,6 @@ def test_the_signature_depends_on_content_and_not_on_the_folder(tmp_path: Path, 
     )  # the judge does not read that file
 
 
-def test_a_judge_that_cannot_be_loaded_after_the_run_leaves_samples_unscored() -> None:
-    requests = [request("Why?"), request("How?")]
-    small = judge_with(max_memory="1MiB")
-    outcomes = dict(small.ask(requests))
-    assert all(isinstance(outcomes[index], JudgeMisconfigured) for index in range(2))
-    assert "MMIE-Score needs" in str(outcomes[0])
-    assert "--predict_only" in str(outcomes[0])
-
-
 def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(monkeypatch) -> None:
     def failing(*_: object, **__: object) -> object:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
@@ -144,15 +133,11 @@ def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(monkeypatch
     ("options", "words"),
     [
         pytest.param({"max_rows": "0"}, "max_rows=0", id="rows"),
-        pytest.param({"max_memory": "much"}, "max_memory=much", id="memory"),
         *(
             pytest.param({"dtype": dtype}, "'auto', 'bfloat16', 'float16' or 'float32'", id=dtype)
             for dtype in ("int8", "bf16", "Tensor", "")
         ),
-        *(
-            pytest.param({"engine": engine}, "'auto', 'vllm' or 'transformers'", id=engine)
-            for engine in ("paged", "vLLM", "")
-        ),
+        pytest.param({"engine": "vllm"}, "engine", id="an option of earlier versions"),
     ],
 )
 def test_an_unusable_option_is_an_error_at_once(options, words: str) -> None:
@@ -166,9 +151,9 @@ def test_an_unknown_device_is_an_error_of_the_check() -> None:
 
 
 def test_transformers_4_is_refused_with_a_hint(monkeypatch) -> None:
-    monkeypatch.setattr(local, "version", lambda _: "5.0.0rc1")
+    monkeypatch.setattr(judge_module, "version", lambda _: "5.0.0rc1")
     check_libraries()
-    monkeypatch.setattr(local, "version", lambda _: "4.57.1")
+    monkeypatch.setattr(judge_module, "version", lambda _: "4.57.1")
     with pytest.raises(JudgeMisconfigured, match=r"transformers 5 .* 4\.57\.1") as refused:
         check_libraries()
     hint = str(refused.value).partition("hint: ")[2]
@@ -187,45 +172,6 @@ def test_torch_that_transformers_does_not_use_is_refused_before_anything_is_gene
             check()
 
 
-def settles_on_another_engine(monkeypatch) -> None:
-    """A GPU that turns out, once CUDA is started, to be too old for the engine that was likely."""
-    usual = LocalJudge.placement
-
-    def placement(self):
-        likely = usual(self)
-        return replace(likely, engine=replace(likely.engine, version="transformers 9.9"))
-
-    monkeypatch.setattr(LocalJudge, "placement", placement)
-
-
-def test_replies_of_the_engine_that_was_used_in_the_end_are_cached_under_its_name(
-    monkeypatch, tmp_path, logs
-) -> None:
-    file = CacheFile(tmp_path / "replies.sqlite3")
-    before = cached_judge(judge_with(), file)
-    list(outcomes_of(before, [request("Why?")]))
-    settles_on_another_engine(monkeypatch)
-    freed: list[str] = []
-    after = cached_judge(judge_with(), file)
-    after.before_loading(lambda: freed.append("freed"))
-    assert after.signature == before.signature
-    signatures = {
-        index: (after.signature["engine"], reply.cached)
-        for index, reply in outcomes_of(after, [request("Why?"), request("How?")])
-    }
-    assert signatures == {0: (TRANSFORMERS, True), 1: ("transformers 9.9", False)}
-    assert freed == ["freed"]
-    settled = after.storage_signature
-    assert any(settled in message and "expected" in message for message in logs)
-    with file.open() as replies:
-        stored = [reply.signature for reply in replies.read_all()]
-    assert sorted(stored) == sorted([before.storage_signature, settled])
-    resumed = cached_judge(judge_with(), file)
-    ((_, reply),) = outcomes_of(resumed, [request("How?")])
-    assert reply.cached
-    assert resumed.storage_signature == settled
-
-
 def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signature(judge) -> None:
     fresh = judge_with()
     assert fresh.machine() is None
@@ -233,16 +179,6 @@ def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signatu
     assert fresh.machine() == f"CPU, torch {torch.__version__}"
     assert torch.__version__ not in fresh.storage_signature
     assert fresh.signature == judge.signature
-
-
-def test_without_a_gpu_here_the_signature_starts_no_engine_of_ray(monkeypatch) -> None:
-    judge = create("mmie_score", {"model": str(CHECKPOINT)}, {})
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    monkeypatch.setattr(MmieScoreJudge, "ray_gpus", lambda _: 8)
-    assert judge.storage_signature.endswith(
-        f"|dtype:bfloat16|device:cuda|engine:{TRANSFORMERS}|stop:end"
-    )
-    assert not judge._uses_ray
 
 
 def test_the_hook_runs_once_before_each_loading_of_the_weights(tmp_path) -> None:
@@ -286,83 +222,56 @@ def test_calls_from_several_threads_all_get_replies(judge) -> None:
     assert replies == [alone] * 4
 
 
-class StubVllm:
-    """In the place of vLLM's engine: keeps how it was started, and is transformers'."""
-
-    arguments: dict[str, object]
-
-    @classmethod
-    def start(cls, checkpoint, *, batch_invariant: bool, **arguments: object):
-        cls.arguments = {"batch_invariant": batch_invariant, **arguments}
-        arguments["device"] = torch.device("cpu")
-        return transformers_engine.TransformersEngine.start(checkpoint, **arguments)
-
-
-@pytest.fixture
-def vllm(monkeypatch):
-    """A vLLM that supports GPUs and this CPU."""
-    monkeypatch.setattr(vllm_engine, "installed", lambda: "vllm 0.33.1")
-    monkeypatch.setattr(vllm_engine, "supported", lambda _: "")
-    monkeypatch.setattr(vllm_engine, "VllmEngine", StubVllm)
-    return StubVllm
-
-
 @pytest.mark.parametrize(
-    ("option", "device", "supported", "name", "reason"),
+    ("options", "gpu_count", "release", "is_served", "reason"),
     [
-        pytest.param("auto", GPU, "", "vllm", "supports this GPU", id="auto on a GPU"),
-        pytest.param("auto", GPU, "too old", "transformers", "too old", id="auto without vLLM"),
-        pytest.param("auto", "cpu", "", "transformers", "`cpu` is not a GPU", id="auto on a CPU"),
-        pytest.param("vllm", "cpu", "", "vllm", "`engine=vllm`", id="vllm on a CPU"),
-        pytest.param("vllm", GPU, "", "vllm", "`engine=vllm`", id="vllm"),
-        pytest.param("transformers", GPU, "", "transformers", "`engine=t", id="transformers"),
+        pytest.param({}, 1, "0.33.1", True, "vLLM is installed", id="vLLM and a GPU"),
+        pytest.param({}, 0, "0.33.1", False, "`cpu` is not a GPU", id="no GPU"),
+        pytest.param({}, 1, "", False, "vLLM is not installed", id="no vLLM"),
+        pytest.param({}, 1, "0.34.0", False, "needs 0.32 to before 0.34", id="a newer vLLM"),
+        pytest.param({}, 1, "0.31.2", False, "needs 0.32 to before 0.34", id="an older vLLM"),
+        pytest.param({}, 1, "0.32.0+cpu", False, "on CPUs only", id="vLLM for CPUs"),
+        pytest.param({"serve": "no"}, 1, "0.33.1", False, "`serve=no`", id="no"),
+        pytest.param({"serve": sys.executable}, 0, "", True, "`serve=", id="a program"),
     ],
 )
-@pytest.mark.usefixtures("vllm")
-def test_the_engine_follows_option_device_and_vllm(
-    monkeypatch, option, device, supported, name, reason
+def test_the_way_follows_option_device_and_vllm(
+    monkeypatch, gpus, options, gpu_count, release, is_served, reason
 ) -> None:
-    monkeypatch.setattr(vllm_engine, "supported", lambda _: supported)
-    options = local.LocalOptions(model="", engine=option)
-    choice = local.choose_engine(options, torch.device(device))
-    assert choice.name == name
-    assert choice.version == ("vllm 0.33.1" if name == "vllm" else TRANSFORMERS)
-    assert reason in choice.reason
-    other = "transformers would take about 2.6" if name == "vllm" else "vLLM would take about 0.4"
-    assert other in str(choice)
-    assert "on a GPU: not run" in str(choice)
+    gpus(gpu_count)
+    monkeypatch.setattr(serve, "_release", lambda name: release if name == "vllm" else "")
+    judge = create("mmie_score", {"model": str(CHECKPOINT), **options}, {})
+    assert isinstance(judge, MmieScoreJudge)
+    assert bool(judge.way.program) == is_served
+    assert reason in judge.way.reason
+    digest = judge.checkpoint.digest
+    device = "device:cuda" if gpu_count else "device:cpu"
+    if is_served:
+        assert judge.storage_signature == f"judge:mmie_score|model:MMIE-Score@{digest}|engine:vllm"
+    else:
+        assert judge.storage_signature.endswith(f"|{device}|engine:{TRANSFORMERS}|stop:end")
 
 
-@pytest.mark.parametrize("options", [{"engine": "vllm"}, {"batch_invariant": "true"}])
-def test_what_only_vllm_has_is_an_error_of_the_check_where_it_cannot_be_used(
-    monkeypatch, options
-) -> None:
-    monkeypatch.setattr(vllm_engine, "supported", lambda _: "vLLM is not installed")
-    for look in (MmieScoreJudge.check, lambda judge: judge.signature):
-        with pytest.raises(JudgeMisconfigured, match=r"(?s)vLLM.*hint: .*engine="):
-            look(judge_with(**options))
-
-
-def test_vllm_is_started_with_the_options_of_the_judge_and_is_in_its_signature(vllm, logs) -> None:
-    judge = judge_with(
-        engine="vllm", batch_invariant="true", max_rows="3", max_memory="9GiB", dtype="float32"
-    )
-    check_golden(judge, [0, 1])
-    assert vllm.arguments == {
-        "batch_invariant": True,
-        "device": torch.device("cpu"),
-        "dtype": torch.float32,
-        "max_rows": 3,
-        "max_memory_bytes": 9 * 2**30,
-    }
-    tail = "|device:cpu|engine:vllm 0.33.1|batch_invariant:true|stop:end"
-    assert judge.storage_signature.endswith(tail)
-    assert sum("vllm 0.33.1 (`engine=vllm`)" in message for message in logs) == 1
-
-
-def test_the_engine_is_named_once_with_the_reason_and_the_cost_of_the_other(logs) -> None:
-    judge = judge_with()
-    for _ in range(2):
-        list(judge.ask([request("Why?")]))
-    (line,) = [message for message in logs if "MMIE-Score's engine" in message]
+def test_the_way_is_named_with_the_reason_and_the_cost_of_the_other(logs) -> None:
+    judge_with().check()
+    (line,) = [message for message in logs if "The judge is MMIE-Score" in message]
     assert f"{TRANSFORMERS} (`cpu` is not a GPU); vLLM would take about 0.4 times" in line
+
+
+def test_a_dtype_that_is_asked_for_is_in_the_name_of_the_served_model() -> None:
+    judge = judge_with(serve=sys.executable, dtype="float16")
+    assert judge.storage_signature.endswith("-float16|engine:vllm")
+
+
+def test_a_program_that_does_not_serve_leaves_samples_unscored_with_its_words(tmp_path) -> None:
+    program = tmp_path / "mmie-tasks"
+    program.write_text("#!/bin/sh\necho no room on the GPU; exit 3\n", encoding="utf-8")
+    program.chmod(0o755)
+    freed: list[str] = []
+    judge = judge_with(serve=str(program))
+    judge.before_loading(lambda: freed.append("freed"))
+    ((_, outcome),) = judge.ask([request("Why?")])
+    assert freed == ["freed"]
+    assert isinstance(outcome, JudgeMisconfigured)
+    assert "no room on the GPU" in str(outcome)
+    assert "serve=no" in str(outcome)

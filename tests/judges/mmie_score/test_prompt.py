@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +10,9 @@ from hypothesis import strategies as st
 from support import internvl_golden as golden
 
 from mmie_tasks.judges.base import RequestUnfit
-from mmie_tasks.judges.mmie_score.checkpoint.config import END, IMAGE, query, question_of
+from mmie_tasks.judges.mmie_score.checkpoint.config import END, IMAGE
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
-from mmie_tasks.judges.mmie_score.inputs import control_strings, ids_of, reply_text
+from mmie_tasks.judges.mmie_score.inputs import control_strings, ids_of, query, reply_text
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +93,6 @@ def test_images_are_replaced_one_after_the_other(question: str, tiles: list[int]
     for count in tiles:
         one_by_one = one_by_one.replace(IMAGE, tokens_of(count), 1)
     assert judge_query(question, tiles) == one_by_one
-
-
-@pytest.mark.parametrize(
-    ("parts", "question"),
-    [pytest.param(["Why?"], "Why?", id="text"), pytest.param([], "", id="nothing")],
-)
-def test_an_image_is_one_string_in_the_question(parts: list[str | Path], question: str) -> None:
-    assert question_of(parts) == question
 
 
 @pytest.mark.parametrize(

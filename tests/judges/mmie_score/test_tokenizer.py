@@ -242,7 +242,6 @@ def test_an_invalid_configuration_is_named(content: str, problem: str, tmp_path:
         pytest.param("legacy", "false", "`legacy`", id="text for a flag"),
         pytest.param("bos_token", None, "`bos_token", id="no bos"),
         pytest.param("additional_special_tokens", ["<new>"], "lacks the token '<new>'", id="new"),
-        pytest.param("cls_token", "<s>", "`cls_token`", id="cls"),
         pytest.param("add_eos_token", True, "`add_eos_token`", id="ends with eos"),
     ],
 )

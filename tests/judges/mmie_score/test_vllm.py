@@ -1,115 +1,129 @@
-"""MMIE-Score on vLLM gives the official replies, whatever else it computes at the same time.
+"""MMIE-Score in `vllm serve` gives the official replies, whatever else it computes.
 
-On a CPU, in fp32, with vLLM's own engine: `make test-vllm` makes the environment that this needs.
+On a CPU, in fp32: `make test-vllm` makes the environment that this needs. One server for all tests,
+with prefix caching and with so few blocks that vLLM preempts requests.
 """
 
 from __future__ import annotations
 
+import base64
+import json
+import os
+import re
 import subprocess
 import sys
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import entry_points
+from pathlib import Path
 from random import Random
 
+import httpx
+import psutil
 import pytest
 from support import internvl_golden as golden
-from support import random_checkpoint, wide_heads
+from support import wide_heads
 from support.judge_creation import create
-from support.judge_engines import (
-    Prompts,
-    completed,
-    golden_prompts,
-    open_folder,
-    other_prompts,
-    outputs,
-    references,
-    results,
-    started,
-)
-from support.tiny_checkpoint import TinyCheckpoint
-from support.unmerged import split
+from support.judge_engines import open_folder
 
-from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
-from mmie_tasks.judges.mmie_score.generation import FailedPrompt
-from mmie_tasks.judges.mmie_score.vllm_engine import installed
+from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, RequestUnfit
+from mmie_tasks.judges.mmie_score.serve import installed_vllm
+from mmie_tasks.judges.mmie_score.server import JudgeServer
+from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = [
-    pytest.mark.skipif(not installed(), reason="vLLM is not installed: make test-vllm"),
+    pytest.mark.skipif(not installed_vllm(), reason="vLLM is not installed: make test-vllm"),
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # vLLM's own
 ]
 
-PROMPTS = golden_prompts()
-EXPECTED = {key: [*case.output_ids] for key, case in enumerate(golden.cases())}
-
-
-def preemptions(engine):
-    """Counts from now on how often vLLM preempts a request."""
-    counts = []
-    scheduler = engine._llm.engine_core.engine_core.scheduler
-    preempt = scheduler._preempt_request
-
-    def counted(*arguments, **options):
-        counts.append(1)
-        return preempt(*arguments, **options)
-
-    scheduler._preempt_request = counted
-    return counts
-
-
-@pytest.fixture(scope="module", autouse=True)
-def in_this_process():
-    """vLLM's engine runs here, where its scheduler can be looked at; a start takes seconds."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setenv("VLLM_LOGGING_LEVEL", "ERROR")
-        yield
+CASES = golden.cases()
+FEW_BLOCKS = ("--max-model-len", "512", "--block-size", "32", "--num-gpu-blocks-override", "25")
+VARIABLES = {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_HOST_IP": "127.0.0.1",
+    "OMP_NUM_THREADS": "1",
+}
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> Checkpoint:
-    folder = tmp_path_factory.mktemp("vllm") / "wide"
-    return open_folder(wide_heads.write(golden.CHECKPOINT, folder))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The golden checkpoint with wider heads: vLLM has no heads of 16 on a CPU."""
+    return wide_heads.write(golden.CHECKPOINT, tmp_path_factory.mktemp("vllm") / "wide")
 
 
 @pytest.fixture(scope="module")
-def engine(checkpoint):
-    with started(checkpoint) as engine:
-        yield engine
+def server(folder: Path) -> Iterator[JudgeServer]:
+    command = [sys.executable, "-W", "ignore", "-m", "mmie_tasks", "serve", str(folder)]
+    running = JudgeServer(
+        [*command, "--max-num-seqs", "24", *FEW_BLOCKS], {**os.environ, **VARIABLES}
+    )
+    running.start()
+    yield running
+    running.close()
 
 
 @pytest.fixture(scope="module")
-def narrow(checkpoint):
-    """Few blocks, and prompts in parts: 3 of the longest requests fit."""
-    with started(
-        checkpoint,
-        max_rows=8,
-        max_num_batched_tokens=48,
-        block_size=32,
-        num_gpu_blocks_override=3 * 10 + 1,
-    ) as engine:
-        yield engine
+def judge(server: JudgeServer) -> Judge:
+    return create("mmie_score", {"base_url": server.base_url}, {})
+
+
+def content_of(case: golden.Case) -> list[dict[str, object]]:
+    parts: list[dict[str, object]] = []
+    for part in case.parts:
+        if isinstance(part, str):
+            parts.append({"type": "text", "text": part})
+        else:
+            data = base64.b64encode(part.read_bytes()).decode()
+            url = {"url": f"data:image/png;base64,{data}"}
+            parts.append({"type": "image_url", "image_url": url})
+    return parts
+
+
+def posted(server: JudgeServer, route: str, body: dict[str, object]) -> httpx.Response:
+    body = {"model": "MMIE-Score", "temperature": 0, "return_token_ids": True, **body}
+    return httpx.post(f"{server.base_url}/{route}", json=body, timeout=600)
+
+
+def tokens_of(server: JudgeServer, case: golden.Case) -> list[int]:
+    messages = [{"role": "user", "content": content_of(case)}]
+    answer = posted(
+        server, "chat/completions", {"messages": messages, "max_tokens": case.max_new_tokens}
+    )
+    ids: list[int] = answer.json()["choices"][0]["token_ids"]
+    return ids
+
+
+def together(server: JudgeServer, cases: Sequence[golden.Case]) -> list[list[int]]:
+    with ThreadPoolExecutor(len(cases)) as threads:
+        return [*threads.map(lambda case: tokens_of(server, case), cases)]
+
+
+def preemptions(server: JudgeServer) -> float:
+    metrics = httpx.get(server.base_url.removesuffix("v1") + "metrics", timeout=60).text
+    return sum(
+        map(float, re.findall(r"^vllm:num_preemptions_total\S* (\S+)$", metrics, re.MULTILINE))
+    )
 
 
 def test_the_plugin_is_an_entry_point_of_vllm():
     (plugin,) = entry_points(group="vllm.general_plugins", name="mmie_score")
-    assert plugin.value == "mmie_tasks.judges.mmie_score.vllm_plugin:register"
+    assert plugin.value == "mmie_tasks.judges.mmie_score.vllm.plugin:register"
 
 
 def test_a_process_of_vllm_with_another_model_imports_nothing_of_the_judge():
     program = (
         "import sys\n"
-        "import vllm.transformers_utils.config\n"
+        "import vllm.transformers_utils.config, vllm.renderers.registry, vllm.tokenizers.registry\n"
         "from vllm import ModelRegistry\n"
         "before = set(sys.modules)\n"
-        "from mmie_tasks.judges.mmie_score.vllm_plugin import register\n"
+        "from mmie_tasks.judges.mmie_score.vllm.plugin import register\n"
         "register()\n"
         "register()\n"
         "assert 'MmieScoreModel' in ModelRegistry.get_supported_archs()\n"
-        "print(*sorted(set(sys.modules) - before))"
+        "print(*sorted(m for m in set(sys.modules) - before if m.startswith('mmie')))"
     )
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True
@@ -119,116 +133,121 @@ def test_a_process_of_vllm_with_another_model_imports_nothing_of_the_judge():
         "mmie_tasks.core",  # the version
         "mmie_tasks.judges",
         "mmie_tasks.judges.mmie_score",
-        "mmie_tasks.judges.mmie_score.vllm_plugin",
+        "mmie_tasks.judges.mmie_score.vllm",
+        "mmie_tasks.judges.mmie_score.vllm.plugin",
     ]
-    assert "already registered" not in process.stdout + process.stderr
 
 
-@pytest.mark.parametrize("prompt", PROMPTS, ids=[case.name for case in golden.cases()])
-def test_a_golden_case_alone_gives_the_official_tokens(engine, prompt):
-    assert outputs(engine, [prompt]) == {prompt.key: EXPECTED[prompt.key]}
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_golden_case_alone_gives_the_official_tokens(server, case):
+    assert tokens_of(server, case) == [*case.output_ids]
 
 
-def test_all_golden_cases_at_once_give_the_official_tokens(engine):
-    assert outputs(engine, PROMPTS) == EXPECTED
+def test_random_mixes_with_preemptions_give_the_official_tokens(server):
+    before = preemptions(server)
+    for seed in range(4):
+        chosen = Random(seed).choices(CASES, k=12 + 6 * seed)  # noqa: S311
+        assert together(server, chosen) == [[*case.output_ids] for case in chosen]
+    assert preemptions(server) > before
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_random_mixes_in_random_orders_give_the_official_tokens(engine, seed):
-    random = Random(seed)  # noqa: S311
-    chosen = random.choices(PROMPTS, k=random.randint(2, 30))
-    renamed = [replace(prompt, key=number) for number, prompt in enumerate(chosen)]
-    expected = {number: EXPECTED[prompt.key] for number, prompt in enumerate(chosen)}
-    assert outputs(engine, renamed) == expected
+def test_generated_tokens_in_the_prompt_give_the_tokens_after_them(server, folder):
+    """What vLLM does with a request that it preempted."""
+    vocabulary = open_folder(folder).config.llm_config.vocab_size
+    border = open_folder(folder).config.llm_config.original_max_position_embeddings
+    asked = []
+    for case in CASES:
+        for cut in range(0, len(case.output_ids) - 1, 5):
+            ids = [*case.input_ids, *case.output_ids[:cut]]
+            ids[0] = vocabulary if len(case.input_ids) > border else ids[0]
+            if not case.images:
+                asked.append((ids, [*case.output_ids[cut:]]))
+    assert len(asked) > 20
+
+    def tokens(ids: list[int], expected: list[int]) -> list[int]:
+        body = {"prompt": ids, "max_tokens": len(expected)}
+        after: list[int] = posted(server, "completions", body).json()["choices"][0]["token_ids"]
+        return after
+
+    with ThreadPoolExecutor(8) as threads:
+        replies = [*threads.map(lambda one: tokens(*one), asked)]
+    assert replies == [expected for _, expected in asked]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_with_few_blocks_and_prompts_in_parts_nothing_is_preempted(narrow, seed):
-    counts = preemptions(narrow)
-    order = Random(seed).sample(PROMPTS, len(PROMPTS))  # noqa: S311
-    assert outputs(narrow, order) == EXPECTED
-    assert not counts
+def test_the_judge_gives_the_official_replies(server, folder, judge, logs):
+    digest = open_folder(folder).digest
+    judge.check(3)
+    assert any(f"MMIE-Score@{digest}, by vLLM at {server.base_url}" in line for line in logs)
+    assert judge.storage_signature == f"judge:mmie_score|model:MMIE-Score@{digest}|engine:vllm"
+    requests = [JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in CASES]
+    outcomes = dict(judge.ask(requests))
+    for index, case in enumerate(CASES):
+        reply = outcomes[index]
+        assert isinstance(reply, JudgeReply)
+        # vLLM drops an unfinished character at the end.
+        assert reply.text == case.response.rstrip("\ufffd").strip()
+        assert reply.finish == ("stop" if case.ended else "length")
+        usage = (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost_usd)
+        assert usage == (len(case.input_ids), len(case.output_ids), 0.0)
 
 
-def test_a_reply_that_reaches_its_limit_says_so(engine):
-    (cut,) = results(engine, [replace(PROMPTS[0], max_new_tokens=5)]).values()
-    (whole,) = results(engine, [PROMPTS[0]]).values()
-    assert (completed(cut).finish, completed(cut).output) == ("length", EXPECTED[0][:5])
-    assert completed(whole).finish == "stop"
+WEB = {"type": "image_url", "image_url": {"url": "http://127.0.0.1:9/a.png"}}
+NO_IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+NO_BASE64 = {"type": "image_url", "image_url": {"url": "data:image/png;base64,A*"}}
 
 
-def test_a_request_that_can_never_fit_is_unavailable_and_others_are_answered(narrow):
-    long = replace(PROMPTS[0], key=99, max_new_tokens=2000)
-    replies = results(narrow, [PROMPTS[0], long, PROMPTS[1]])
-    assert completed(replies[0]).output == EXPECTED[0]
-    assert completed(replies[1]).output == EXPECTED[1]
-    assert isinstance(replies[99], FailedPrompt)
-    assert isinstance(replies[99].error, JudgeUnavailable)
-    assert "2,030 tokens" in str(replies[99].error)
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        pytest.param([{"role": "system", "content": "x"}], "one user message", id="system"),
+        pytest.param([{"role": "user", "content": [WEB]}], "a data URI", id="web image"),
+        pytest.param([{"role": "user", "content": [NO_IMAGE]}], "image 1", id="no image"),
+        pytest.param([{"role": "user", "content": [NO_BASE64]}], "not base64", id="no base64"),
+        pytest.param([{"role": "user", "content": "x" * 600}], "the server allows 512", id="long"),
+        pytest.param([{"role": "user", "content": "x" * 20000}], "8,192 at most", id="too long"),
+    ],
+)
+def test_what_the_judge_cannot_read_is_refused_with_the_reason(server, messages, words):
+    answer = posted(server, "chat/completions", {"messages": messages, "max_tokens": 4})
+    assert answer.status_code == 400
+    assert words in json.dumps(answer.json())
 
 
-def test_a_reader_that_stops_leaves_nothing_behind(narrow):
-    reader = narrow.run(Prompts(PROMPTS))
-    next(reader)
-    reader.close()
-    assert not narrow._llm.has_unfinished_requests()
-    assert outputs(narrow, PROMPTS) == EXPECTED
+def test_a_refused_request_is_unfit_and_the_others_are_answered(judge):
+    image = golden.IMAGES / "rgba.png"
+    parts = [("See ", image, " and <IMG_CONTEXT>"), ("Why?",)]
+    outcomes = dict(judge.ask([JudgeRequest(parts=one, max_tokens=4) for one in parts]))
+    assert isinstance(outcomes[0], RequestUnfit)
+    assert "control strings in the text" in str(outcomes[0])
+    assert isinstance(outcomes[1], JudgeReply)
 
 
-def test_image_tokens_that_words_part_get_their_features_in_order(engine, checkpoint):
-    """Control strings can do it; the official code goes by the order of image tokens."""
-    case = next(prompt for prompt in PROMPTS if len(prompt.tile_counts) == 2)
-    first = case.ids.index(checkpoint.image_token_id)
-    ids = [*case.ids[: first + 3], *case.ids[1:9], *case.ids[first + 3 :]]
-    parted = replace(case, ids=ids)
-    (expected,) = references(checkpoint, [parted])
-    assert outputs(engine, [parted]) == {parted.key: expected.ids}
+def test_another_checkpoint_than_the_servers_stops_the_run(server, judge):
+    other = create(
+        "mmie_score", {"base_url": server.base_url, "model": "MMIE-Score@000000000000"}, {}
+    )
+    with pytest.raises(JudgeMisconfigured, match="MMIE-Score@000000000000") as caught:
+        other.check()
+    assert str(judge.signature["model"]) in str(caught.value)
 
 
-@pytest.fixture(scope="module")
-def unmerged(tmp_path_factory) -> Checkpoint:
-    """Heads of 96 as the real model has them, and a LoRA fine-tune that was not merged."""
-    folder = tmp_path_factory.mktemp("vllm") / "lora"
-    written = TinyCheckpoint(random_checkpoint.write(folder, random_checkpoint.TINY_SHAPE))
-    written.store(split(written.tensors()))
-    return open_folder(folder)
-
-
-def test_another_size_and_an_unmerged_fine_tune_give_the_tokens_of_transformers(unmerged):
-    assert "LoRA" in unmerged.description()
-    prompts = other_prompts(unmerged)
-    expected = references(unmerged, prompts)
-    with started(unmerged, max_num_batched_tokens=256) as engine:
-        assert outputs(engine, prompts) == {key: one.ids for key, one in enumerate(expected)}
-
-
-def test_a_killed_process_of_vllm_leaves_open_requests_unavailable(checkpoint, monkeypatch):
-    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")
-    monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-    long = [replace(prompt, key=100 + prompt.key, max_new_tokens=2500) for prompt in PROMPTS]
-    with started(checkpoint) as engine:
-        replies = engine.run(Prompts([PROMPTS[0], *long]))
-        completed(next(replies))
-        for process in engine._llm.engine_core.resources.engine_manager.processes:
-            process.kill()
-        failed = [result for result in replies if isinstance(result, FailedPrompt)]
-        failed += results(engine, [PROMPTS[0]]).values()
-    assert len(failed) > 5
-    for result in failed:
-        assert isinstance(result.error, JudgeUnavailable)
-        assert "vLLM's engine failed" in str(result.error)
-
-
-def test_the_judge_on_vllm_gives_the_official_replies(checkpoint):
-    asked = [
-        JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in golden.cases()
-    ]
-    folder = str(checkpoint.location.folder)
-    options = {"model": folder, "device": "cpu", "engine": "vllm", "max_memory": "2GiB"}
-    judge = create("mmie_score", options, {})
-    assert f"|engine:{installed()}|" in judge.storage_signature
-    judge.check()
-    with closing(judge):
-        outcomes = dict(judge.ask(asked))
-    texts = {index: reply.text for index, reply in outcomes.items()}
-    assert texts == {index: case.response for index, case in enumerate(golden.cases())}
+def test_requests_of_a_killed_engine_are_answered_by_the_server_that_is_started_again(
+    server, judge
+):
+    children = psutil.Process(server._process.pid).children(recursive=True)
+    engines = [one for one in children if "EngineCore" in " ".join(one.cmdline()) + one.name()]
+    requests = [JudgeRequest(parts=case.parts, max_tokens=200) for case in CASES * 2]
+    replies = judge.ask(requests)
+    outcomes = dict([next(replies)])
+    assert engines
+    for engine in engines:
+        engine.kill()
+    outcomes |= dict(replies)
+    assert len(outcomes) == len(requests)
+    assert all(isinstance(outcome, JudgeReply) for outcome in outcomes.values())
+    program = psutil.Process(server._process.pid)
+    all_of_it = [program, *program.children(recursive=True)]
+    assert len(all_of_it) > 2
+    server.close()
+    _, alive = psutil.wait_procs(all_of_it, timeout=10)
+    assert alive == []

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.mmie_score.checkpoint import files
@@ -17,15 +16,12 @@ from mmie_tasks.judges.mmie_score.checkpoint.config import (
     END,
     IMAGE_CONTEXT,
     Config,
-    message_file,
     read_config,
     read_message,
 )
 from mmie_tasks.judges.mmie_score.checkpoint.source import CheckpointLocation, locate
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
-
-if TYPE_CHECKING:
-    from mmie_tasks.judges.mmie_score.checkpoint.weights import Weight
+from mmie_tasks.judges.mmie_score.checkpoint.weights import Weight, weights_of
 
 __all__ = ["Checkpoint", "CheckpointLocation", "locate", "open_checkpoint"]
 
@@ -37,6 +33,7 @@ class Checkpoint:
     Attributes:
         digest: Identifies its content; see `files.digest_of`.
         system_message: The default system message, from `message_file`; may be empty.
+        message_file: The name of the file with the system message.
         image_token_id: The id of ``<IMG_CONTEXT>``.
         end_token_id: The id of ``<|end|>``, the only stop token.
         weight_bytes: Size of all tensors, as stored.
@@ -75,23 +72,19 @@ class Checkpoint:
 
 
 def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
-    """Read and check everything but the content of the weights, in seconds; imports torch.
+    """Read and check everything but the weights, in seconds, without torch.
 
     Raises `JudgeMisconfigured` if a file is missing, damaged, of another model, or does not fit the
     others.
     """
-    from mmie_tasks.judges.mmie_score.checkpoint.weights import check_weights, weights_of
-
     folder = location.folder
     files.require(folder, [files.CONFIG])
     content = files.read_object(folder / files.CONFIG)
     config = read_config(content, folder / files.CONFIG)
     files.require(folder, [files.TOKENIZER, files.TOKENIZER_CONFIG])
-    message, message_source = read_message(folder, content), message_file(content)
+    message = read_message(folder, content)
     shards = files.find_shards(folder)
     tensors = files.read_headers(shards)
-    weights = weights_of(tensors)
-    check_weights(folder, config, weights)
     tokenizer = SlowLlamaTokenizer(folder)
     if len(tokenizer) > config.llm_config.vocab_size:
         raise files.unusable(
@@ -99,7 +92,7 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
             f"in `{files.CONFIG}` is {config.llm_config.vocab_size}: they are not of the same "
             "model."
         )
-    small_files = (folder / name for name in (files.CONFIG, *files.TOKENIZER_FILES, message_source))
+    small_files = (folder / name for name in (files.CONFIG, *files.TOKENIZER_FILES, message.file))
     existing = [path for path in dict.fromkeys(small_files) if path.is_file()]
     bytes_by_dtype: Counter[str] = Counter()
     for tensor in tensors:
@@ -109,11 +102,11 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
         digest=files.digest_of(existing, shards),
         config=config,
         tokenizer=tokenizer,
-        system_message=message,
-        message_file=message_source,
+        system_message=message.text,
+        message_file=message.file,
         image_token_id=tokenizer.mark_ids[IMAGE_CONTEXT],
         end_token_id=tokenizer.mark_ids[END],
         weight_bytes=bytes_by_dtype.total(),
         dtype=bytes_by_dtype.most_common(1)[0][0],
-        weights=weights,
+        weights=weights_of(tensors),
     )

@@ -7,14 +7,14 @@ text model; other values would need other code.
 The default system message belongs to the checkpoint and is not in our code. As in the official
 ``modeling_internvl_chat.py`` (OpenGVLab/InternVL since 2024-07-26), ``system_message`` in
 ``config.json`` takes precedence over the template's in ``conversation.py``, which is never run.
-`query` puts the message into the template as the official ``InternVLChatModel.chat`` does
-(22839ce).
+`inputs.query` puts the message into the template.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -45,7 +45,7 @@ _LAYOUT = {
     "sep": repr("<|end|>"),
     "sep_style": "SeparatorStyle.MPT",
 }
-"""The prompt that `query` builds, as the expressions of the official template."""
+"""The prompt that `inputs.query` builds, as the expressions of the official template."""
 
 
 class _Section(BaseModel):
@@ -183,17 +183,25 @@ def _conflicts(config: Config) -> Iterator[str]:
         yield f"`force_image_size` is {side}, and `vision_config.image_size` {px}"
 
 
-def message_file(content: dict[str, object]) -> str:
-    """The file with the default system message: ``config.json`` even if its message is empty."""
-    return CONFIG if _MESSAGE_KEY in content else CONVERSATION
+@dataclass(frozen=True, slots=True)
+class SystemMessage:
+    """The default system message of a checkpoint, which may be empty, and its file."""
+
+    text: str
+    file: str
 
 
-def read_message(folder: Path, content: dict[str, object]) -> str:
-    """The default system message; `content` is that of ``config.json``."""
-    message = content[_MESSAGE_KEY] if _MESSAGE_KEY in content else _template_message(folder)
+def read_message(folder: Path, content: dict[str, object]) -> SystemMessage:
+    """The default system message; `content` is that of ``config.json``, whose message wins even if
+    it is empty.
+    """
+    if _MESSAGE_KEY in content:
+        message, file = content[_MESSAGE_KEY], CONFIG
+    else:
+        message, file = _template_message(folder), CONVERSATION
     if not isinstance(message, str):
-        raise unusable(f"`{_MESSAGE_KEY}` in `{folder / message_file(content)}` is not text.")
-    return message
+        raise unusable(f"`{_MESSAGE_KEY}` in `{folder / file}` is not text.")
+    return SystemMessage(message, file)
 
 
 def _template_message(folder: Path) -> object:
@@ -228,35 +236,3 @@ def _template_message(folder: Path) -> object:
         message = fields.get(_MESSAGE_KEY, ast.Constant(""))
         return message.value if isinstance(message, ast.Constant) else None
     raise unusable(f"`{path}` defines no template `{TEMPLATE}`.", hint)
-
-
-def question_of(parts: Sequence[str | Path]) -> str:
-    """The question as the official code receives it: ``<image>`` for every image.
-
-    >>> question_of(["Image-0: ", Path("a.png"), " Why?"])
-    'Image-0: <image> Why?'
-    """
-    return "".join(IMAGE if isinstance(part, Path) else part for part in parts)
-
-
-def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_per_tile: int) -> str:
-    """The whole text that the model reads, for images cut into so many tiles.
-
-    Each image replaces the first ``<image>`` that is left in the text, including the system
-    message. If the judged text contains one, later images therefore move forward and the last
-    ``<image>`` stays text, as in the official code. If there are images and no ``<image>``, one is
-    put in front.
-
-    >>> print(query("Why? <image>", [1], system_message="Look.", tokens_per_tile=2), end="")
-    <|system|>
-    Look.<|end|><|user|>
-    Why? <img><IMG_CONTEXT><IMG_CONTEXT></img><|end|><|assistant|>
-    """
-    if tiles and IMAGE not in question:
-        question = f"{IMAGE}\n{question}"
-    turn = f"{USER}\n{question}{END}" if question else f"{USER}\n"
-    texts = f"{SYSTEM}\n{system_message}{END}{turn}{ASSISTANT}\n".split(IMAGE, maxsplit=len(tiles))
-    pieces = [texts[0]]
-    for count, text in zip(tiles, texts[1:], strict=False):  # surplus images are dropped
-        pieces += [IMAGE_START, IMAGE_CONTEXT * (tokens_per_tile * count), IMAGE_END, text]
-    return "".join(pieces)

@@ -116,31 +116,27 @@ class Tensor:
 
 
 def read_headers(paths: Iterable[Path]) -> list[Tensor]:
-    """The tensors of several files, in the order of each file. Every header must account for all
-    bytes of its file, and no name may occur twice.
+    """The tensors of several files, in the order of each file. A header must account for all bytes
+    of its file.
     """
     tensors: dict[str, Tensor] = {}
     for path in paths:
         try:
             with safe_open(path, framework="numpy") as file:
-                slices = {name: file.get_slice(name) for name in file.offset_keys()}
-                shapes = {
-                    name: (part.get_dtype(), part.get_shape()) for name, part in slices.items()
-                }
-        except (OSError, SafetensorError) as error:
+                for name in file.offset_keys():
+                    part = file.get_slice(name)
+                    tensors[name] = Tensor(name, path, part.get_dtype(), tuple(part.get_shape()))
+        except (OSError, SafetensorError) as error:  # noqa: PERF203 - a few files
             raise unusable(
                 f"`{path}` cannot be read, is cut off, or is a Git LFS pointer: {error}.",
                 f"in a clone, `git lfs pull`; or {DOWNLOAD_HINT}",
             ) from error
-        for name, (dtype, shape) in shapes.items():
-            if dtype not in DTYPES:
-                raise unusable(
-                    f"The tensor `{name}` in `{path}` is stored as {dtype!r}; the judge supports "
-                    f"{', '.join(DTYPES)}, and no quantized weights."
-                )
-            first = tensors.setdefault(name, Tensor(name, path, dtype, tuple(shape)))
-            if first.path != path:
-                raise unusable(f"The tensor `{name}` is both in `{first.path}` and `{path}`.")
+    for tensor in tensors.values():
+        if tensor.dtype not in DTYPES:
+            raise unusable(
+                f"The tensor `{tensor.name}` in `{tensor.path}` is stored as {tensor.dtype!r}; the "
+                f"judge supports {', '.join(DTYPES)}, and no quantized weights."
+            )
     return list(tensors.values())
 
 

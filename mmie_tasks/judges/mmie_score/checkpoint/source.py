@@ -136,16 +136,12 @@ def _download_plan(repo: str, revision: str) -> DownloadPlan:
     try:
         return download_plan(repo, "model", revision, _PATTERNS, ignored=_IGNORED)
     except download_errors() as error:
-        raise hub_failure(repo, revision, error, is_downloading=False) from error
+        raise hub_failure(repo, revision, error) from error
 
 
-def hub_failure(
-    repo: str, revision: str, error: BaseException, *, is_downloading: bool = True
-) -> JudgeMisconfigured:
+def hub_failure(repo: str, revision: str, error: BaseException) -> JudgeMisconfigured:
     """The error for a checkpoint whose files, or only their sizes, the Hub did not provide."""
-    explanation = explain(
-        error, repo=repo, revision=revision, kind="model", is_downloading=is_downloading
-    )
+    explanation = explain(error, repo=repo, revision=revision, kind="model")
     return JudgeMisconfigured(
         f"The judge's checkpoint `{repo}` at revision `{revision}` could not be downloaded: "
         f"{explanation.reason}.",

@@ -55,15 +55,10 @@ class TokenizerConfig(BaseModel):
     eos_token: AddedToken | str
     unk_token: AddedToken | str
     pad_token: AddedToken | str | None = None
-    sep_token: None = None
-    cls_token: None = None
-    mask_token: None = None
     legacy: bool | None = None
     add_bos_token: bool = True
     add_eos_token: Literal[False] = False
     clean_up_tokenization_spaces: Literal[False] = False
-    split_special_tokens: Literal[False] = False
-    sp_model_kwargs: Annotated[dict[str, object], Field(max_length=0)] | None = None
 
     def special_tokens(self) -> list[AddedToken | str]:
         """The special tokens, as the file has them."""

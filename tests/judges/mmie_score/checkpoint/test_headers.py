@@ -45,14 +45,6 @@ def test_a_file_that_cannot_be_used_is_named(path, content, words):
     assert words in str(caught.value)
 
 
-def test_a_tensor_in_two_files_is_refused(tmp_path):
-    paths = [tmp_path / "1.safetensors", tmp_path / "2.safetensors"]
-    for path in paths:
-        path.write_bytes(safetensors_file({"a": entry()}, bytes(4)))
-    with pytest.raises(JudgeMisconfigured, match="`a`"):
-        read_headers(paths)
-
-
 @pytest.mark.parametrize("shard", SHARDS[::3])
 def test_a_truncated_shard_is_named_when_the_checkpoint_is_opened(tmp_path, shard):
     tiny = TinyCheckpoint.copied_to(tmp_path / "checkpoint")

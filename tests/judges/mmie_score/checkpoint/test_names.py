@@ -3,12 +3,13 @@
 import json
 
 import torch
+from support.random_checkpoint import expected_shapes
 from support.tiny_checkpoint import INTERNVL
 from support.transformers_5 import needs_transformers_5
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
-from mmie_tasks.judges.mmie_score.checkpoint.weights import empty_model, expected_shapes
+from mmie_tasks.judges.mmie_score.native_model import empty_model
 
 GOLDEN = json.loads((INTERNVL / "checkpoint/config.json").read_bytes())
 TEXT, VISION = GOLDEN["llm_config"], GOLDEN["vision_config"]

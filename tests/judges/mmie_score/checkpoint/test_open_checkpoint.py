@@ -82,29 +82,9 @@ def test_an_index_without_a_map_is_refused(tiny, weight_map):
     assert "has no `weight_map`" in error_of(tiny)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        pytest.param(lambda t: t.pop(HEAD), f"lacks 1 weights; the first is `{HEAD}`", id="less"),
-        pytest.param(
-            lambda t: t.update({"mlp2.weight": torch.zeros(1)}), "`mlp2.weight`", id="more"
-        ),
-        pytest.param(
-            lambda t: t.update({"mlp1.0.bias": torch.zeros(255)}),
-            "is [255], and by `config.json` it is [256]",
-            id="shape",
-        ),
-        pytest.param(
-            lambda t: t.update({"mlp1.0.bias": torch.zeros(256, dtype=torch.int8)}),
-            "'I8'",
-            id="quantized",
-        ),
-        pytest.param(lambda t: t.update({HEAD: t[HEAD][:990]}), "it is [1000, 64]", id="row"),
-    ],
-)
-def test_every_weight_must_have_its_shape_and_no_other_may_exist(tiny, change, message):
-    tiny.change_tensors(change)
-    assert message in error_of(tiny)
+def test_a_quantized_weight_is_refused(tiny):
+    tiny.change_tensors(lambda t: t.update({"mlp1.0.bias": torch.zeros(256, dtype=torch.int8)}))
+    assert "'I8'" in error_of(tiny)
 
 
 def test_rotary_frequencies_of_an_old_file_are_skipped(tiny):

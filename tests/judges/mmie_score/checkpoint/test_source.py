@@ -149,7 +149,7 @@ def test_gated_files_have_their_own_error(hub, tmp_path):
 )
 def test_without_a_hub_and_a_cache_the_hint_names_the_cache(hub, tmp_path, more):
     message = failure(hub, tmp_path, **more)
-    assert "at revision `main` could not be downloaded: it is not in the Hub's cache and" in message
+    assert "at revision `main` could not be downloaded: " in message
     assert "copy the cache (`HF_HOME`)" in message
 
 

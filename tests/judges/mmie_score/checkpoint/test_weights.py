@@ -9,12 +9,15 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
+from mmie_tasks.judges.mmie_score.native_model import load_model
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
-from mmie_tasks.judges.mmie_score.transformers_engine import load_model, normalized
+from mmie_tasks.judges.mmie_score.transformers_engine import normalized
 
 pytestmark = needs_transformers_5
 
 CPU = torch.device("cpu")
+HEAD = "language_model.lm_head.weight"
+QKV = "vision_model.encoder.layers.0.attn.qkv.weight"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,3 +76,27 @@ def test_a_file_that_is_truncated_after_the_check_is_an_error(tmp_path):
     tiny.truncate("model-00002-of-00004.safetensors")
     with pytest.raises(JudgeMisconfigured, match="model-00002-of-00004"):
         load_model(checkpoint, device=CPU, dtype=torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(lambda t: t.pop(HEAD), f"lacks 1 weights; the first is `{HEAD}`", id="less"),
+        pytest.param(
+            lambda t: t.update({"mlp2.weight": torch.zeros(1)}), "`mlp2.weight`", id="more"
+        ),
+        pytest.param(
+            lambda t: t.update({"mlp1.0.bias": torch.zeros(255)}), "size mismatch", id="shape"
+        ),
+        pytest.param(lambda t: t.update({HEAD: t[HEAD][:990]}), "size mismatch", id="row"),
+        pytest.param(lambda t: t.update({QKV: t[QKV][:-3]}), "size mismatch", id="fused"),
+    ],
+)
+def test_every_weight_must_have_its_shape_and_no_other_may_exist(tmp_path, change, message):
+    tiny = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
+    tiny.change_tensors(change)
+    checkpoint = open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
+    with pytest.raises(JudgeMisconfigured) as caught:
+        load_model(checkpoint, device=CPU, dtype=torch.float32)
+    assert message in str(caught.value)
+    assert str(tiny.folder) in str(caught.value)

@@ -1,0 +1,153 @@
+"""Saved answers to the samples of a task, with their images: found, counted and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmie_tasks.answers.matcher import AnswerMatcher, MatchReport, RequestedSample
+from mmie_tasks.answers.saved import ResultText
+from mmie_tasks.benchmarks.benchmark import Benchmark
+from mmie_tasks.benchmarks.model_answers import NamedImages, named_images
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.wording import counted
+
+_ID_COLUMNS = ("id", "sample_id", "question_id", "index")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAnswers:
+    """Saved answers to samples of a task.
+
+    Attributes:
+        answers: The answer to each sample, with the absolute paths of its images; None without one.
+        report: How many samples have an answer.
+        images: The images that the answers name; None if the benchmark's answers are texts.
+        unread_images: Number of images beside answers that are texts.
+    """
+
+    answers: tuple[ResultText | None, ...]
+    report: MatchReport
+    images: tuple[NamedImages, ...] | None = None
+    unread_images: int = 0
+
+    @property
+    def text(self) -> str:
+        """One line: ``mmie: answers 11 of 11, images 14 of 14``, and what is unusual."""
+        counts, remarks = self.report.counts, self.report.remarks
+        if self.images is not None:
+            count, missing = self._image_counts
+            counts = f"{counts}, images {count - missing:,} of {count:,}"
+        if self.unread_images:
+            remarks.append(f"{counted(self.unread_images, 'image')} not read")
+        return "; ".join([counts, *remarks])
+
+    @property
+    def _image_counts(self) -> tuple[int, int]:
+        """The number of named images, and of the missing ones."""
+        images = self.images or ()
+        return sum(one.count for one in images), sum(len(one.missing) for one in images)
+
+    def check_images(self, *, counts_missing: bool, images_option: str, count_option: str) -> None:
+        """Check the images of the answers.
+
+        Args:
+            counts_missing: Whether missing images are only counted.
+            images_option: How the user names the folder of the images, for the hint.
+            count_option: How the user has missing images counted, for the hint.
+
+        Raises:
+            AnswersUnusable: Two images were found as one file, or one is missing.
+        """
+        first_of: dict[Path, str] = {}
+        for reference, path in (pair for one in self.images or () for pair in one.moved.items()):
+            if (first := first_of.setdefault(path, reference)) != reference:
+                raise AnswersUnusable(
+                    f"Two images of answers to `{self.report.task}`, `{first:.200}` and "
+                    f"`{reference:.200}`, were found by the ends of their paths as one file: "
+                    f"`{path}`.",
+                    hint=f"name a folder that has them in their folders with `{images_option}`",
+                )
+        lacking = next((one for one in self.images or () if one.missing), None)
+        if lacking is None or counts_missing:
+            return
+        count, missing = self._image_counts
+        folders = ", ".join(f"`{folder}`" for folder in lacking.folders)
+        raise AnswersUnusable(
+            f"{lacking.location}: the answer's image `{lacking.missing[0]:.200}` does not exist. "
+            f"Missing: {missing:,} of {counted(count, 'image')} of answers to "
+            f"`{self.report.task}`. Searched in {folders}.",
+            hint=f"name the images' folder with `{images_option}`, or score the answers without "
+            f"them, and count them, with `{count_option}`",
+        )
+
+
+def answers_to(
+    task: str,
+    benchmark: Benchmark | None,
+    matcher: AnswerMatcher,
+    samples: Sequence[RequestedSample],
+    all_ids: Collection[str],
+) -> TaskAnswers:
+    """Find the answers to samples of a task; `all_ids` includes samples not requested.
+
+    Raises:
+        AnswersUnusable: A sample has two answers, or it is not clear whose the images beside an
+            answer are.
+    """
+    matched = matcher.match(task, samples, all_ids=all_ids)
+    if benchmark is not None and benchmark.has_picture_answers:
+        named = [None if saved is None else named_images(saved) for saved in matched.answers]
+        return TaskAnswers(
+            answers=tuple(None if one is None else one.answer for one in named),
+            report=matched.report,
+            images=tuple(filter(None, named)),
+        )
+    return TaskAnswers(
+        answers=tuple(None if saved is None else saved.answer for saved in matched.answers),
+        report=matched.report,
+        unread_images=sum(len(saved.images) for saved in matched.answers if saved),
+    )
+
+
+def search_images(
+    benchmarks: Iterable[Benchmark], paths: Sequence[Path], images: Path | None
+) -> None:
+    """Search for the images of answers below `images`, or else below the only path.
+
+    Several paths are not searched: their images may have the same names.
+    """
+    answers_path = images or (paths[0] if len(paths) == 1 else None)
+    if answers_path is not None:
+        folder = answers_path if answers_path.is_dir() else answers_path.parent
+        for benchmark in benchmarks:
+            benchmark.add_answer_folder(folder)
+
+
+def id_columns(docs: object) -> list[list[str]]:
+    """The column of unique ids, if there is one, and the column ``url``, by which MIA-Bench's own
+    files of answers name samples.
+    """
+    columns = {name: _texts(docs, name) for name in (*_ID_COLUMNS, "url")}
+    ids = next((columns[name] for name in _ID_COLUMNS if columns[name]), [])
+    return [column for column in (ids, columns["url"]) if column]
+
+
+def id_of(doc: object) -> str | None:
+    """The id of a sample; None if it has no column of ids."""
+    fields = doc if isinstance(doc, Mapping) else {}
+    return next((str(fields[name]) for name in _ID_COLUMNS if name in fields), None)
+
+
+def _texts(docs: object, name: str) -> list[str]:
+    """A column of unique texts or numbers, as texts; empty for other columns."""
+    from datasets import Dataset
+
+    column: list[object] = []
+    if isinstance(docs, Dataset) and name in docs.column_names:
+        column = list(docs.select_columns([name])[name])
+    elif isinstance(docs, list) and all(isinstance(doc, Mapping) and name in doc for doc in docs):
+        column = [doc[name] for doc in docs]
+    texts = {str(value): None for value in column if isinstance(value, str | int) and value != ""}
+    return list(texts) if len(texts) == len(column) else []

@@ -1,0 +1,333 @@
+"""What a report says, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from support.judgements import replied
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.report_page import page_of
+from support.report_runs import run, sample
+
+from mmie_tasks.cli import load_command
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.sample import LoggedSample, Needle
+from mmie_tasks.record.segment import Segment
+from mmie_tasks.results.marks import paper_marks
+from mmie_tasks.results.report_charts import COLOURS, charts
+from mmie_tasks.results.report_samples import dispute, plain
+from mmie_tasks.results.run import Run, open_runs
+
+report = load_command("report")
+
+
+def words_of(page: str, begin: str = "<main>", end: str = "</main>") -> str:
+    """The words of a part of a page."""
+    part = page.partition(begin)[2].partition(end)[0]
+    return " ".join(unescape(re.sub("<[^>]*>", " ", part)).split())
+
+
+def ids_of(page: str) -> list[str]:
+    return re.findall(r'<details class="sample" id="[^"/]*/([^"]*)"', page)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    picture = image(folder / "kite.png")
+    for name, skill in (("good", 0.8), ("bad", 0.3)):
+        lines = mmie_lines(60, skill=skill, answers=name, image=picture)
+        write_run(folder / name, "mmie", lines)
+        write_run(folder / name, "milebench", milebench_lines(3, skill=skill, answers=name))
+        write_run(folder / name, "mia_bench", mia_lines(40, skill=skill, answers=name))
+    return folder
+
+
+def image(path: Path) -> str:
+    Image.effect_noise((192, 192), 80).save(path)
+    return str(path)
+
+
+def test_a_report_of_two_runs_is_one_file(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "new" / "report.html"
+    words = [f"A={folder / 'good'}", f"B={folder / 'bad'}", "--tasks", "mmie"]
+    assert report([*words, "-o", str(target)], {}).startswith(f"{target}: ")
+    page = target.read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "<title>Results of A, B</title>" in page
+    assert list(target.parent.iterdir()) == [target]
+    with pytest.raises(AnswersUnusable):
+        report([str(folder / "nothing"), "-o", str(target)], {})
+    assert target.read_text(encoding="utf-8") == page
+    with pytest.raises(SettingWrong, match=r"x\.html"):
+        report([str(folder / "good"), "-o", str(target / "x.html")], {})
+
+
+@pytest.mark.parametrize("output", ["report.json", ".", "log.jsonl"])
+def test_only_a_page_is_overwritten(folder: Path, output: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        report([str(folder / "good"), "-o", str(folder / output)], {})
+    assert stopped.value.code == 2
+
+
+def test_the_first_screen_has_scores_marks_and_judges_and_each_task_its_charts(
+    folder: Path,
+) -> None:
+    runs = open_runs([str(folder / "good"), str(folder / "bad")])
+    page = page_of(runs)
+    overview = words_of(page, 'id="overview">', "</section>")
+    for opened in runs:
+        for task in opened.tasks.values():
+            headline = task.headline()
+            assert headline is not None
+            assert f"{headline.percent:.2f}" in overview
+            for mark in paper_marks(task):
+                assert mark in overview
+    assert 'class="chip log"' not in page.partition('class="task"')[2]
+    for words in ("60 of 60", "made-up", "by rule", "pairs", "not the judge's error", "2026-11-21"):
+        assert words in overview
+    charts = set(re.findall("<figcaption>(.*?) <small>", page))
+    bars = {f"By {kind}" for kind in ("component", "type", "dataset", "task", "category", "field")}
+    assert bars | {"By component, radar", "By level", "Samples by points"} <= charts
+    assert any(title.startswith("Needles") for title in charts)
+    assert len(ids_of(page)) == 40 + 60 + len(runs[0].tasks["milebench"].records)
+
+
+def test_what_went_wrong_is_said_on_the_first_screen() -> None:
+    one = run("one", [sample("1"), sample("2", signature="judge:b|t:1")], stored={"official": 9.0})
+    page = page_of([one, run("two", [sample("1")], notes=("a line is cut off",))])
+    overview = words_of(page, 'id="overview">', "</section>")
+    for words in (
+        "their signatures differ in judge, model, task, t.",
+        "1 score unlike those of the results file",
+        "results file: 9.00",
+        "two a line is cut off",
+        "two it lacks 1 sample that other runs have",
+    ):
+        assert words in overview
+    assert "Difference" not in overview
+
+
+def numbers_of(values: dict[str, str] | list[float]) -> list[float]:
+    """The numbers of a figure, which Plotly may encode."""
+    if isinstance(values, list):
+        return values
+    return list(np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).astype(float))
+
+
+def test_charts_have_the_numbers_of_the_runs() -> None:
+    samples = [sample("1", 4, 3), sample("2", 2, 2, "b"), sample("3", None, None, "c")]
+    samples += [
+        replace(sample(f"needle {n}", n), needle=Needle(length=8, depth=n / 4)) for n in (0, 4)
+    ]
+    task = run("<one>", samples).tasks["sketch"]
+    categories, points, needles = charts({"<one>": task}, {"<one>": 7})
+    assert [chart.title for chart in (categories, points)] == ["By category", "Samples by points"]
+    bars, diamonds = json.loads(categories.figure)["data"]
+    assert bars["text"] == ["no score", "", ""]  # in the order of the metrics: c, a, b
+    assert numbers_of(bars["x"]) == [0, 66.67, 50]
+    assert numbers_of(diamonds["x"])[1:] == [58.33, 50]
+    assert (bars["name"], bars["marker"]["color"]) == ("&lt;one&gt;", COLOURS[1])
+    counts = json.loads(points.figure)["data"][0]
+    assert numbers_of(counts["y"]) == [1, 0, 1, 0, 2, 1]
+    (heat,) = json.loads(needles.figure)["data"]
+    assert [cell for row in heat["text"] for cell in row] == [
+        "0 %<br>of 1",
+        "",
+        "",
+        "",
+        "100 %<br>of 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("costs", "shown"),
+    [pytest.param((0.25, 0.25), "$0.5000"), pytest.param((0.25, None), "unknown")],
+)
+def test_tokens_and_cost_are_those_of_all_replies(costs: Iterable[float], shown: str) -> None:
+    replies = (
+        JudgeReply(
+            text="x",
+            model="m",
+            cached=True,
+            usage=Usage(input_tokens=10, output_tokens=5, cost_usd=c),
+        )
+        for c in costs
+    )
+    page = page_of([run("one", [sample("1", judgements=replied(*replies))])])
+    assert f"one 2 2 20 10 {shown} m (2)" in words_of(page)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        pytest.param([(2, 2), (3, 3)], 0.25, id="runs"),
+        pytest.param([(0, 3)], 0.75, id="scores"),
+        pytest.param([(None, 0)], 1, id="unscored-beside-scored"),
+        pytest.param([(2, 2), None], 0, id="a-run-that-lacks-it"),
+    ],
+)
+def test_the_dispute_is_the_largest_difference_of_runs_or_scores(
+    row: list[tuple[float | None, float | None] | None], expected: float
+) -> None:
+    samples = tuple(None if pair is None else sample("a", pair[0], pair[1]) for pair in row)
+    assert dispute(samples, 4) == expected
+
+
+def test_the_page_has_the_most_disputed_then_the_worst_samples_and_says_so() -> None:
+    points = {"a": (4, 4), "b": (1, 1), "c": (2, 3), "d": (None, None), "e": (4, 4)}
+    one = run("one", [sample(name, *pair) for name, pair in points.items()])
+    page = page_of([one], max_samples=3)
+    assert ids_of(page) == ["c", "d", "b"]
+    assert "3 most disputed, then worst samples of 5: --samples N" in words_of(page)
+    whole = page_of([one])
+    assert len(ids_of(whole)) == 5
+    assert "--samples" not in whole.partition("</main>")[0]
+
+
+def test_a_sample_has_its_reason_its_facts_and_the_differing_answers_of_both_runs() -> None:
+    fields = {"properties": {"tiles": 3, "whole": True}, "shares": {"official": {"look": 0.5}}}
+    one = run("one", [sample("1", None, 3, answer=(Segment("a kite"),), **fields)])
+    words = words_of(page_of([one, run("two", [sample("1", answer=(Segment("a tree"),))])]))
+    for text in (
+        "official n/a unparsed no number robust 3 of 4, read from 3",
+        "look 50.00 n/a",
+        "tiles 3 whole yes",
+        "Answer a kite",
+        "Answer a tree",
+    ):
+        assert text in words
+
+
+def pictured(files: Iterable[str]) -> list[LoggedSample]:
+    return [
+        sample(str(n), n, question=(Segment("Look.", file),)) for n, file in enumerate(files, 1)
+    ]
+
+
+def embedded(page: str) -> list[str]:
+    addresses = json.loads(page.partition('id="images">')[2].partition("</script>")[0])
+    assert all(address.startswith("data:image/webp;base64,") for address in addresses)
+    return list(addresses)
+
+
+def test_an_image_is_in_the_page_once_and_all_images_are_limited(tmp_path: Path) -> None:
+    files = [image(tmp_path / f"{index}.png") for index in range(4)]
+    (size,) = map(len, embedded(page_of([run("one", pictured([files[0]] * 3))])))
+    page = page_of([run("one", pictured(files))], image_characters=size + 10)
+    assert len(embedded(page)) == 2
+    assert "2 images are left out" in words_of(page)
+    assert [f'data-image="{index}"' in page for index in (0, 1, 2)] == [True, True, False]
+
+
+def test_of_many_images_six_are_shown_and_the_others_counted(tmp_path: Path) -> None:
+    question = tuple(Segment(image=image(tmp_path / f"{index}.png")) for index in range(9))
+    page = page_of([run("one", [sample("1", question=question)])])
+    assert len(embedded(page)) == 6
+    assert "and 3 more images" in words_of(page)
+
+
+@pytest.mark.parametrize(("is_same", "shown"), [(True, 1), (False, 0)])
+def test_an_image_that_has_changed_since_it_was_judged_is_not_shown(
+    tmp_path: Path, is_same: bool, shown: int
+) -> None:
+    file = image(tmp_path / "a.png")
+    sha256 = hashlib.sha256(Path(file).read_bytes() if is_same else b"another").hexdigest()
+    answer = (Segment(image=file, sha256=sha256, prompt="a kite"),)
+    page = page_of([run("one", [sample("1", answer=answer)])])
+    assert page.count('<img data-image="0"') == shown
+    assert ("the file has changed since it was judged" in page) is not is_same
+    assert "drawn to: a kite" in words_of(page)
+
+
+def pipe(path: Path) -> str:
+    os.mkfifo(path)
+    return str(path)
+
+
+def cut_jpeg(path: Path) -> str:
+    Image.effect_noise((64, 64), 80).save(path, "JPEG")
+    path.write_bytes(path.read_bytes()[:-800])
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "note"),
+    [
+        pytest.param(str, "no longer exists", id="missing"),
+        pytest.param(lambda path: str(path.parent), "not a readable image", id="folder"),
+        pytest.param(pipe, "not a readable image", id="pipe"),
+        pytest.param(cut_jpeg, "not a readable image", id="cut"),
+        pytest.param(lambda _: "a\0b", "not a readable image", id="nul"),
+        pytest.param(lambda _: "a\ud83d.png", "not a readable image", id="surrogate"),
+        pytest.param(lambda _: "a" * 9999, "no longer exists", id="long-name"),
+    ],
+)
+def test_a_file_that_is_no_image_has_a_note(
+    tmp_path: Path, make: Callable[[Path], str], note: str
+) -> None:
+    page = page_of([run("one", pictured([make(tmp_path / "a.png")]))])
+    assert embedded(page) == []
+    assert note in words_of(page)
+
+
+def test_a_reference_that_was_unusable_is_never_opened(tmp_path: Path) -> None:
+    answer = (Segment(image=image(tmp_path / "a.png"), problem="outside"),)
+    page = page_of([run("one", [sample("1", answer=answer)])])
+    assert embedded(page) == []
+    assert f"outside: {tmp_path}" in words_of(page)
+
+
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), min_size=1, max_size=30)
+
+
+def everywhere(text: str) -> Run:
+    """A run with a text in every place of a log."""
+    hostile = sample(
+        text,
+        question=(Segment(text, text),),
+        gold=(Segment(text),),
+        answer=(Segment(text), Segment(image=text, problem=text, prompt=text)),
+        judgements=replied(JudgeReply(text=text, model=text)),
+        groups={text: (text,), "category": (text,)},
+        properties={text: text},
+    )
+    return replace(run(text, [hostile], notes=(text,)), notes=(text,), folder=Path("out") / "x")
+
+
+@settings(max_examples=15, deadline=None)
+@given(ANY_TEXT)
+def test_no_tag_begins_in_a_text_of_a_log(text: str) -> None:
+    page, harmless = (
+        page_of([everywhere(words)], title=words).partition("<script>")[0] for words in (text, "a")
+    )
+    tags = re.compile(r"<[a-z!/]+")
+    assert sorted(set(tags.findall(page))) == sorted(set(tags.findall(harmless)))
+
+
+def test_hostile_texts_are_shown_with_symbols_for_what_a_page_cannot_hold() -> None:
+    page = page_of([everywhere("</script>\x00\ud83d")]).partition("<script>")[0]
+    assert "</script>␀" not in page
+    assert page.count("&lt;/script&gt;␀�") > 10
+    assert len(page_of([everywhere("w" * 100_000)])) < 7_000_000  # with 5 MB of Plotly
+
+
+@given(ANY_TEXT)
+def test_a_plain_text_is_utf_8_without_control_characters(text: str) -> None:
+    shown = plain(text)
+    shown.encode()
+    assert not [c for c in shown if c not in "\t\n" and (c < " " or "\x7f" <= c < "\xa0")]
