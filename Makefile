@@ -53,8 +53,8 @@ results: $(READY)  ## the results commands on made-up models, judges and people;
 	@mkdir -p $(RUNS)
 	@echo 'Models, judges and people are made up; no judge is called. Tables: $(RUNS)/*.log'
 	@$(BUNDLED) $(SCORE) $(MMIE)/answers $(MILEBENCH)/answers $(MIA_BENCH)/answers --images $(MMIE)/answers \
-	  --tasks mmie,milebench,mia_bench --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' $(PROMPTS) \
-	  -o $(RUNS)/model-a > $(RUNS)/model-a.log 2>&1
+	  --tasks mmie,milebench,mia_bench --judge mmie=replay:path=$(MMIE)/replies.jsonl \
+	  --judge mia_bench=replay:path=$(MIA_BENCH)/replies.jsonl $(PROMPTS) -o $(RUNS)/model-a > $(RUNS)/model-a.log 2>&1
 	@$(BUNDLED) $(SCORE) $(RESULTS)/answers --tasks mmie,milebench,mia_bench \
 	  --judge 'replay:path=$(RESULTS)/replies.jsonl' $(PROMPTS) -o $(RUNS)/model-b > $(RUNS)/model-b.log 2>&1
 	@$(BUNDLED) $(SCORE) $(MMIE)/answers --tasks mmie \

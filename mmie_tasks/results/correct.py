@@ -47,7 +47,8 @@ from mmie_tasks.results.measures import Measurement
 
 _MIN_IN_STRATUM = 2  # with fewer scored answers in a stratum there is no interval
 _TAIL = (1 - LEVEL) / 2
-_ROUNDING = 1e-12  # a variance below this share of squared full marks is rounding error
+_ROUNDING = 1e-12
+"""A variance below this share of squared full marks, or a weight below it, is rounding error."""
 _NO_MEAN = "a group of the headline has no answer with points of both"
 _NO_INTERVAL = (
     f"an interval needs {MIN_SAMPLES} answers with points of both, {_MIN_IN_STRATUM} in each group"
@@ -128,7 +129,7 @@ def _judge_weights(strata: Sequence[Stratum]) -> Floats:
     slope = covariance / variance if variance and degrees > 1 else 0.0  # two points fit any line
     shares = [len(s.others) / max(len(s.others) + len(s.reference), 1) for s in strata]
     weights: Floats = np.clip(slope * np.array(shares), 0, 1)
-    return weights
+    return np.where(weights > _ROUNDING, weights, 0)
 
 
 def _residuals(strata: Sequence[Stratum], lam: Floats) -> list[Floats]:

@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeAlias
@@ -180,8 +181,9 @@ class _Embedded:
 
 def _content(path: Path) -> bytes:
     """The bytes of an image file; `DataBroken` for what Pillow would give to another program."""
-    if path.exists() and not path.is_file():  # such as a pipe, which would never end
-        raise DataBroken(f"`{path}` is not a file.", hint="name an image file")
+    with suppress(OSError):  # which `read_image` names
+        if path.exists() and not path.is_file():  # such as a pipe, which would never end
+            raise DataBroken(f"`{path}` is not a file.", hint="name an image file")
     content = read_image(path)
     if image_suffix(content) is None:
         raise DataBroken(f"`{path}` is not an image.", hint="name an image file")

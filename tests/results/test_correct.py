@@ -210,6 +210,17 @@ def test_the_order_of_answers_and_of_strata_does_not_matter(strata, random):
     assert numbers_of(second) == pytest.approx(numbers_of(first), abs=1e-7, nan_ok=True)
 
 
+def test_a_judge_that_does_not_follow_the_reference_has_no_weight_in_any_order():
+    reference, judge = np.array([0.0, 1, 0, 1] * 3), np.array([0.1, 0.1, 0.7, 0.7] * 3)
+    orders = [np.random.default_rng(seed).permutation(12) for seed in range(50)]
+    means = [
+        corrected_mean([stratum(reference[order], judge[order], np.array([0.1, 0.7]))], FULL_MARKS)
+        for order in orders
+    ]
+    for mean in means:
+        assert mean.corrected.interval == pytest.approx(means[0].corrected.interval)
+
+
 # How often intervals hold the reference's mean. A judge is points of the reference and its own.
 
 

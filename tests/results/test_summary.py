@@ -62,21 +62,11 @@ def test_the_results_file_has_the_names_and_numbers_of_an_earlier_version(task: 
 
 
 def test_the_headline_has_what_people_quote() -> None:
-    verdicts = [
-        *[Scored(6.0)] * 5,
-        *[Scored(0.0)] * 5,
-        Unscored("left_out"),
-        Unscored("unavailable"),
-    ]
-    assert last_line(run_of(*verdicts), "a model") == (
-        "mmie",
-        "a model",
-        "50.00 [11.53, 88.47]",
-        "50.00",
-        "10 of 11, 1 left out",
-        "gpt-4o",
-        "1 unscored: unavailable; 12 of 20,103 samples; judge: gpt-4o, not the paper's",
-    )
+    points = [*[Scored(6.0)] * 5, *[Scored(0.0)] * 5]
+    run = run_of(*points, Unscored("left_out"), Unscored("unavailable"))
+    scores = ("50.00 [11.53, 88.47]", "50.00", "10 of 11, 1 left out")
+    why = "1 unscored: unavailable; 12 of 20,103 samples; judge: gpt-4o, not the paper's"
+    assert last_line(run, "a model") == ("mmie", "a model", *scores, "gpt-4o", why)
 
 
 @pytest.mark.parametrize(
@@ -95,38 +85,33 @@ def test_a_headline_without_a_score_has_the_reason(
 
 
 @pytest.mark.parametrize(
-    ("task", "n_datasets", "limit", "reason"),
+    ("task", "limit", "reason"),
     [
-        pytest.param("milebench", 8, 8, "`--limit 58` {}; 18 of 26 {}", id="limit"),
-        pytest.param("milebench_adv", 8, 8, "`--limit 52` {}; 18 of 26 {}", id="adv"),
-        pytest.param("milebench", 8, None, "18 of 26 {1}: MovingDirection", id="no-limit"),
+        ("milebench", 8, "`--limit 58` has two of each; 18 of 26 datasets not in this run"),
+        ("milebench_adv", 8, "`--limit 52` has two of each; 18 of 26 datasets not in this run"),
+        ("milebench", None, "18 of 26 datasets not in this run: MovingDirection"),
     ],
 )
 def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
-    task: str, n_datasets: int, limit: float | None, reason: str
+    task: str, limit: float | None, reason: str
 ) -> None:
-    benchmark = benchmark_of_task(task)
-    assert benchmark is not None
-    names = [*benchmark.metrics[0].weights][:n_datasets]
-    samples = tuple(
-        LoggedSample(id=name, official=Scored(1.0), robust=Scored(1.0), groups={"dataset": (name,)})
-        for name in names
-    )
-    run = TaskRun(task=task, benchmark=benchmark, records=samples, limit=limit)
-    reason = reason.format("has two of each", "datasets not in this run")
-    why = last_line(run, "")[-1]
+    run = run_of(*[Scored(1.0)] * 8, task=task)
+    names = [*run.benchmark.metrics[0].weights]
+    records = [
+        replace(record, groups={"dataset": (name,)})
+        for record, name in zip(run.records, names, strict=False)
+    ]
+    why = last_line(replace(run, records=tuple(records), limit=limit), "")[-1]
     assert why.count("no ") == 1
     assert f"no official score: {reason}" in why
 
 
 def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:
-    many = run_of(*[Scored(1.0)] * 1200, Unscored("refused"))
-    assert last_line(many, "")[4] == "1,200 of 1,201"
     run = run_of(Scored(1.0), Unscored("left_out"))
     assert last_line(run, "")[4] == "1 of 1, 1 left out"
-    details = numbers_of(run, [])
-    assert (details["scored"], details["samples"], details["left_out"]) == (1, 1, 1)
-    assert "unscored_left_out" not in details
+    numbers = numbers_of(run, [])
+    assert (numbers["scored"], numbers["samples"], numbers["left_out"]) == (1, 1, 1)
+    assert "unscored_left_out" not in numbers
 
 
 def test_numbers_have_a_score_of_zero_and_no_other_zero() -> None:

@@ -21,7 +21,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """A folder with runs of models A and B, and one of A with another judge, on MMIE only."""
     workplace = Workplace(folder=tmp_path_factory.mktemp("results"))
     answers, replies = (MMIE / "answers", MIA_BENCH / "answers"), "replies.jsonl"
-    judges = (f"replay:path={MMIE / replies};{MIA_BENCH / replies}",)
+    judges = (f"mmie=replay:path={MMIE / replies}", f"mia_bench=replay:path={MIA_BENCH / replies}")
     evaluate(workplace, "A", "mmie,mia_bench", answers, *judges, processes=2)
     evaluate(
         workplace, "B", "mmie,mia_bench", (RESULTS / "answers",), f"replay:path={RESULTS / replies}"

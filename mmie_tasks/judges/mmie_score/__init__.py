@@ -11,3 +11,6 @@
 
 Torch and transformers are imported when they are used: a run with another judge needs neither.
 """
+
+DEFAULT_MODEL = "MMIE/MMIE-Score"
+MODEL_VARIABLE = "MMIE_SCORE_MODEL"

@@ -27,18 +27,14 @@ from mmie_tasks.judges.base import (
     Outcome,
     RequestCounts,
 )
-from mmie_tasks.judges.mmie_score import devices, exact, serve
+from mmie_tasks.judges.mmie_score import DEFAULT_MODEL, MODEL_VARIABLE, devices, exact, serve
 from mmie_tasks.judges.mmie_score.checkpoint import (
     Checkpoint,
     CheckpointLocation,
     locate,
     open_checkpoint,
 )
-from mmie_tasks.judges.mmie_score.checkpoint.source import (
-    DEFAULT_MODEL,
-    MODEL_VARIABLE,
-    checkpoint_assets,
-)
+from mmie_tasks.judges.mmie_score.checkpoint.source import checkpoint_assets
 from mmie_tasks.judges.mmie_score.devices import DtypeOption
 from mmie_tasks.judges.mmie_score.inputs import JudgePrompt, control_strings, prepare, reply_text
 from mmie_tasks.judges.mmie_score.served import ServedMmieScore, served_name, served_signature

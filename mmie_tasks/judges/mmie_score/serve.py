@@ -15,12 +15,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
-from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, MODEL_VARIABLE
-from mmie_tasks.judges.mmie_score.served import served_name
+from mmie_tasks.judges.mmie_score import DEFAULT_MODEL, MODEL_VARIABLE
 from mmie_tasks.judges.mmie_score.vllm import NAME
+
+if TYPE_CHECKING:
+    from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 
 MIN_VERSION, END_VERSION = (0, 32), (0, 34)
 """The version that gave the golden replies, and the first one whose source was not compared with
@@ -44,6 +45,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     words = [word for word in arguments if word != WITH_PARENT]
     if {"-h", "--help"} & {*words}:
         _parser().parse_args(["--help"])
+    from mmie_tasks.judges.base import JudgeMisconfigured
+    from mmie_tasks.judges.mmie_score.checkpoint import locate, open_checkpoint
+
     if problem := problem_of_vllm():
         raise JudgeMisconfigured(
             f"MMIE-Score cannot be served here: {problem}.",
@@ -111,6 +115,8 @@ def vllm_arguments(checkpoint: Checkpoint, options: Sequence[str], *, has_gpu: b
     given = [option.partition("=")[0] for option in options]
     words = [word for name, value in ours.items() if name not in given for word in (name, value)]
     words += [] if has_gpu or "--enforce-eager" in given else ["--enforce-eager"]
+    from mmie_tasks.judges.mmie_score.served import served_name
+
     names = [served_name(checkpoint.digest, _value_of("--dtype", options)), "MMIE-Score"]
     return [
         "serve",

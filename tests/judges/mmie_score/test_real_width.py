@@ -26,7 +26,7 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
+from mmie_tasks.judges.mmie_score.inputs import prompt_length, prompt_of, reply_text
 from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = needs_transformers_5
@@ -77,12 +77,9 @@ def checkpoint(folder: Path) -> Checkpoint:
 
 
 @pytest.fixture(scope="module")
-def inputs(checkpoint: Checkpoint) -> InputBuilder:
-    return InputBuilder(checkpoint)
-
-
-@pytest.fixture(scope="module")
-def requests(inputs: InputBuilder, tmp_path_factory: pytest.TempPathFactory) -> list[JudgeRequest]:
+def requests(
+    checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory
+) -> list[JudgeRequest]:
     images = tmp_path_factory.mktemp("images")
     generator = np.random.default_rng(3)
     requests = []
@@ -91,12 +88,12 @@ def requests(inputs: InputBuilder, tmp_path_factory: pytest.TempPathFactory) -> 
         for path, (width, height) in zip(paths, sizes, strict=True):
             noise = generator.integers(0, 256, (height // 16, width // 16, 3), dtype=np.uint8)
             Image.fromarray(noise).resize((width, height)).save(path)
-        requests.append(_request_of_length(inputs, paths, tokens, reply, seed=20 + number))
+        requests.append(_request_of_length(checkpoint, paths, tokens, reply, seed=20 + number))
     return requests
 
 
 def _request_of_length(
-    inputs: InputBuilder, paths: Sequence[Path], tokens: int, max_tokens: int, seed: int
+    checkpoint: Checkpoint, paths: Sequence[Path], tokens: int, max_tokens: int, seed: int
 ) -> JudgeRequest:
     """A request with a prompt of `tokens` tokens, or a few more to end with a whole word."""
     words = random.Random(seed).choices(WORDS, k=tokens)  # noqa: S311 - made-up words
@@ -106,16 +103,19 @@ def _request_of_length(
         return JudgeRequest(parts=parts, max_tokens=max_tokens)
 
     counts = range(1, tokens)
-    count = bisect.bisect_left(counts, tokens, key=lambda n: inputs.length(with_words(n)))
+    count = bisect.bisect_left(
+        counts, tokens, key=lambda n: prompt_length(with_words(n), checkpoint)
+    )
     return with_words(counts[count])
 
 
 @pytest.fixture(scope="module")
-def expected(
-    checkpoint: Checkpoint, inputs: InputBuilder, requests: Sequence[JudgeRequest]
-) -> list[Reply]:
+def expected(checkpoint: Checkpoint, requests: Sequence[JudgeRequest]) -> list[Reply]:
     """Replies of transformers to each request alone."""
-    prompts = [inputs.prompt(key, request) for key, request in enumerate(requests)]
+    prompts = [
+        prompt_of(request.parts, checkpoint, key=key, max_new_tokens=request.max_tokens)
+        for key, request in enumerate(requests)
+    ]
     replies = []
     for prompt, reference in zip(prompts, references(checkpoint, prompts), strict=True):
         text = reply_text(checkpoint.tokenizer.decode(reference.ids))

@@ -25,10 +25,8 @@ from mmie_tasks.hub.repository import (
     is_revision,
 )
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score import DEFAULT_MODEL, MODEL_VARIABLE
 from mmie_tasks.judges.mmie_score.checkpoint import files
-
-DEFAULT_MODEL = "MMIE/MMIE-Score"
-MODEL_VARIABLE = "MMIE_SCORE_MODEL"
 
 _ASSET = "mmie_score: checkpoint"
 _PATTERNS = (  # `conversation.py` is parsed as text; no other code, and no pickle, is downloaded

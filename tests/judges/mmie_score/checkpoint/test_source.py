@@ -12,8 +12,9 @@ from support.hub_server import COMMIT, HubServer
 from support.tiny_checkpoint import INTERNVL
 
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score import DEFAULT_MODEL
 from mmie_tasks.judges.mmie_score.checkpoint import locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, hub_failure
+from mmie_tasks.judges.mmie_score.checkpoint.source import hub_failure
 
 NEWER = "beef" * 10
 
