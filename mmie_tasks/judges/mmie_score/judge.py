@@ -224,10 +224,10 @@ class MmieScoreJudge(Judge):
         Raises:
             JudgeMisconfigured: The checkpoint, the device or the program cannot be used.
         """
-        text = self._describe_way()
-        logger.info(f"The judge is MMIE-Score, {self.checkpoint.location.name}, {text}.")
+        text = f"The judge is MMIE-Score, {self.checkpoint.location.name}, {self._describe_way()}."
         if self.way.device.type == "cpu":
-            logger.warning("MMIE-Score on a CPU is slow: it is a model of 4 billion weights.")
+            text += " On a CPU, its 4 billion weights are slow."
+        logger.warning(text)  # `mmie-tasks score` shows no lower level
 
     def before_loading(self, callback: Callable[[], object]) -> None:
         """Register a function to call right before anything is loaded."""
