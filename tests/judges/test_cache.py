@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import cache_process
-from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
+from support.judges import ScriptedJudge, scripted_reply, scripted_request
 from support.recordings import cached_judge, cached_replies, cached_reply, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
@@ -69,18 +69,6 @@ def test_a_judge_without_requests_to_send_is_not_called(file):
 def test_a_judge_with_another_signature_is_called(file):
     ask(ScriptedJudge(), file, A)
     assert ask(ScriptedJudge(t=1), file, A) == {0: scripted_reply("re: a")}
-
-
-def test_a_signature_that_is_settled_late_is_looked_up_and_stored_under(file):
-    class LateJudge(ScriptedJudge):
-        def settle(self):
-            self.signature = {**SIGNATURE, "device": "cuda"}
-
-    ask(ScriptedJudge(device="cuda"), file, A)
-    judge = LateJudge()
-    assert [outcome.cached for outcome in ask(judge, file, A, B).values()] == [True, False]
-    with file.open() as replies:
-        assert {cached.signature for cached in replies.read_all()} == {judge.storage_signature}
 
 
 @pytest.mark.parametrize(

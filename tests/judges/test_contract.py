@@ -90,7 +90,6 @@ def test_no_request_has_no_outcome(judge: Judge) -> None:
 def test_the_signature_has_key_and_value_and_stays_when_requests_were_answered(
     judge: Judge,
 ) -> None:
-    judge.settle()
     before = judge.signature
     list(judge.ask(REQUESTS))
     assert judge.signature == before
