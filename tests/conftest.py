@@ -47,6 +47,7 @@ SLOW = (  # imports torch or the runner, starts processes, or computes for long
     "judges/mmie_score/test_inputs.py",
     "judges/mmie_score/test_judge.py",
     "judges/mmie_score/test_real_width.py",
+    "judges/mmie_score/test_serve.py",
     "judges/mmie_score/test_server.py",
     "judges/mmie_score/test_transformers_engine.py",
     "judges/mmie_score/test_vllm.py",

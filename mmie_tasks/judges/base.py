@@ -229,15 +229,6 @@ class Judge(ABC):
     def before_loading(self, callback: Callable[[], object]) -> None:
         """Register a function that is called before a model is loaded here, to free memory."""
 
-    def settle(self) -> None:
-        """Load whatever the signature depends on, so that the signature is final.
-
-        Until then the signature is a forecast, because the tested model still has the memory.
-
-        Raises:
-            JudgeMisconfigured: The model cannot be loaded; `ask` yields the error for each request.
-        """
-
     def machine(self) -> str | None:
         """The machine that computed replies, for a run's provenance; None if there is none.
 

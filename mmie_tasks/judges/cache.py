@@ -5,21 +5,14 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.log import traceback_text, warn
-from mmie_tasks.judges.base import (
-    Judge,
-    JudgeError,
-    JudgeRequest,
-    JudgeUnavailable,
-    Outcome,
-    RequestBroken,
-)
+from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome, RequestBroken
 from mmie_tasks.judges.cache_file import CACHE_HINT, CachedReply, ReplyTable
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
@@ -76,9 +69,6 @@ def _cached_outcomes(
         yield from cache.take_replies(indices_by_key)
         if not indices_by_key:
             return
-        with suppress(JudgeError):  # `ask` raises it again, for each request
-            judge.settle()
-        yield from cache.take_replies(indices_by_key)
         first_requests = [requests[first] for first, *_ in indices_by_key.values()]
         outcomes = judge.ask(first_requests)
         try:
@@ -99,19 +89,13 @@ class _OpenCache:
     def __init__(self, judge: Judge, stack: ExitStack) -> None:
         self._judge = judge
         self._replies: ReplyTable | None = None
-        self._searched = ""  # the signature that was looked up last
         with self._closed_by_errors():
             if judge.cache:
                 self._replies = stack.enter_context(judge.cache.open())
 
     def take_replies(self, indices_by_key: dict[str, list[int]]) -> Iterator[tuple[int, Outcome]]:
-        """Yield the replies under the judge's signature, and remove their requests; a signature
-        that has not changed is not looked up again.
-        """
+        """Yield the replies under the judge's signature, and remove their requests."""
         signature = self._judge.storage_signature
-        if signature == self._searched:
-            return
-        self._searched = signature
         for key in list(indices_by_key):
             reply: JudgeReply | None = None
             with self._closed_by_errors():

@@ -125,11 +125,6 @@ class PanelJudge(Judge):
         for member in self.members:
             member.before_loading(callback)
 
-    def settle(self) -> None:
-        """Settle the signature of every judge."""
-        for member in self.members:
-            member.settle()
-
     def machine(self) -> str | None:
         """The machines of all judges that have one."""
         return "; ".join(filter(None, (member.machine() for member in self.members))) or None

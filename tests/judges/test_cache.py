@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import cache_process
-from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
+from support.judges import ScriptedJudge, scripted_reply, scripted_request
 from support.recordings import cached_judge, cached_replies, cached_reply, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
@@ -77,18 +77,6 @@ def test_requests_with_the_same_content_are_sent_once(file, tmp_path, outcome, d
     judge = ScriptedJudge(script={"a": outcome})
     assert ask(judge, file, *requests) == {0: outcome, 1: duplicates, 2: duplicates, 3: outcome}
     assert judge.calls == [["a", "a"]]
-
-
-def test_a_signature_that_is_settled_late_is_looked_up_and_stored_under(file):
-    class LateJudge(ScriptedJudge):
-        def settle(self):
-            self.signature = {**SIGNATURE, "device": "cuda"}
-
-    ask(ScriptedJudge(device="cuda"), file, A)
-    judge = LateJudge()
-    assert [outcome.cached for outcome in ask(judge, file, A, B).values()] == [True, False]
-    with file.open() as replies:
-        assert {cached.signature for cached in replies.read_all()} == {judge.storage_signature}
 
 
 def test_every_reply_is_in_the_file_before_it_is_yielded(file):

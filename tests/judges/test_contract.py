@@ -76,7 +76,6 @@ def test_each_request_has_one_outcome_for_each_judge_with_its_index(judge):
 
 
 def test_the_signature_has_key_and_value_and_stays_when_requests_were_answered(judge):
-    judge.settle()
     before = judge.signature
     list(judge.ask(REQUESTS))
     assert judge.signature == before

@@ -1,18 +1,23 @@
-"""The record of a sample: what is written is read again, in today's form and in older ones."""
+"""The record of a sample: what is written is read again; and its line in the log."""
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.record import RECORD_KEY, BadRecord, ImageRecord, Record, read_record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 
@@ -119,41 +124,34 @@ def test_a_record_is_a_sample_with_its_line() -> None:
     assert [segment.text for segment in shown] == ["What is it?", "a kite", "a bird"]
 
 
-@pytest.mark.parametrize("name", ["id", "official", "robust", "category"])
-@pytest.mark.parametrize("value", [..., 7, {}], ids=["missing", "number", "object"])
-def test_a_missing_or_odd_field_is_a_bad_record(name: str, value: object) -> None:
-    line = line_of(record())
-    line[RECORD_KEY][name] = value
-    if value is ...:
-        del line[RECORD_KEY][name]
-    with pytest.raises(BadRecord, match=f"^`{name}[`.]"):
-        read_record(SketchRecord, line)
+NEEDED = (
+    *("id", "official", "robust", "category"),
+    *("judgements.0.result.reply.text", "judgements.0.verdicts.official"),
+)
 
 
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("judgements.0.result.reply.text", None),
-        ("judgements.0.verdicts.official.points", "many"),
+        *((path, value) for path in NEEDED for value in (..., 7, {})),  # ...: it is missing
         ("signature.judges", "judge:a"),
         ("facts.thinking", "often"),
     ],
 )
-def test_a_bad_record_names_the_field_inside_an_object(path: str, value: object) -> None:
+def test_a_bad_record_names_the_field(path: str, value: object) -> None:
     line = line_of(record())
     *parents, name = path.split(".")
     target = line[RECORD_KEY]
     for parent in parents:
         target = target[int(parent) if parent.isdecimal() else parent]
     target[name] = value
-    with pytest.raises(BadRecord, match=f"^`{path}"):
+    if value is ...:
+        del target[name]
+    with pytest.raises(BadRecord, match=f"^`{path}[`.]"):
         read_record(SketchRecord, line)
-
-
-@pytest.mark.parametrize("row", [None, 1.0, "a", []])
-def test_a_line_without_a_record_is_a_bad_record(row: object) -> None:
-    with pytest.raises(BadRecord, match="no record under `record`"):
-        read_record(Record, {RECORD_KEY: row})
+    for row in (None, 1.0, "a", []):
+        with pytest.raises(BadRecord, match="no record under `record`"):
+            read_record(Record, {RECORD_KEY: row})
 
 
 def test_a_long_reading_and_a_long_reference_are_cut_in_the_record() -> None:
@@ -186,18 +184,66 @@ def test_the_replies_of_one_judge_are_graded_again(
 
 def test_the_replies_of_several_judges_are_graded_and_combined_again() -> None:
     judged = Judged.by([judgement(REPLY), judgement(AGAIN)])
-    written = SketchRecord.of(
-        Verdicts.unscored("unparsed", ""),
-        id="a",
-        category="scene",
-        signature=Signature.parse("judge:a|judge:b"),
-    ).model_copy(update={"judgements": judged.judgements})
+    fields = {"id": "a", "category": "scene", "signature": Signature.parse("judge:a|judge:b")}
+    written = SketchRecord.of(Verdicts.unscored("unparsed", ""), **fields)
+    written = written.model_copy(update={"judgements": judged.judgements})
     again = read_record(SketchRecord, line_of(written)).regraded(grade)
-    assert again.verdicts == judged.verdicts
-    assert again.official == Scored(3.5)
-    assert len(again.sample({}).members) == 2
+    assert (again.verdicts, again.official) == (judged.verdicts, Scored(3.5))
+    not_judged = Record.of(Verdicts.unscored("no_answer", "the request failed"), id="a")
+    assert not_judged.regraded(grade) is not_judged
 
 
-def test_a_sample_that_was_not_judged_keeps_its_verdict() -> None:
-    written = Record.of(Verdicts.unscored("no_answer", "the request failed"), id="a")
-    assert written.regraded(grade) is written
+# The line in the log.
+
+COLUMNS = ["id", "score", "robust", "unscored", "question", "answer", "reply"]
+LINES = {"mmie": mmie_lines(3), "milebench": milebench_lines(1), "mia_bench": mia_lines(3)}
+SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
+IMAGES = {
+    "question": (Segment(text="Look ", image="a.png"), Segment(text=" and say.")),
+    "answer": (Segment(image="b.png", problem="missing"),),
+}
+
+
+@pytest.mark.parametrize(
+    ("judged", "fields", "expected"),
+    [
+        pytest.param(
+            Judged.by([judgement(REPLY)]),
+            {},
+            [1, 1, None, "What?", "A bird.", "Score: 4"],
+            id="scored",
+        ),
+        pytest.param(
+            Judged.by([judgement(REPLY), judgement(AGAIN)]),
+            {},
+            [0.875, 0.875, None, "What?", "A bird.", "Score: 4\n\nScore: 3"],
+            id="panel",
+        ),
+        pytest.param(
+            Verdicts(official=Unscored("refused"), robust=Scored(1)),
+            IMAGES,
+            [None, 0.25, "refused", "Look <image> and say.", "<image>", None],
+            id="unscored, with images",
+        ),
+    ],
+)
+def test_a_line_begins_with_columns_and_keeps_what_the_runner_wrote(
+    judged: Judged | Verdicts, fields: dict[str, Any], expected: list[object]
+) -> None:
+    runner = {"doc_id": 3, "input": "What?", "filtered_resps": ["A bird."]}
+    line = sample_line(runner, ImageRecord.of(judged, id="a", **fields), SCALE)
+    assert [*line][:7] == COLUMNS
+    assert [line[name] for name in COLUMNS] == ["a", *expected]
+    assert (line["doc_id"], line["input"]) == (3, "What?")
+    assert line["record"]["id"] == "a"
+    no_text = sample_line({"filtered_resps": [{"a": 1}]}, record(), SCALE)
+    assert no_text["answer"] is None
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_pandas_reads_the_columns_of_a_log_as_texts_and_numbers(name: str) -> None:
+    text = "".join(f"{json.dumps(line)}\n" for line in LINES[name])
+    frame = pd.read_json(io.StringIO(text), lines=True, dtype={"id": str})
+    assert [*frame][:7] == COLUMNS
+    assert not any(isinstance(value, (dict, list)) for value in frame[COLUMNS].to_numpy().ravel())
+    assert frame["score"].between(0, 1).any()

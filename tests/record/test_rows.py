@@ -3,19 +3,16 @@ commands.
 """
 
 import math
-import random
 from importlib import import_module
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
-from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
+from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.rows import RunnerTable, aggregation, coverage, logged_value
 from mmie_tasks.record.signature import Signature
@@ -83,19 +80,6 @@ def test_below_the_floor_of_coverage_there_is_no_value() -> None:
     lower = Signature(benchmark={"min_coverage": "0.6"})
     lowered = [record.model_copy(update={"signature": lower}) for record in records]
     assert aggregation(SCALE)([TABLE.rows(record)["official"] for record in lowered]) == 75
-
-
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.integers(0, 3), st.randoms())
-def test_neither_unscored_samples_nor_the_order_move_a_mean(
-    points: list[int], n_unscored: int, order: random.Random
-) -> None:
-    verdicts = [Scored(float(value)) for value in points]
-    few = [Unscored("unparsed")] * min(n_unscored, len(points) // 9)
-    left_out = [Unscored("left_out")] * n_unscored
-    mixed = order.sample([*verdicts, *few, *left_out], len(verdicts) + len(few) + len(left_out))
-    assert weighted_mean({"all": mixed}, {"all": 1}, 0.9) == weighted_mean(
-        {"all": verdicts}, {"all": 1}, 0.9
-    )
 
 
 def test_coverage_is_in_percent_of_the_samples_that_the_official_script_does_not_leave_out() -> (

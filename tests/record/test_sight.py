@@ -30,16 +30,12 @@ def replies(
     ]
 
 
-@pytest.mark.parametrize(
-    "count",
-    [
-        pytest.param(lambda _c, _p: 2050, id="all"),
-        pytest.param(lambda c, p: min(c / 4 + 800 * p, 2050), id="long-ones"),
-    ],
-)
-@pytest.mark.parametrize("number", [30, 600])
-def test_equal_counts_of_different_requests_are_named(count: Count, number: int) -> None:
-    assert equal_counts(replies(count, number)).startswith("2,050 prompt tokens for each of ")
+def test_equal_counts_of_different_requests_are_named() -> None:
+    counts: list[Count] = [lambda _c, _p: 2050, lambda c, p: min(c / 4 + 800 * p, 2050)]
+    for count in counts:  # of all requests, and of the long ones
+        for number in (30, 600):
+            named = equal_counts(replies(count, number))
+            assert named.startswith("2,050 prompt tokens for each of ")
 
 
 @pytest.mark.parametrize(
@@ -57,8 +53,8 @@ def test_what_says_nothing_of_cut_requests_gives_no_mark(given: list[JudgeReply]
     assert equal_counts(given) == ""
 
 
-@pytest.mark.parametrize("number", [5, 8, 50, 400])
-@pytest.mark.parametrize("characters", [(1500, 1530), (1300, 1900), (900, 6000)])
+@pytest.mark.parametrize("number", [5, 50])
+@pytest.mark.parametrize("characters", [(1500, 1530), (900, 6000)])
 def test_whole_requests_give_no_mark_by_chance(number: int, characters: tuple[int, int]) -> None:
     for seed in range(100):
         seen = replies(lambda c, p: c / 4 + 64 * p, number, characters=characters, seed=seed)

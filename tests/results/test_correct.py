@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mmie_tasks.record.intervals import MIN_SAMPLES, Floats, allocation, stratified_mean
+from mmie_tasks.record.intervals import MIN_SAMPLES, allocation
 from mmie_tasks.results.correct import CorrectedMean, Stratum, corrected_mean
 from mmie_tasks.results.measures import Measurement
 
@@ -49,131 +47,124 @@ def ppi() -> ModuleType:
     return ppi_py
 
 
-class TestOracle:
-    @pytest.mark.parametrize("slope", [0.3, 0.9, -0.4, 3.0, 0.0])
-    @pytest.mark.parametrize(
-        ("size", "scored"), [(20_103, 100), (20_000, 30), (300, 12), (200, 150), (61, 60)]
-    )
-    def test_the_value_is_that_of_ppi_python(self, ppi, size, scored, slope):
-        one = random_stratum(size, scored, seed=size + scored, slope=slope)
-        value = ppi.ppi_mean_pointestimate(one.reference, one.judge, one.others).item()
-        assert corrected_mean([one], FULL_MARKS).corrected.value == pytest.approx(value)
-
-    @pytest.mark.parametrize("slope", [0.9, 0.0])
-    def test_with_many_answers_and_no_unseen_error_so_is_the_interval(self, ppi, slope):
-        one = random_stratum(20_000, 2000, slope=slope)
-        mean = corrected_mean([one], full_marks=1e-3)
-        expected = np.ravel(ppi.ppi_mean_ci(one.reference, one.judge, one.others, alpha=0.05))
-        assert mean.corrected.interval == pytest.approx(expected, abs=0.001 * np.ptp(expected))
-        expected = np.ravel(ppi.classical_mean_ci(one.reference, alpha=0.05))
-        assert mean.alone.interval == pytest.approx(expected, abs=0.001 * np.ptp(expected))
+@pytest.mark.parametrize("slope", [0.9, -0.4, 3.0, 0.0])
+@pytest.mark.parametrize(("size", "scored"), [(20_103, 100), (300, 12), (61, 60)])
+def test_the_value_is_that_of_ppi_python(ppi, size, scored, slope):
+    one = random_stratum(size, scored, seed=size + scored, slope=slope)
+    value = ppi.ppi_mean_pointestimate(one.reference, one.judge, one.others).item()
+    assert corrected_mean([one], FULL_MARKS).corrected.value == pytest.approx(value)
 
 
-class TestByHand:
-    def test_skewness_moves_both_ends(self):
-        """19 answers of 20 are alike: s² is 0.05, and the third moment -0.04275."""
-        one = stratum([1] * 19 + [0], [1] * 20, [1] * 180)
-        low, high = corrected_mean([one], full_marks=1).corrected.interval
-        variance, z = (19 * 0.05 + 0.25) / 400, 1.96
-        moved = -0.04275 / 400 / (6 * variance) * (1 + 2 * z**2)
-        assert (low + high) / 2 == pytest.approx(0.95 + moved, abs=1e-4)
-        assert low < 0.95 < high
-
-    def test_strata_are_added_with_their_weights_and_share_one_slope(self):
-        strata = [
-            random_stratum(400, 30, seed=1, slope=0.2, weight=0.7),
-            random_stratum(100, 10, seed=2, slope=0.9, weight=0.3),
-        ]
-        mean = corrected_mean(strata, FULL_MARKS)
-        factors = 0.49 * (1 / 30 - 1 / 400), 0.09 * (1 / 10 - 1 / 100)
-        covariances = [np.cov(s.reference, s.judge, ddof=0)[0, 1] for s in strata]
-        variances = [np.r_[s.judge, s.others].var(ddof=1) for s in strata]
-        slope = np.dot(factors, covariances) / np.dot(factors, variances)
-        lam = slope * 370 / 400, slope * 90 / 100
-        residuals = [s.reference - f * s.judge for s, f in zip(strata, lam, strict=True)]
-        means = [
-            f * s.others.mean() + e.mean() for s, f, e in zip(strata, lam, residuals, strict=True)
-        ]
-        assert mean.corrected.value == pytest.approx(0.7 * means[0] + 0.3 * means[1])
-        parts = [
-            s.weight**2
-            * ((39 * e.var(ddof=1) + 9) / 40 / len(e) + f**2 * s.others.var(ddof=1) / len(s.others))
-            for s, f, e in zip(strata, lam, residuals, strict=True)
-        ]
-        degrees = sum(parts) ** 2 / (parts[0] ** 2 / 29 + parts[1] ** 2 / 9) * 37 / 38
-        half = stats.t.ppf(0.975, degrees) * math.sqrt(sum(parts) * 38 / 37)
-        assert width(mean.corrected) == pytest.approx(2 * half)
+@pytest.mark.parametrize("slope", [0.9, 0.0])
+def test_with_many_answers_and_no_unseen_error_so_is_the_interval(ppi, slope):
+    one = random_stratum(20_000, 2000, slope=slope)
+    mean = corrected_mean([one], full_marks=1e-3)
+    expected = np.ravel(ppi.ppi_mean_ci(one.reference, one.judge, one.others, alpha=0.05))
+    assert mean.corrected.interval == pytest.approx(expected, abs=0.001 * np.ptp(expected))
+    expected = np.ravel(ppi.classical_mean_ci(one.reference, alpha=0.05))
+    assert mean.alone.interval == pytest.approx(expected, abs=0.001 * np.ptp(expected))
 
 
-class TestWorth:
-    def tiled(self, scored: int) -> CorrectedMean:
-        """One pattern of 30 answers over and over: more answers change nothing but their number."""
-        pattern = random_stratum(30, 30, seed=5)
-        judge, reference = (np.tile(p, 2000) for p in (pattern.judge, pattern.reference))
-        return corrected_mean(
-            [stratum(reference[:scored], judge[:scored], judge[scored:])], FULL_MARKS
-        )
-
-    def test_so_many_answers_without_the_judge_give_an_interval_as_narrow(self):
-        mean = self.tiled(600)
-        assert mean.worth > 900
-        alone = self.tiled(round(mean.worth)).alone
-        assert width(alone) == pytest.approx(width(mean.corrected), rel=0.03)
-
-    def test_a_judge_without_correlation_is_worth_nothing(self):
-        mean = corrected_mean([random_stratum(20_000, 2000, slope=0)], FULL_MARKS)
-        assert mean.worth == pytest.approx(2000, rel=0.01)
-
-    @pytest.mark.parametrize(("scored", "share"), [(20, 0.055), (100, 0.011)])
-    def test_a_judge_without_an_error_on_the_answers_may_have_one_of_half_the_scale(
-        self, scored, share
-    ):
-        """A judge that errs on 1 % of the answers would have an interval of no width in 82 and 37 %
-        of the draws.
-        """
-        one = random_stratum(20_000, scored, slope=1, noise=0)
-        mean = corrected_mean([one], FULL_MARKS)
-        everyone = np.r_[one.judge, one.others]
-        assert mean.corrected.value == pytest.approx(everyone.mean() + 1, abs=0.01)
-        assert width(mean.corrected) / 2 == pytest.approx(FULL_MARKS * share, rel=0.1)
+def test_skewness_moves_both_ends():
+    """19 answers of 20 are alike: s² is 0.05, and the third moment -0.04275."""
+    one = stratum([1] * 19 + [0], [1] * 20, [1] * 180)
+    low, high = corrected_mean([one], full_marks=1).corrected.interval
+    variance, z = (19 * 0.05 + 0.25) / 400, 1.96
+    moved = -0.04275 / 400 / (6 * variance) * (1 + 2 * z**2)
+    assert (low + high) / 2 == pytest.approx(0.95 + moved, abs=1e-4)
+    assert low < 0.95 < high
 
 
-class TestDegenerate:
-    def test_a_constant_judge_has_no_weight(self):
-        mean = corrected_mean([stratum(np.arange(40) % 7, [4] * 40, [4] * 460)], FULL_MARKS)
-        assert mean.corrected == mean.alone
-        assert mean.worth == 40
+def test_strata_are_added_with_their_weights_and_share_one_slope():
+    strata = [
+        random_stratum(400, 30, seed=1, slope=0.2, weight=0.7),
+        random_stratum(100, 10, seed=2, slope=0.9, weight=0.3),
+    ]
+    mean = corrected_mean(strata, FULL_MARKS)
+    factors = 0.49 * (1 / 30 - 1 / 400), 0.09 * (1 / 10 - 1 / 100)
+    covariances = [np.cov(s.reference, s.judge, ddof=0)[0, 1] for s in strata]
+    variances = [np.r_[s.judge, s.others].var(ddof=1) for s in strata]
+    slope = np.dot(factors, covariances) / np.dot(factors, variances)
+    lam = slope * 370 / 400, slope * 90 / 100
+    residuals = [s.reference - f * s.judge for s, f in zip(strata, lam, strict=True)]
+    means = [f * s.others.mean() + e.mean() for s, f, e in zip(strata, lam, residuals, strict=True)]
+    assert mean.corrected.value == pytest.approx(0.7 * means[0] + 0.3 * means[1])
+    parts = [
+        s.weight**2
+        * ((39 * e.var(ddof=1) + 9) / 40 / len(e) + f**2 * s.others.var(ddof=1) / len(s.others))
+        for s, f, e in zip(strata, lam, residuals, strict=True)
+    ]
+    degrees = sum(parts) ** 2 / (parts[0] ** 2 / 29 + parts[1] ** 2 / 9) * 37 / 38
+    half = stats.t.ppf(0.975, degrees) * math.sqrt(sum(parts) * 38 / 37)
+    assert width(mean.corrected) == pytest.approx(2 * half)
 
-    def test_a_reference_that_always_gives_the_same_points_may_give_others(self):
-        judge = np.arange(500) % 7
-        mean = corrected_mean([stratum([2 / 3] * 40, judge[:40], judge[40:])], FULL_MARKS)
-        assert mean.corrected.value == pytest.approx(2 / 3)
-        half = FULL_MARKS * stats.binomtest(0, 40).proportion_ci().high
-        assert width(mean.corrected) / 2 == width(mean.alone) / 2 == pytest.approx(half)
 
-    @pytest.mark.parametrize(
-        ("counts", "has_value", "has_interval"),
-        [
-            pytest.param((MIN_SAMPLES - 3, 2), True, False, id="few"),
-            pytest.param((40, 1), True, False, id="one in a stratum"),
-            pytest.param((40, 0), False, False, id="none in a stratum"),
-            pytest.param((MIN_SAMPLES - 2, 2), True, True, id="enough"),
-        ],
-    )
-    def test_too_few_answers_give_no_interval_but_the_reason(self, counts, has_value, has_interval):
-        strata = [random_stratum(500, n, seed=seed, weight=0.5) for seed, n in enumerate(counts)]
-        mean = corrected_mean(strata, FULL_MARKS)
-        for measurement in (mean.alone, mean.corrected):
-            assert (measurement.value is not None) == has_value
-            assert (measurement.interval is not None) == has_interval
-            assert bool(measurement.why_not) == (not has_interval)
-        assert (mean.worth is not None) == has_interval
+def test_so_many_answers_without_the_judge_give_an_interval_as_narrow():
+    pattern = random_stratum(30, 30, seed=5)  # tiled, so that only the number of answers changes
+    judge, reference = (np.tile(points, 2000) for points in (pattern.judge, pattern.reference))
 
-    def test_two_answers_that_a_line_fits_exactly_do_not_give_the_judge_weight(self):
-        complete = random_stratum(30, 30, seed=1, weight=0.5)
-        two = stratum([1, 4], [3, 6], np.arange(48) % 7, weight=0.5)
-        mean = corrected_mean([complete, two], FULL_MARKS)
-        assert mean.corrected == mean.alone
+    def tiled(scored):
+        one = stratum(reference[:scored], judge[:scored], judge[scored:])
+        return corrected_mean([one], FULL_MARKS)
+
+    mean = tiled(600)
+    assert mean.worth > 900
+    alone = tiled(round(mean.worth)).alone
+    assert width(alone) == pytest.approx(width(mean.corrected), rel=0.03)
+    useless = corrected_mean([random_stratum(20_000, 2000, slope=0)], FULL_MARKS)
+    assert useless.worth == pytest.approx(2000, rel=0.01)
+
+
+@pytest.mark.parametrize(("scored", "share"), [(20, 0.055), (100, 0.011)])
+def test_a_judge_without_an_error_on_the_answers_may_have_one_of_half_the_scale(scored, share):
+    """A judge that errs on 1 % of the answers would have an interval of no width in 82 and 37 %
+    of the draws.
+    """
+    one = random_stratum(20_000, scored, slope=1, noise=0)
+    mean = corrected_mean([one], FULL_MARKS)
+    everyone = np.r_[one.judge, one.others]
+    assert mean.corrected.value == pytest.approx(everyone.mean() + 1, abs=0.01)
+    assert width(mean.corrected) / 2 == pytest.approx(FULL_MARKS * share, rel=0.1)
+
+
+def test_a_constant_judge_has_no_weight():
+    mean = corrected_mean([stratum(np.arange(40) % 7, [4] * 40, [4] * 460)], FULL_MARKS)
+    assert mean.corrected == mean.alone
+    assert mean.worth == 40
+
+
+def test_a_reference_that_always_gives_the_same_points_may_give_others():
+    judge = np.arange(500) % 7
+    mean = corrected_mean([stratum([2 / 3] * 40, judge[:40], judge[40:])], FULL_MARKS)
+    assert mean.corrected.value == pytest.approx(2 / 3)
+    half = FULL_MARKS * stats.binomtest(0, 40).proportion_ci().high
+    assert width(mean.corrected) / 2 == width(mean.alone) / 2 == pytest.approx(half)
+
+
+@pytest.mark.parametrize(
+    ("counts", "has_value", "has_interval"),
+    [
+        pytest.param((MIN_SAMPLES - 3, 2), True, False, id="few"),
+        pytest.param((40, 1), True, False, id="one in a stratum"),
+        pytest.param((40, 0), False, False, id="none in a stratum"),
+        pytest.param((MIN_SAMPLES - 2, 2), True, True, id="enough"),
+    ],
+)
+def test_too_few_answers_give_no_interval_but_the_reason(counts, has_value, has_interval):
+    strata = [random_stratum(500, n, seed=seed, weight=0.5) for seed, n in enumerate(counts)]
+    mean = corrected_mean(strata, FULL_MARKS)
+    for measurement in (mean.alone, mean.corrected):
+        assert (measurement.value is not None) == has_value
+        assert (measurement.interval is not None) == has_interval
+        assert bool(measurement.why_not) == (not has_interval)
+    assert (mean.worth is not None) == has_interval
+
+
+def test_two_answers_that_a_line_fits_exactly_do_not_give_the_judge_weight():
+    complete = random_stratum(30, 30, seed=1, weight=0.5)
+    two = stratum([1, 4], [3, 6], np.arange(48) % 7, weight=0.5)
+    mean = corrected_mean([complete, two], FULL_MARKS)
+    assert mean.corrected == mean.alone
 
 
 @st.composite
@@ -230,75 +221,43 @@ def test_a_judge_that_does_not_follow_the_reference_has_no_weight_in_any_order()
         assert mean.corrected.interval == pytest.approx(means[0].corrected.interval)
 
 
-@given(strata_of_points(), st.integers(-5, 5))
-def test_points_that_the_judge_adds_to_every_answer_change_nothing(strata, shift):
-    shifted = [replace(s, judge=s.judge + shift, others=s.others + shift) for s in strata]
-    means = [corrected_mean(of, FULL_MARKS).corrected.value for of in (strata, shifted)]
-    assert means[1] == (means[0] and pytest.approx(means[0], abs=1e-9))
+# How often intervals hold the reference's mean. A judge is points of the reference and its own.
 
 
-class Points(NamedTuple):
-    """Points of the reference and of a judge, 0 to 6; each has the shape ``(answers,)``."""
-
-    reference: Floats
-    judge: Floats
-
-
-Maker: TypeAlias = Callable[[np.random.Generator, int], Points]
-
-
-def whole(points: Floats) -> Floats:
-    return np.clip(np.round(points), 0, FULL_MARKS)
-
-
-def any_points(random: np.random.Generator, count: int) -> Floats:
-    return random.integers(FULL_MARKS + 1, size=count).astype(np.float64)
-
-
-def noisy(slope: float) -> Maker:
-    def make(random: np.random.Generator, count: int) -> Points:
+def noisy(slope):
+    def make(random, count):
         quality, noise = random.normal(size=(2, count))
-        return Points(whole(3 + 1.6 * quality), whole(3 + 1.6 * (slope * quality + 0.8 * noise)))
+        judge = 3 + 1.6 * (slope * quality + 0.8 * noise)
+        return np.clip(np.round([3 + 1.6 * quality, judge]), 0, FULL_MARKS)
 
     return make
 
 
-def mostly_full(right: float) -> Maker:
-    """80 % full marks, and a judge that is right in a share of the answers."""
-
-    def make(random: np.random.Generator, count: int) -> Points:
-        points = random.integers(FULL_MARKS, size=count)
-        reference = np.where(random.random(count) < 0.8, FULL_MARKS, points)
-        is_right = random.random(count) < right
-        return Points(reference, np.where(is_right, reference, any_points(random, count)))
-
-    return make
-
-
-def far_too_high(share: float) -> Maker:
+def far_too_high(share):
     """Full marks for answers that deserve at most one point, and else right."""
 
-    def make(random: np.random.Generator, count: int) -> Points:
+    def make(random, count):
         is_wrong = random.random(count) < share
-        reference = np.where(is_wrong, random.integers(2, size=count), any_points(random, count))
-        return Points(reference, np.where(is_wrong, FULL_MARKS, reference))
+        reference = np.where(
+            is_wrong, random.integers(2, size=count), random.integers(7, size=count)
+        )
+        return reference, np.where(is_wrong, FULL_MARKS, reference)
 
     return make
 
 
-def all_or_nothing(share: float, right: float) -> Maker:
-    def make(random: np.random.Generator, count: int) -> Points:
-        reference = (random.random(count) < share).astype(np.float64)
-        judge = np.where(random.random(count) < right, reference, 1 - reference)
-        return Points(FULL_MARKS * reference, FULL_MARKS * judge)
+def all_or_nothing(share, right):
+    def make(random, count):
+        reference = random.random(count) < share
+        judge = np.where(random.random(count) < right, reference, ~reference)
+        return FULL_MARKS * np.array([reference, judge], dtype=float)
 
     return make
 
 
-JUDGES: Mapping[str, Maker] = {
+JUDGES = {
     "even points, r = 0.6": noisy(0.6),
     "contrary to the reference": noisy(-0.5),
-    "80 % full marks, the judge right in 85 %": mostly_full(0.85),
     "right, but 5 % far too high": far_too_high(0.05),
     "right, but 2 % far too high": far_too_high(0.02),
     "all or nothing, 50 % all, right in 80 %": all_or_nothing(0.5, 0.8),
@@ -306,23 +265,21 @@ JUDGES: Mapping[str, Maker] = {
 }
 
 
-def in_strata(points: Points, scored: int) -> Iterator[Stratum]:
+def in_strata(points, scored):
     """The answers in strata of MMIE's sizes, the first ones of each scored by the reference."""
-    sizes = allocation([5005, 11_482, 3616], len(points.judge))
+    sizes = allocation([5005, 11_482, 3616], len(points[0]))
     parts = zip(*(np.split(column, np.cumsum(sizes)[:-1]) for column in points), strict=True)
     for (reference, judge), n in zip(parts, allocation(sizes, scored), strict=True):
-        yield stratum(reference[:n], judge[:n], judge[n:], len(judge) / len(points.judge))
+        yield stratum(reference[:n], judge[:n], judge[n:], len(judge) / len(points[0]))
 
 
-def coverage(make: Maker, scored: int, draws: int) -> float:
+def coverage(make, scored, draws):
     """Percent of the corrected intervals of runs of 400 answers that hold the reference's mean."""
     random = np.random.default_rng(scored)
-    expected = float(make(random, 2_000_000).reference.mean())
-    held = 0
+    expected, held = make(random, 2_000_000)[0].mean(), 0
     for _ in range(draws):
-        interval = corrected_mean(
-            list(in_strata(make(random, 400), scored)), FULL_MARKS
-        ).corrected.interval
+        strata = list(in_strata(make(random, 400), scored))
+        interval = corrected_mean(strata, FULL_MARKS).corrected.interval
         held += interval is not None and interval.low <= expected <= interval.high
     return 100 * held / draws
 
@@ -339,10 +296,15 @@ def test_95_percent_of_the_intervals_hold_the_references_mean_with_few_answers_t
     assert min(held.values()) >= 86, held
 
 
-def test_intervals_from_the_judge_alone_miss_the_references_mean() -> None:
-    """The reason for all of this: they hold sampling error only."""
-    points = noisy(0.6)(np.random.default_rng(0), 20_000)
-    lenient: Sequence[Floats] = [np.minimum(points.judge + 1, FULL_MARKS)]
-    mean = stratified_mean(lenient, [1], FULL_MARKS)
-    assert mean is not None
-    assert mean.interval(-math.inf, math.inf).low > points.reference.mean() + 0.5
+@pytest.mark.slow
+def test_the_corrected_interval_holds_the_references_mean_of_another_models_answers():
+    rng, held = np.random.default_rng(7), 0
+    for _ in range(200):
+        hard, lenient = rng.normal(0, 0.8, (2, 400))
+        truth, other = 3.4 + hard + rng.normal(0, 0.8, 400), 2.8 + hard + rng.normal(0, 0.8, 400)
+        f, g = (q + 0.4 + lenient + rng.normal(0, 0.5, 400) for q in (truth, other))
+        y = (f + other - g)[:100]
+        one = Stratum(weight=1, reference=y, judge=f[:100], others=f[100:])
+        low, high = corrected_mean([one], 6).corrected.interval
+        held += low <= 3.4 <= high
+    assert held >= 180

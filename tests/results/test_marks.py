@@ -1,5 +1,6 @@
 """What makes a run's numbers incomparable with the published ones is said in a few words."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,27 +9,32 @@ from support.judgements import replied
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.marks import paper_marks
-from mmie_tasks.results.run import TaskRun
+from mmie_tasks.record.text_facts import TextFacts
+from mmie_tasks.results.comparability import NotComparable, require_comparable
+from mmie_tasks.results.marks import answerer_marks, paper_marks, text_marks
+from mmie_tasks.results.run import TaskRun, as_counted
 
 PAPER = (
     "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|task:mmie"
 )
+OTHER = PAPER.replace("model:mmie_score", "model:gpt-4o").replace(
+    "paper_judge:yes", "paper_judge:no"
+)
+DRAWN = f"{PAPER}|answers:step-1,images,model=flux"
+DRAWN_MARK = "pictures drawn by our reconstruction (step-1), not by the paper's pipeline"
 
 
 def task_run(
-    verdicts: list[Verdict],
-    signature: str = PAPER,
-    task: str = "mmie",
-    limit: float | None = None,
-    published: int = 0,
+    verdicts: Sequence[Verdict], signature: str = PAPER, published: int = 0, **fields: object
 ) -> TaskRun:
-    benchmark = benchmark_of_task(task)
+    benchmark = benchmark_of_task("mmie")
     assert benchmark is not None
     samples = tuple(
         LoggedSample(
@@ -40,51 +46,51 @@ def task_run(
         )
         for n, verdict in enumerate(verdicts)
     )
-    published_samples = {task: published or len(samples)}
     return TaskRun(
-        task=task,
-        benchmark=varied(benchmark, published=published_samples),
+        task="mmie",
+        benchmark=varied(benchmark, published={"mmie": published or len(samples)}),
         logs=(Path("log.jsonl"),),
         records=samples,
-        limit=limit,
+        **fields,  # type: ignore[arg-type]
     )
 
 
-def test_a_run_as_published_has_no_mark() -> None:
-    assert paper_marks(task_run([Scored(3), Unscored("left_out")])) == ()
+def marks_of(*changes: dict[str, object], signature: str = PAPER) -> tuple[str, ...]:
+    """The marks of scored samples with these fields, and of one more that has none of them."""
+    run = task_run([Scored(3)] * (len(changes) + 1), signature)
+    changed = [replace(record, **fields) for record, fields in zip(run.records, changes)]  # type: ignore[arg-type] # noqa: B905 - one is left
+    return paper_marks(replace(run, records=(*changed, run.records[-1])))
 
 
 @pytest.mark.parametrize(
-    ("signature", "mark"),
+    ("signature", "marks"),
     [
-        pytest.param(
-            PAPER.replace("model:mmie_score", "model:gpt-4o").replace(
-                "paper_judge:yes", "paper_judge:no"
-            ),
-            "judge: gpt-4o, not the paper's",
-            id="another judge",
-        ),
+        pytest.param(PAPER, (), id="as published"),
+        pytest.param(OTHER, ("judge: gpt-4o, not the paper's",), id="another judge"),
         pytest.param(
             PAPER.replace("prompt:official", "prompt:other:1ec4"),
-            "other prompt words",
+            ("other prompt words",),
             id="other words",
         ),
-        pytest.param(f"{PAPER}|min_coverage:0.5", "min_coverage 0.5, not 0.9", id="floor"),
-        pytest.param(f"{PAPER}|min_coverage:1e-05", "min_coverage 1e-05, not 0.9", id="low floor"),
+        pytest.param(f"{PAPER}|min_coverage:0.5", ("min_coverage 0.5, not 0.9",), id="floor"),
         pytest.param(
             f"{PAPER}|judges_itself:qwen at 127.0.0.1",
-            "judge and tested model are one: qwen at 127.0.0.1",
+            ("judge and tested model are one: qwen at 127.0.0.1",),
             id="judges itself",
         ),
+        pytest.param(DRAWN, (DRAWN_MARK,), id="drawn pictures"),
         pytest.param(
-            f"{PAPER}|answers:step-1,images,model=flux",
-            "pictures drawn by our reconstruction (step-1), not by the paper's pipeline",
-            id="drawn pictures",
+            "judge:openai|model:gpt-4o-2024-11-20|t:1|detail:low|paper_judge:yes",
+            ("judge asked with temperature 1, detail low",),
+            id="settings of the paper's judge",
         ),
+        pytest.param("judge:openai|model:gpt-4o|t:0|paper_judge:yes", (), id="its own settings"),
     ],
 )
-def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: str) -> None:
-    assert paper_marks(task_run([Scored(3)], signature)) == (mark,)
+def test_a_setting_that_the_paper_does_not_have_is_named(
+    signature: str, marks: tuple[str, ...]
+) -> None:
+    assert paper_marks(task_run([Scored(3), Unscored("left_out")], signature)) == marks
 
 
 @pytest.mark.parametrize(
@@ -99,22 +105,28 @@ def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: s
 def test_a_part_of_the_published_samples_is_named(
     limit: float | None, offset: float | None, options: str
 ) -> None:
-    run = replace(task_run([Scored(3)] * 8, limit=limit, published=20_103), offset=offset)
+    run = task_run([Scored(3)] * 8, published=20_103, limit=limit, offset=offset)
     assert paper_marks(run) == (f"8 of 20,103 samples{options}",)
     assert paper_marks(replace(run, benchmark=varied(run.benchmark, published={}))) == (
         (f"8 samples{options}",) if options else ()
     )
 
 
+@pytest.mark.parametrize(
+    ("task", "n_samples"),
+    [("mmie_pbl", 11_482), ("milebench_DocVQA", 200), ("milebench_adv", 5_200), ("mia_bench", 400)],
+)
+def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: int) -> None:
+    benchmark = benchmark_of_task(task)
+    assert benchmark is not None
+    assert benchmark.published[task] == n_samples
+
+
 def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> (
     None
 ):
-    verdicts: list[Verdict] = [
-        Scored(3),
-        Unscored("no_answer"),
-        Unscored("left_out"),
-        Unscored("unavailable"),
-    ]
+    reasons = ("no_answer", "left_out", "unavailable")
+    verdicts: list[Verdict] = [Scored(3), *map(Unscored, reasons)]
     assert paper_marks(task_run(verdicts)) == ("2 unscored: no_answer (1), unavailable (1)",)
     assert paper_marks(task_run(verdicts[:3])) == ("1 unscored: no_answer",)
 
@@ -132,82 +144,52 @@ def test_what_a_reader_must_see_first_stands_first_and_a_judge_is_named_with_its
     )
 
 
-def test_settings_of_the_papers_judge_that_can_move_a_score_are_named() -> None:
-    judge = "judge:openai|model:gpt-4o-2024-11-20|t:1|detail:low|paper_judge:yes"
-    assert paper_marks(task_run([Scored(3)], judge)) == (
-        "judge asked with temperature 1, detail low",
-    )
-    assert paper_marks(task_run([Scored(3)], judge.replace("|t:1|detail:low", "|t:0"))) == ()
-
-
-def test_pictures_that_could_not_be_drawn_are_counted() -> None:
-    run = task_run([Scored(3), Scored(4)])
-    samples = tuple(
-        replace(sample, pictures_not_drawn=number) for number, sample in enumerate(run.records, 1)
-    )
-    assert paper_marks(replace(run, records=samples)) == ("3 pictures not drawn",)
-
-
-def test_answers_of_a_writer_and_a_drawer_that_the_limit_on_images_cut_are_counted() -> None:
-    run = task_run([Scored(3), Scored(4)], f"{PAPER}|answers:step-2,images,model=flux")
-    samples = (replace(run.records[0], answer_cut=True), run.records[1])
-    assert "1 answer cut by the limit on images" in paper_marks(replace(run, records=samples))
-
-
-def test_answers_that_look_unread_are_counted() -> None:
-    run = task_run([Scored(3), Scored(4), Scored(5)])
-    samples = tuple(
-        replace(sample, looks_unread=number > 0) for number, sample in enumerate(run.records)
-    )
-    marks = ("looks like JSON or an image reference: 2 answers",)
-    assert paper_marks(replace(run, records=samples)) == marks
+def images(*problems: str) -> dict[str, object]:
+    return {"answer": tuple(Segment("A.", "a.png", problem) for problem in problems)}
 
 
 @pytest.mark.parametrize(
-    ("answers", "marks"),
+    ("changes", "mark"),
     [
         pytest.param(
-            [("a.png", "missing"), ("b.png", "missing")],
-            "2 of 2 images of answers missing",
-            id="all",
+            [{"pictures_not_drawn": 1}, {"pictures_not_drawn": 2}],
+            "3 pictures not drawn",
+            id="not drawn",
         ),
         pytest.param(
-            [("a.png", ""), ("b.png", "missing")], "1 of 2 images of answers missing", id="one"
+            [{"looks_unread": True}] * 2,
+            "looks like JSON or an image reference: 2 answers",
+            id="unread",
         ),
         pytest.param(
-            [("a.png", "unreadable"), ("b.png", "remote")],
+            [{"unfilled_placeholders": 1}, {"unfilled_placeholders": 2}],
+            "3 placeholders without an image",
+            id="unfilled",
+        ),
+        pytest.param(
+            [{"pictures_unplaced": 1}, {"pictures_unplaced": 2}],
+            "pictures without a place: 2 answers",
+            id="unplaced",
+        ),
+        pytest.param(
+            [images("missing"), images("missing")], "2 of 2 images of answers missing", id="missing"
+        ),
+        pytest.param([images("", "missing")], "1 of 2 images of answers missing", id="one missing"),
+        pytest.param(
+            [images("unreadable", "remote")],
             "2 of 2 images of answers unusable: remote (1), unreadable (1)",
             id="unusable",
         ),
-        pytest.param([("a.png", "")], "", id="none"),
+        pytest.param([images("")], "", id="all images there"),
+        pytest.param([{"answer_cut": True}], "", id="cut, not drawn"),
     ],
 )
-def test_images_of_answers_that_the_judge_did_not_get_are_counted(
-    answers: list[tuple[str, str]], marks: str
+def test_what_the_judge_did_not_get_as_the_model_meant_it_is_counted(
+    changes: list[dict[str, object]], mark: str
 ) -> None:
-    run = task_run([Scored(3)] * len(answers))
-    samples = tuple(
-        replace(sample, answer=(Segment("A.", image, problem), Segment("B.")))
-        for sample, (image, problem) in zip(run.records, answers, strict=True)
-    )
-    assert paper_marks(replace(run, records=samples)) == ((marks,) if marks else ())
-
-
-def test_placeholders_without_an_image_are_counted() -> None:
-    run = task_run([Scored(3), Scored(4), Scored(5)])
-    samples = tuple(
-        replace(sample, unfilled_placeholders=number) for number, sample in enumerate(run.records)
-    )
-    assert paper_marks(replace(run, records=samples)) == ("3 placeholders without an image",)
-
-
-def test_answers_with_pictures_without_a_place_are_counted() -> None:
-    run = task_run([Scored(3), Scored(4), Scored(5)])
-    samples = tuple(
-        replace(sample, pictures_unplaced=number) for number, sample in enumerate(run.records)
-    )
-    marks = ("pictures without a place: 2 answers",)
-    assert paper_marks(replace(run, records=samples)) == marks
+    assert marks_of(*changes) == ((mark,) if mark else ())
+    drawn = marks_of({"answer_cut": True}, signature=DRAWN)
+    assert drawn == (DRAWN_MARK, "1 answer cut by the limit on images")
 
 
 QUESTION = (
@@ -218,54 +200,39 @@ ASKED = "Look at the pictures. What is shown in all of them?"
 
 
 @pytest.mark.parametrize(
-    ("answer", "is_counted"),
+    ("question", "answer", "is_counted"),
     [
-        pytest.param(f"{ASKED} B", True, id="question, answer"),
-        pytest.param(f"USER: {ASKED}\nASSISTANT: B", True, id="roles"),
+        pytest.param(QUESTION, f"USER: {ASKED}\nASSISTANT: B", True, id="roles"),
         pytest.param(
+            QUESTION,
             "<image>\nLook at  the pictures.\n<|image_pad|>[image 1]What is\tshown in all of them?",
             True,
             id="placeholders and white space",
         ),
-        pytest.param("<image>" * 100 + ASKED, True, id="100 placeholders"),
-        pytest.param("x" * 99 + ASKED, True, id="from character 99, the last"),
-        pytest.param("x" * 100 + ASKED, False, id="from character 100"),
-        pytest.param(f"{'x ' * 50}{ASKED}", False, id="from character 100, with spaces"),
-        pytest.param("Look at the pictures. A bar is shown.", False, id="only its beginning"),
-        pytest.param("B", False, id="answer"),
-        pytest.param("", False, id="empty"),
+        pytest.param(QUESTION, "<image>" * 100 + ASKED, True, id="100 placeholders"),
+        pytest.param(QUESTION, "x" * 99 + ASKED, True, id="from character 99, the last"),
+        pytest.param(QUESTION, "x" * 100 + ASKED, False, id="from character 100"),
+        pytest.param(QUESTION, f"{'x ' * 50}{ASKED}", False, id="from character 100, with spaces"),
+        pytest.param(QUESTION, "Look at the pictures. A bar is shown.", False, id="its beginning"),
+        pytest.param(QUESTION, "", False, id="empty"),
+        pytest.param(
+            (Segment("What is in this image?"),), "What is in this image?", False, id="few letters"
+        ),
     ],
 )
-def test_answers_that_begin_with_their_question_are_counted(answer: str, is_counted: bool) -> None:
-    run = task_run([Scored(3), Scored(4), Scored(5)])
-    echo = replace(run.records[0], question=QUESTION, answer=(Segment(text=answer),))
-    once = replace(run, records=(echo, *run.records[1:]))
-    assert paper_marks(once) == (("1 answer begins with its question",) if is_counted else ())
-    twice = replace(run, records=(echo, echo, run.records[2]))
-    assert paper_marks(twice) == (("2 answers begin with their question",) if is_counted else ())
-
-
-@pytest.mark.parametrize(
-    ("question", "is_counted"),
-    [("Dog?", False), ("What is in this image?", False), ("What is shown in this image?", True)],
-)
-def test_a_question_of_few_words_is_in_an_answer_by_accident(
-    question: str, is_counted: bool
+def test_answers_that_begin_with_their_question_are_counted(
+    question: tuple[Segment, ...], answer: str, is_counted: bool
 ) -> None:
-    run = task_run([Scored(3)])
-    texts = (Segment(text=question),), (Segment(text=f"You ask: {question} A dog."),)
-    sample = replace(run.records[0], question=texts[0], answer=texts[1])
-    assert bool(paper_marks(replace(run, records=(sample,)))) == is_counted
+    echo: dict[str, object] = {"question": question, "answer": (Segment(text=answer),)}
+    assert marks_of(echo) == (("1 answer begins with its question",) if is_counted else ())
+    twice = ("2 answers begin with their question",)
+    assert marks_of(echo, echo) == (twice if is_counted else ())
 
 
 def test_a_mixture_of_two_judges_is_named() -> None:
     run = task_run([Scored(3), Scored(4)])
-    other = PAPER.replace("model:mmie_score", "model:gpt-4o").replace(
-        "paper_judge:yes", "paper_judge:no"
-    )
-    mixed = replace(
-        run, records=(run.records[0], replace(run.records[1], signature=Signature.parse(other)))
-    )
+    other = replace(run.records[1], signature=Signature.parse(OTHER))
+    mixed = replace(run, records=(run.records[0], other))
     assert paper_marks(mixed) == (
         "judge: mmie_score, gpt-4o, not the paper's",
         "2 different signatures in one run",
@@ -273,34 +240,151 @@ def test_a_mixture_of_two_judges_is_named() -> None:
     assert mixed.judge_name == "mmie_score, gpt-4o"
 
 
+def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named() -> None:
+    replies = [
+        JudgeReply(
+            text="", model="m", usage=Usage(input_tokens=2050), request_characters=900 + 100 * n
+        )
+        for n in range(6)
+    ]
+    changes = [{"judgements": replied(reply, judge="judge:mmie_score")} for reply in replies]
+    assert marks_of(*changes) == (
+        "the judge's server may have cut its requests: 2,050 prompt tokens for each of 6 requests",
+    )
+
+
+# The models that replies name.
+
+JUDGE = "judge:openai|model:gpt-4o|t:0"
+SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda points: 25 * points)
+MINI, OLD, NEW = "gpt-4o-mini-2024-07-18", "gpt-4o-2024-08-06", "gpt-4o-2024-11-20"
+
+
+def reply(model: str) -> JudgeReply:
+    return JudgeReply(text="4", model=model)
+
+
+def answered(models: Sequence[str], judge: str = JUDGE) -> tuple[LoggedSample, ...]:
+    """A sample for each model, with a reply of it."""
+    run = task_run([Scored(4)] * len(models), f"{judge}|paper_judge:yes|prompt:official")
+    return tuple(
+        as_counted(replace(record, judgements=replied(reply(model), judge=judge)), SCALE)
+        for record, model in zip(run.records, models, strict=True)
+    )
+
+
 @pytest.mark.parametrize(
-    ("task", "n_samples"),
+    ("models", "marks"),
     [
-        ("mmie", 20_103),
-        ("mmie_pbl", 11_482),
-        ("milebench_DocVQA", 200),
-        ("milebench_adv", 5_200),
-        ("mia_bench", 400),
+        pytest.param([NEW, NEW, "gpt-4o", ""], [], id="snapshot"),
+        pytest.param([MINI] * 3, [f"replies by {MINI}"], id="all"),
+        pytest.param(
+            [MINI, "gpt-4.1", MINI], [f"replies by {MINI} (2 of 3), gpt-4.1 (1 of 3)"], id="two"
+        ),
+        pytest.param(
+            [NEW, OLD, NEW], [f"replies by {NEW} (2 of 3), {OLD} (1 of 3)"], id="two snapshots"
+        ),
     ],
 )
-def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: int) -> None:
-    benchmark = benchmark_of_task(task)
-    assert benchmark is not None
-    assert benchmark.published[task] == n_samples
+def test_other_models_and_mixed_snapshots_are_marked_with_their_replies(
+    models: list[str], marks: list[str]
+) -> None:
+    assert list(answerer_marks(answered(models))) == marks
 
 
-def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named() -> None:
-    run = task_run([Scored(3)] * 6)
-    samples = tuple(
-        replace(sample, judgements=replied(judge_reply(number), judge="judge:mmie_score"))
-        for number, sample in enumerate(run.records)
+@pytest.mark.parametrize("judge", [JUDGE, f"{JUDGE}|replayed:1f2e"])
+def test_a_sample_of_another_model_is_not_judged_by_the_papers_judge(judge: str) -> None:
+    own, other = answered([NEW, MINI], judge)
+    assert not own.signature.is_of_another_judge
+    assert other.signature.is_of_another_judge
+    assert other.signature.fields["replies_by"] == MINI
+    assert other.signature.judges == own.signature.judges
+
+
+def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
+    judges = (JUDGE, "judge:openai|model:gemini-2.5-pro|t:0")
+    verdicts = Verdicts(official=Scored(4), robust=Scored(4))
+    members = tuple(
+        Judgement(
+            judge=Signature.parse(judge), result=JudgeResult(reply=reply(model)), verdicts=verdicts
+        )
+        for judge, model in zip(judges, (NEW, "gemini-3.8-flash"), strict=True)
     )
-    mark = (
-        "the judge's server may have cut its requests: 2,050 prompt tokens for each of 6 requests"
-    )
-    assert paper_marks(replace(run, records=samples)) == (mark,)
+    sample = replace(answered([NEW])[0], judgements=members)
+    assert list(answerer_marks([sample])) == ["gemini-2.5-pro: replies by gemini-3.8-flash"]
 
 
-def judge_reply(number: int) -> JudgeReply:
-    usage, length = Usage(input_tokens=2050), 900 + 100 * number
-    return JudgeReply(text="", model="m", usage=usage, request_characters=length)
+def test_runs_with_replies_of_other_models_are_not_compared_without_a_word() -> None:
+    runs = [
+        replace(task_run([]), records=answered(models))
+        for models in ([MINI] * 3, [NEW] * 3, [MINI, NEW, NEW])
+    ]
+    assert require_comparable(runs[0], runs[0]) == ()
+    for other in runs[1:]:
+        with pytest.raises(NotComparable) as refused:
+            require_comparable(runs[0], other)
+        assert "replies_by" in refused.value.keys
+
+
+# Tags and repeated texts.
+
+REFUSAL = "I'm sorry, I can't assist with that."
+
+
+def texts(*facts: TextFacts, others: int = 0, **fields: object) -> list[LoggedSample]:
+    run = task_run([Scored(1)] * (len(facts) + others))
+    shown = [*facts, *[TextFacts()] * others]
+    return [replace(r, text=text, **fields) for r, text in zip(run.records, shown, strict=True)]  # type: ignore[arg-type]
+
+
+def same(text: str, count: int = 3) -> list[TextFacts]:
+    return [TextFacts(short_text=text)] * count
+
+
+@pytest.mark.parametrize(
+    ("facts", "mark"),
+    [
+        pytest.param([TextFacts(tag="[A]")], "1 answer with a tag: `[A]`", id="a tag"),
+        pytest.param(
+            [*[TextFacts(tag="[FOO]")] * 2, TextFacts(tag="<b>")],
+            "3 answers with a tag: `[FOO]` (2), `<b>` (1)",
+            id="two tags",
+        ),
+        pytest.param(
+            [TextFacts(tag=f"<|{letter}|>") for letter in "abcd"],
+            "4 answers with a tag: `<|a|>` (1), `<|b|>` (1), `<|c|>` (1) and 1 more",
+            id="many tags",
+        ),
+        pytest.param(same(REFUSAL), f"3 answers are the same: `{REFUSAL}`", id="a text"),
+        pytest.param(same("Server busy"), "3 answers are the same: `Server busy`", id="two words"),
+        pytest.param(same(""), "3 answers are empty", id="empty"),
+        pytest.param(
+            same("a " * 40), f"3 answers are the same: `{('a ' * 30).strip()}…`", id="a long one"
+        ),
+    ],
+)
+def test_what_is_unusual_is_counted(facts: list[TextFacts], mark: str) -> None:
+    assert list(text_marks(texts(*facts, others=3))) == [mark]
+
+
+@pytest.mark.parametrize(
+    "usual",
+    [
+        pytest.param(texts(*same(REFUSAL, 2)), id="twice"),
+        pytest.param(texts(*same(REFUSAL), others=700), id="few of many samples"),
+        pytest.param(texts(*same("a dog"), others=100), id="few words of many samples"),
+        pytest.param(texts(*same("No change."), gold=(Segment("no change"),)), id="gold"),
+        pytest.param(texts(*same("B")), id="a label"),
+        pytest.param(texts(*same("Yes.")), id="yes"),
+        pytest.param(texts(*same("1990")), id="a number"),
+        pytest.param(texts(*same("The answer is blue.")), id="an answer"),
+        pytest.param(texts(*same(REFUSAL), official=Unscored("no_answer")), id="no answer"),
+    ],
+)
+def test_usual_answers_have_no_mark(usual: list[LoggedSample]) -> None:
+    assert list(text_marks(usual)) == []
+
+
+def test_at_most_three_texts_are_quoted() -> None:
+    facts = [fact for number in range(5) for fact in same(f"Please try again later, {number}.")]
+    assert len(list(text_marks(texts(*facts)))) == 3

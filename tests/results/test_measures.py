@@ -55,32 +55,17 @@ def test_every_measure_equals_that_of_the_libraries(rows):
     assert values(rows) == pytest.approx(expected, abs=1e-12)
 
 
+RANKS = dict.fromkeys(["pearson", "spearman"], "the same points")
+KAPPA = {"kappa": "the same one value"}
+
+
 @pytest.mark.parametrize(
     ("rows", "missing"),
     [
         pytest.param([], dict.fromkeys(MEASURES, "no sample"), id="none"),
-        pytest.param(
-            [(3, 1), (3, 4)],
-            dict.fromkeys(["pearson", "spearman"], "the same points"),
-            id="constant",
-        ),
-        pytest.param(
-            [(0, 0), (0, 0)],
-            {
-                "cosine": "only 0",
-                "kappa": "the same one value",
-                **dict.fromkeys(["pearson", "spearman"], "the same points"),
-            },
-            id="only-zeros",
-        ),
-        pytest.param(
-            [(2.2, 2.2)] * 7,
-            {
-                "kappa": "the same one value",
-                **dict.fromkeys(["pearson", "spearman"], "the same points"),
-            },
-            id="equal-with-rounding-errors",
-        ),
+        pytest.param([(3, 1), (3, 4)], RANKS, id="constant"),
+        pytest.param([(0, 0)] * 2, {"cosine": "only 0", **KAPPA, **RANKS}, id="only-zeros"),
+        pytest.param([(2.2, 2.2)] * 7, KAPPA | RANKS, id="equal-with-rounding-errors"),
     ],
 )
 def test_an_undefined_measure_has_no_value_and_a_reason(rows, missing):

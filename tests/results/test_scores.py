@@ -1,131 +1,94 @@
 """The metrics of a run, computed from its samples."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.letters import LETTERS, make_run
+from support.unloaded_benchmark import varied
 
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.run import TaskRun
+from mmie_tasks.record.metrics import Metric, weighted_mean
 from mmie_tasks.results.scores import in_proportion
 
-SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
-WHOLE = Metric(name="", title="All", kind="headline")
-BOTH = Metric(name="ab", title="A, B", kind="mean", by="letter", weights={"a": 0.75, "b": 0.25})
-COMPONENT = Metric(name="p", title="P", kind="component", component="p")
+WHOLE, EVEN, *_, STYLE = LETTERS.metrics
+BOTH = replace(EVEN, name="ab", title="A, B", weights={"a": 0.75, "b": 0.25})
 
 
-def sample(number, verdict, letter="a", share=None):
-    shares = {} if share is None else {"official": {"p": share}}
-    return LoggedSample(
-        id=str(number),
-        official=verdict,
-        robust=Scored(1),
-        groups={"letter": (letter,)},
-        shares=shares,
-    )
+def samples(*points, letter="a"):
+    """Id to points, or to the reason for none."""
+    return {
+        f"{letter}{n}": Unscored(value) if isinstance(value, str) else value
+        for n, value in enumerate(points)
+    }
 
 
-def samples(*verdicts, letter="a"):
-    parsed = [Scored(v) if isinstance(v, (int, float)) else Unscored(v) for v in verdicts]
-    return [sample(f"{letter}{n}", verdict, letter) for n, verdict in enumerate(parsed)]
+def task_run(points, task="letters", styles=None, signature="", **options):
+    run = make_run(points, styles=styles, signatures=dict.fromkeys(points, signature))
+    return replace(run, task=task, benchmark=varied(LETTERS, **options))
 
 
-def task_run(logged, task="letters", **options):
-    benchmark = SimpleNamespace(
-        **{
-            "name": "letters",
-            "scale": SCALE,
-            "strata": "",
-            "stratum_sizes": {},
-            "two_of_each": {},
-            **options,
-        }
-    )
-    return TaskRun(task=task, benchmark=benchmark, records=tuple(logged))
-
-
-def value_of(logged, metric=WHOLE, **options):
-    return task_run(logged, **options).score(metric, "official")
+def value_of(points, metric=WHOLE, **options):
+    return task_run(points, **options).score(metric, "official")
 
 
 def test_a_mean_is_over_the_scored_samples_and_counts_them():
     value = value_of(samples(*[4, 8] * 9, "unparsed"))
     assert (value.percent, value.scored, value.total) == (60.0, 18, 19)
     assert value.interval.low < 60 < value.interval.high
-
-
-def test_a_mean_of_groups_weighs_them():
-    value = value_of(samples(10, 10) + samples(2, letter="b"), BOTH)
+    value = value_of(samples(10, 10) | samples(2, letter="b"), BOTH)  # of two groups
     assert (value.percent, value.scored, value.total) == (80.0, 3, 3)
+    value = value_of(samples(5, *["left_out"] * 9))  # they do not lower the coverage
+    assert (value.percent, value.counts) == (50.0, "1 of 1, 9 left out")
+    assert value_of(samples(3, 3), STYLE, styles={"a0": 0.5, "a1": 1.0}).percent == 75.0
+    assert value_of({}, WHOLE) is None
+    assert value_of(samples(1, letter="c"), BOTH) is None
 
 
 @pytest.mark.parametrize(
-    ("logged", "number", "why"),
+    ("points", "metric", "why"),
     [
         pytest.param(samples("refused"), WHOLE, "no sample has a score", id="nothing-scored"),
         pytest.param(samples(1, "refused"), WHOLE, "only 1 of 2", id="too-few"),
         pytest.param(samples(1), BOTH, "1 of 2 letters not in this run: b", id="a-group-absent"),
         pytest.param(
-            samples(1) + samples("refused", letter="b"), BOTH, "b: no sample", id="a-group-unscored"
+            samples(1) | samples("refused", letter="b"), BOTH, "b: no sample", id="group-unscored"
         ),
-        pytest.param(samples(1), COMPONENT, "no sample has a score", id="no-such-component"),
+        pytest.param(samples(1), STYLE, "no sample has a score", id="no-such-component"),
     ],
 )
-def test_a_missing_value_has_a_reason(logged, number, why):
-    value = value_of(logged, number)
-    assert value.percent is None
-    assert value.interval is None
+def test_a_missing_value_has_a_reason(points, metric, why):
+    value = value_of(points, metric)
+    assert (value.percent, value.interval) == (None, None)
     assert why in value.why_not
 
 
-def signed(logged, signature):
-    return [replace(sample, signature=Signature.parse(signature)) for sample in logged]
-
-
 @pytest.mark.parametrize(
-    ("signature", "has_value"),
+    ("floor", "scored", "has_value"),
     [
-        pytest.param("task:x@1-A|pkg:1", False, id="default"),
-        pytest.param("task:x@1-A|min_coverage:0.5|pkg:1", True, id="of the run"),
-        pytest.param("task:x@1-A|min_coverage:many|pkg:1", False, id="unreadable"),
+        pytest.param("", 8, False, id="less than nine of ten"),
+        pytest.param("", 9, True, id="nine of ten"),
+        pytest.param("|min_coverage:0.5", 5, True, id="of the run"),
+        pytest.param("|min_coverage:0.5", 4, False, id="less than that of the run"),
+        pytest.param("|min_coverage:many", 8, False, id="unreadable"),
     ],
 )
-def test_the_floor_of_coverage_is_the_runs_own(signature, has_value):
-    value = value_of(signed(samples(1, "refused"), signature))
+def test_the_floor_of_coverage_is_the_runs_own(floor, scored, has_value):
+    points = samples(*[5] * scored, *["refused"] * (10 - scored))
+    value = value_of(points, signature=f"task:x@1-A{floor}|pkg:1")
     assert (value.percent is not None) == has_value
-
-
-def test_a_metric_without_samples_has_no_value():
-    assert value_of([], WHOLE) is None
-    assert value_of(samples(1, letter="c"), BOTH) is None
-
-
-def test_left_out_samples_do_not_lower_the_coverage():
-    value = value_of(samples(5, *["left_out"] * 9))
-    assert (value.percent, value.scored, value.total, value.left_out) == (50.0, 1, 1, 9)
-    assert value.counts == "1 of 1, 9 left out"
-
-
-def test_a_part_is_its_share_of_full_marks():
-    logged = [sample(1, Scored(3), share=0.5), sample(2, Scored(3), share=1.0)]
-    assert value_of(logged, COMPONENT).percent == 75.0
 
 
 def test_fewer_than_ten_samples_or_one_in_a_group_give_no_interval():
     assert value_of(samples(*[5, 6] * 4)).interval is None
     assert value_of(samples(*[5, 6] * 5)).interval is not None
-    assert value_of(samples(*[5, 6] * 5) + samples(4, letter="b"), BOTH).interval is None
+    assert value_of(samples(*[5, 6] * 5) | samples(4, letter="b"), BOTH).interval is None
 
 
 def in_strata(n_a, n_b, sizes, metric=WHOLE):
-    logged = samples(*[4, 8] * (n_a // 2)) + samples(*[1, 3] * (n_b // 2), letter="b")
-    return value_of(logged, metric, strata="letter", stratum_sizes=sizes)
+    points = samples(*[4, 8] * (n_a // 2)) | samples(*[1, 3] * (n_b // 2), letter="b")
+    return value_of(points, metric, strata="letter" if sizes else "", stratum_sizes=sizes)
 
 
 def test_a_plain_mean_has_an_interval_if_its_strata_are_in_the_benchmarks_proportions():
@@ -133,19 +96,13 @@ def test_a_plain_mean_has_an_interval_if_its_strata_are_in_the_benchmarks_propor
     assert in_strata(30, 10, sizes).interval is not None
     assert in_strata(20, 20, sizes).interval is None
     assert in_strata(40, 0, sizes).interval is not None  # the task of one stratum
-    only_a = replace(WHOLE, by="letter", weights={"a": 1})
-    assert in_strata(20, 20, sizes, only_a).interval is not None
-    by_type = replace(WHOLE, name="x", component="x")
-    assert in_strata(20, 20, sizes, by_type).interval is None
+    assert in_strata(20, 20, sizes, LETTERS.metrics[2]).interval is not None  # of `a` alone
 
 
 def test_the_interval_of_a_plain_mean_is_about_the_mean_with_the_errors_within_strata():
-    value = in_strata(30, 10, {"a": 3000, "b": 1000})
-    pooled = in_strata(30, 10, {})
-    assert value.percent == 50
+    value, unstratified = (in_strata(30, 10, sizes) for sizes in ({"a": 3000, "b": 1000}, {}))
+    assert value.percent == unstratified.percent == 50
     assert sum(value.interval) == pytest.approx(100)
-    unstratified = value_of(samples(*[4, 8] * 15) + samples(*[1, 3] * 5, letter="b"))
-    assert value.interval == pooled.interval
     assert value.interval.low > unstratified.interval.low
 
 
@@ -158,22 +115,36 @@ def test_the_interval_of_a_plain_mean_is_about_the_mean_with_the_errors_within_s
     ],
 )
 def test_a_run_is_in_proportion_where_its_strata_are_rounded(counts, is_like):
+    points = {f"{name}{n}": 1 for name, count in zip("abc", counts) for n in range(count)}  # noqa: B905 - three
     sizes = {"a": 5005, "b": 11_482, "c": 3616}
-    logged = [
-        sample(1, Scored(1), name) for name, n in zip("abc", counts, strict=True) for _ in range(n)
-    ]
-    benchmark = task_run(logged, strata="letter", stratum_sizes=sizes).benchmark
-    assert in_proportion(logged, benchmark) == is_like
+    run = task_run(points, strata="letter", stratum_sizes=sizes)
+    assert in_proportion(run.records, run.benchmark) == is_like
 
 
 @given(st.lists(st.integers(0, 10), min_size=2, max_size=30), st.randoms(use_true_random=False))
 def test_the_order_of_samples_never_matters(points, lots):
-    logged = samples(*points) + samples(3, 4, letter="b")
-    shuffled = lots.sample(logged, len(logged))
-    for number in (WHOLE, BOTH):
-        one, other = (value_of(ordered, number) for ordered in (logged, shuffled))
+    ordered = samples(*points) | samples(3, 4, letter="b")
+    shuffled = dict(lots.sample([*ordered.items()], len(ordered)))
+    for metric in (WHOLE, BOTH):
+        one, other = (value_of(of_order, metric) for of_order in (ordered, shuffled))
         assert one.percent == other.percent
         assert one.interval == pytest.approx(other.interval)
+
+
+@given(
+    st.lists(st.floats(0, 10), min_size=1, max_size=30),
+    st.integers(0, 3),
+    st.randoms(use_true_random=False),
+)
+def test_neither_the_order_nor_samples_without_points_move_a_mean_at_all(points, without, lots):
+    scored = [*map(Scored, points)]
+    few = [Unscored("unparsed")] * min(without, len(points) // 9)
+    mixed = [*scored, *few, *[Unscored("left_out")] * without]
+    means = [
+        weighted_mean({"all": verdicts}, {"all": 1}, 0.9)
+        for verdicts in (scored, lots.sample(mixed, len(mixed)))
+    ]
+    assert means[0] == means[1]
 
 
 @given(st.lists(st.integers(0, 10), min_size=1), st.integers(1, 9))
@@ -181,38 +152,34 @@ def test_an_unscored_sample_moves_no_mean(points, factor):
     few = max(0, len(points) * factor // 90)
     sound = value_of(samples(*points))
     value = value_of(samples(*points, *["unparsed"] * few))
-    assert value.percent == sound.percent
-    assert value.interval == sound.interval
+    assert (value.percent, value.interval) == (sound.percent, sound.interval)
     assert value.total == sound.total + few
 
 
-ONLY_A = Metric(name="a", title="A", kind="letter", by="letter", weights={"a": 1.0})
-ONLY_B = Metric(name="b", title="B", kind="letter", by="letter", weights={"b": 1.0})
-HEADED = Metric(name="ab", title="A, B", kind="headline", by="letter", weights=BOTH.weights)
+ONLY_A, ONLY_B = LETTERS.metrics[2:4]
+HEADED = replace(BOTH, kind="headline")
 
 
 @pytest.mark.parametrize(
-    ("task", "logged", "expected"),
+    ("task", "points", "expected"),
     [
         pytest.param("letters", samples(1), ["ab", "a", "b"], id="the-whole-benchmark"),
         pytest.param("letters_a", samples(1), ["a"], id="a-part"),
         pytest.param(
-            "letters_ab", samples(1) + samples(2, letter="b"), ["ab", "a", "b"], id="all-groups"
+            "letters_ab", samples(1) | samples(2, letter="b"), ["ab", "a", "b"], id="all-groups"
         ),
         pytest.param("letters_c", samples(1, letter="c"), ["ab", "a", "b"], id="no-group-known"),
     ],
 )
-def test_a_part_of_a_benchmark_has_the_metrics_of_its_groups(task, logged, expected):
-    metrics = task_run(logged, task, metrics=(HEADED, ONLY_A, ONLY_B)).metrics
-    assert [number.name for number in metrics] == expected
+def test_a_part_of_a_benchmark_has_the_metrics_of_its_groups(task, points, expected):
+    metrics = task_run(points, task, metrics=(HEADED, ONLY_A, ONLY_B)).metrics
+    assert [metric.name for metric in metrics] == expected
     assert metrics[0].kind == "headline"
 
 
 def test_the_headline_of_a_part_is_the_first_metric_that_counts_all_samples():
-    logged = samples(1) + samples(2, letter="b")
-    numbers = (Metric(name="c", title="C", kind="headline", by="letter", weights={"c": 1.0}),)
-    metrics = task_run(logged, "letters_ab", metrics=(*numbers, ONLY_A, BOTH)).metrics
-    assert [(number.name, number.kind) for number in metrics] == [
-        ("ab", "headline"),
-        ("a", "letter"),
-    ]
+    absent = Metric(name="c", title="C", kind="headline", by="letter", weights={"c": 1.0})
+    points = samples(1) | samples(2, letter="b")
+    metrics = task_run(points, "letters_ab", metrics=(absent, ONLY_A, BOTH)).metrics
+    kinds = [(metric.name, metric.kind) for metric in metrics]
+    assert kinds == [("ab", "headline"), ("a", "letter")]

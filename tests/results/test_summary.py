@@ -1,12 +1,12 @@
-"""The headline of a task, its details for the results file, and notes for the log."""
+"""The headline of a task, its numbers for the results file, and notes for the log."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
 import pytest
+from support.golden import vectors
 from support.judgements import replied
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 from support.unloaded_benchmark import varied
@@ -22,7 +22,6 @@ from mmie_tasks.results.summary import last_line, notes_of, numbers_of
 REPLY = JudgeReply(
     text="4", model="grader-1", usage=Usage(input_tokens=1_000, output_tokens=2, cost_usd=0.5)
 )
-LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
 
 
 def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None) -> TaskRun:
@@ -42,122 +41,89 @@ def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None
     return TaskRun(task=task, benchmark=benchmark, records=samples)
 
 
+LINES = {
+    "mmie": lambda: mmie_lines(120, unscored=0.05, in_proportion=True),
+    "mmie_sa": lambda: (line for line in mmie_lines(90) if line["id"].startswith("SA")),
+    "milebench": lambda: milebench_lines(2),
+    "mia_bench": lambda: mia_lines(60),
+}
+
+
+@pytest.mark.parametrize("task", LINES)
+def test_the_results_file_has_the_names_and_numbers_of_an_earlier_version(task: str) -> None:
+    """A changed name or number is a change for scripts that read results files."""
+    benchmark = benchmark_of_task(task)
+    assert benchmark is not None
+    lines = list(LINES[task]())
+    records = tuple(map(benchmark.read_line, lines))
+    run = TaskRun(task=task, benchmark=benchmark, records=records)
+    numbers = numbers_of(run, list(map(benchmark.read_record, lines)))
+    assert numbers == pytest.approx(vectors("results_numbers")[task], abs=1e-9)
+
+
 def test_the_headline_has_what_people_quote() -> None:
-    verdicts = [
-        *[Scored(6.0)] * 5,
-        *[Scored(0.0)] * 5,
-        Unscored("left_out"),
-        Unscored("unavailable"),
-    ]
-    assert last_line(run_of(*verdicts), "a model") == (
-        "mmie",
-        "a model",
-        "50.00 [11.53, 88.47]",
-        "50.00",
-        "10 of 11, 1 left out",
-        "gpt-4o",
-        "1 unscored: unavailable; 12 of 20,103 samples; judge: gpt-4o, not the paper's",
-    )
+    points = [*[Scored(6.0)] * 5, *[Scored(0.0)] * 5]
+    run = run_of(*points, Unscored("left_out"), Unscored("unavailable"))
+    scores = ("50.00 [11.53, 88.47]", "50.00", "10 of 11, 1 left out")
+    why = "1 unscored: unavailable; 12 of 20,103 samples; judge: gpt-4o, not the paper's"
+    assert last_line(run, "a model") == ("mmie", "a model", *scores, "gpt-4o", why)
 
 
 @pytest.mark.parametrize(
     ("verdicts", "robust", "reason"),
     [
-        pytest.param(
-            [Scored(6.0), Unscored("unavailable")],
-            None,
-            "no official score: only 1 of 2",
-            id="both",
-        ),
-        pytest.param(
-            [Scored(6.0)],
-            Unscored("unparsed"),
-            "no robust score: no sample has a score",
-            id="robust",
-        ),
-        pytest.param(
-            [Unscored("left_out")], None, "no official score: no sample has a score", id="left-out"
-        ),
+        ([Scored(6.0), Unscored("unavailable")], None, "no official score: only 1 of 2"),
+        ([Scored(6.0)], Unscored("unparsed"), "no robust score: no sample has a score"),
+        ([Unscored("left_out")], None, "no official score: no sample has a score"),
+        ([Scored(6.0)], None, "1 of 20,103 samples;"),
     ],
 )
 def test_a_headline_without_a_score_has_the_reason(
     verdicts: list[Verdict], robust: Verdict | None, reason: str
 ) -> None:
     assert last_line(run_of(*verdicts, robust=robust), "")[-1].startswith(reason)
-    assert last_line(run_of(Scored(6.0)), "")[-1].startswith("1 of 20,103 samples;")
 
 
 @pytest.mark.parametrize(
-    ("task", "n_datasets", "limit", "reason"),
+    ("task", "limit", "reason"),
     [
-        pytest.param("milebench", 8, 8, "`--limit 58` {}; 18 of 26 {}", id="limit"),
-        pytest.param("milebench_adv", 8, 8, "`--limit 52` {}; 18 of 26 {}", id="adv"),
-        pytest.param("milebench", 8, None, "18 of 26 {1}: MovingDirection", id="no-limit"),
+        ("milebench", 8, "`--limit 58` has two of each; 18 of 26 datasets not in this run"),
+        ("milebench_adv", 8, "`--limit 52` has two of each; 18 of 26 datasets not in this run"),
+        ("milebench", None, "18 of 26 datasets not in this run: MovingDirection"),
     ],
 )
 def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
-    task: str, n_datasets: int, limit: float | None, reason: str
+    task: str, limit: float | None, reason: str
 ) -> None:
-    benchmark = benchmark_of_task(task)
-    assert benchmark is not None
-    names = [*benchmark.metrics[0].weights][:n_datasets]
-    samples = tuple(
-        LoggedSample(id=name, official=Scored(1.0), robust=Scored(1.0), groups={"dataset": (name,)})
-        for name in names
-    )
-    run = TaskRun(task=task, benchmark=benchmark, records=samples, limit=limit)
-    reason = reason.format("has two of each", "datasets not in this run")
-    why = last_line(run, "")[-1]
+    run = run_of(*[Scored(1.0)] * 8, task=task)
+    names = [*run.benchmark.metrics[0].weights]
+    records = [
+        replace(record, groups={"dataset": (name,)})
+        for record, name in zip(run.records, names, strict=False)
+    ]
+    why = last_line(replace(run, records=tuple(records), limit=limit), "")[-1]
     assert why.count("no ") == 1
     assert f"no official score: {reason}" in why
 
 
 def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:
-    many = run_of(*[Scored(1.0)] * 1200, Unscored("refused"))
-    assert last_line(many, "")[4] == "1,200 of 1,201"
     run = run_of(Scored(1.0), Unscored("left_out"))
     assert last_line(run, "")[4] == "1 of 1, 1 left out"
-    details = numbers_of(run, [])
-    assert (details["scored"], details["samples"], details["left_out"]) == (1, 1, 1)
-    assert "unscored_left_out" not in details
+    numbers = numbers_of(run, [])
+    assert (numbers["scored"], numbers["samples"], numbers["left_out"]) == (1, 1, 1)
+    assert "unscored_left_out" not in numbers
 
 
-def test_details_have_scores_and_counts_and_nothing_empty() -> None:
+def test_numbers_have_a_score_of_zero_and_no_other_zero() -> None:
+    scores = {f"{kind}{group}": 0 for kind in ("official", "robust") for group in ("", "_SA")}
+    counts = {"samples": 1, "samples_SA": 1}
     assert numbers_of(run_of(Unscored("unavailable")), []) == {
-        "samples": 1,
-        "samples_SA": 1,
+        **counts,
         "unscored_unavailable": 1,
         "robust_unscored_unavailable": 1,
     }
-    many = numbers_of(run_of(*map(Scored, map(float, [*range(7)] * 2))), [])
-    assert (many["points_6"], many["scored_SA"], many["official_SA"]) == (2, 14, 50.0)
-    assert many["ci95_low_SA"] < 50 < many["ci95_high_SA"]
-    assert all(name.partition("_")[0] in ("official", "robust") for name in zeros(many))
-
-
-def test_a_score_of_zero_is_a_detail() -> None:
-    details = numbers_of(run_of(Scored(0.0)), [])
-    assert zeros(details) == {"official", "robust", "official_SA", "robust_SA"}
-
-
-def zeros(details: Mapping[str, float]) -> set[str]:
-    return {name for name, value in details.items() if value == 0}
-
-
-@pytest.mark.parametrize("task", LINES)
-def test_every_benchmark_has_details_for_each_of_its_metrics(task: str) -> None:
-    benchmark = benchmark_of_task(task)
-    assert benchmark is not None
-    lines = list(LINES[task](29))
-    records = list(map(benchmark.read_record, lines))
-    samples = tuple(record.sample({}) for record in records)
-    run = TaskRun(task=task, benchmark=benchmark, records=samples)
-    details = numbers_of(run, records)
-    values = {metric.name: run.score(metric, "official") for metric in benchmark.metrics}
-    names = {f"_{name}" if name else "": value for name, value in values.items()}
-    for name, value in names.items():
-        logged = [details.get(f"{kind}{name}") for kind in ("official", "scored", "samples")]
-        assert logged == ([value.percent, value.scored, value.total] if value else [None] * 3)
+    numbers = numbers_of(run_of(Scored(0.0)), [])
+    assert {name: value for name, value in numbers.items() if not value} == scores
 
 
 def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() -> None:

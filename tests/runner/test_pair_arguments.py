@@ -88,14 +88,14 @@ def test_a_map_holds_what_no_text_can():
         "model": "m",
         "steps": 4,
         "negative_prompt": "text, letters",
-        "base_url": "http://a/v1?b,c",
+        "base_url": "http://a/v1",
     }
     arguments = parsed({"writer": writer, "drawer": drawer})
     assert arguments.writer_arguments == {"model": "m", "num_concurrent": 4, "extra": "a;b,c"}
     server = open_drawer(arguments.drawer, {})
     assert server.parameters["num_inference_steps"] == 4
     assert server.parameters["negative_prompt"] == "text, letters"
-    assert server.access.base_url == "http://a/v1?b,c"
+    assert server.access.base_url == "http://a/v1"
 
 
 def test_an_argument_that_a_writer_would_ignore_is_refused():

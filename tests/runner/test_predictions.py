@@ -97,7 +97,7 @@ def test_an_image_beside_saved_answers_is_found_from_any_folder(
     sample = Sample(
         id="SA-1", index=0, row=0, category="SA", field="", question=(Segment("?"),), gold=()
     )
-    facts = request.build_request(sample, ["A fox. ![fox](out/a.png)"], settings).facts
+    facts = request.prepared(sample, ["A fox. ![fox](out/a.png)"], settings).record.facts
     assert (facts.answer_images, facts.missing_images) == (1, 0)
 
 

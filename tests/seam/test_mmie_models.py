@@ -34,7 +34,9 @@ def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(
     workplace: Workplace,
 ) -> None:
     mia, mmie = EXAMPLES / "mia_bench", EXAMPLES / "mmie"
-    recordings = f"{mia / 'replies.jsonl'};{mmie / 'replies.jsonl'}"
+    recording = workplace.folder / "replies.jsonl"
+    recorded = (mmie / "replies.jsonl").read_text(encoding="utf-8")
+    recording.write_text((mia / "replies.jsonl").read_text(encoding="utf-8") + recorded)
     result = evaluate(
         workplace,
         *(
@@ -43,7 +45,7 @@ def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(
             "--model_args",
             f"path={mia / 'answers'};{mmie / 'answers'},images={mmie / 'answers'}",
         ),
-        *("--launcher_args", f"name=replay,path={recordings},prompts={mmie / 'prompts.json'}"),
+        *("--launcher_args", f"name=replay,path={recording},prompts={mmie / 'prompts.json'}"),
         tasks="mmie,mia_bench",
         MMIE_DATA=str(mmie / "data"),
         MIA_BENCH_DATA=str(mia / "data"),
@@ -51,7 +53,8 @@ def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(
     assert printed(result, "MIA-Bench")["official"] == 71.25, result.output
     assert "missing_images" not in printed(result)
     assert printed(result)["dropped"] == 1.0
-    recorded = (mmie / "replies.jsonl").read_text(encoding="utf-8").splitlines()
     judged = [line for line in samples(workplace) if line["record"]["judgements"]]
-    assert len(judged) == len(recorded)
-    assert all(json.loads(line)["signature"].startswith("judge:made_up") for line in recorded)
+    assert len(judged) == len(recorded.splitlines())
+    assert all(
+        json.loads(line)["signature"].startswith("judge:made_up") for line in recorded.splitlines()
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -91,6 +92,7 @@ def test_three_judges_and_a_run_that_is_killed_pay_once(
 
     def kills(_: Body) -> Body:
         if len(judges["opening"]) == 4:
+            time.sleep(2)  # the others are answered and stored
             for pid in workplace.pids(""):
                 os.kill(pid, signal.SIGKILL)
         return called(7)

@@ -270,7 +270,7 @@ def test_a_missing_picture_stops_a_run_and_another_broken_package_does_not(tmp_p
         workplace.install_entry_point(GROUP, name, package)
     result = workplace.run("lmms-eval", "--model", "stub", "--tasks", "odd_one_out")
     assert result.status == 1, result.output
-    assert "1 of the 12 images of odd_one_out cannot be used" in result.output
+    assert "1 of the 12 images of odd_one_out do not exist" in result.output
     assert "Traceback" not in result.output
     assert result.output.count("mmie-tasks: the benchmark `gone` is left out:") == 1
     assert result.output.count("mmie-tasks: the benchmark `bare` has no task in") == 1

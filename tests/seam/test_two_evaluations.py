@@ -33,19 +33,19 @@ from itertools import count
 from lmms_eval.evaluator import simple_evaluate
 from mmie_tasks.benchmarks.mmie import request
 
-build, calls = request.build_request, count(1)
+prepared, calls = request.prepared, count(1)
 
 def fails_from_last(*args):
     if next(calls) >= LAST:  # the runner tries it again
         raise RuntimeError("out of memory")
-    return build(*args)
+    return prepared(*args)
 
-request.build_request = fails_from_last
+request.prepared = fails_from_last
 try:
     simple_evaluate(model="stub", model_args="answer=red", tasks=["mmie"], launcher_args="JUDGE")
 except Exception as error:
     print("ended:", type(error).__name__)
-request.build_request = build
+request.prepared = prepared
 simple_evaluate(model="stub", model_args="answer=blue", tasks=["mmie"], launcher_args="JUDGE")
 """
 

@@ -1,4 +1,4 @@
-"""Exact arithmetic: torch's switches that change the bits of results."""
+"""Exact arithmetic: fp32 numbers are computed in fp32."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from typing import Any
 
 @contextmanager
 def exact_arithmetic() -> Iterator[None]:
-    """Set every switch of torch that changes the bits of results; a tested model may have changed
-    them.
+    """Compute matrix products, convolutions and recurrent layers of fp32 numbers in fp32.
 
-    Matrix products, convolutions and recurrent layers of fp32 numbers are computed in fp32: by
-    default, cuDNN rounds the factors to TF32, 10 bits. The other switches get torch's defaults, and
-    so those of the official code.
+    By default, cuDNN rounds the factors to TF32, 10 bits, and many model classes of lmms-eval allow
+    that in matrix products too.
 
-    The switches belong to the whole process. From 2.9 on, torch has two sets of them for fp32, and
-    reading an old one that contradicts a new one is an error. Inside, the two agree. Afterwards all
+    The switches belong to the whole process. From 2.9 on, torch has two sets of them, and reading
+    an old one that contradicts a new one is an error. Inside, the two agree. Afterwards all
     switches are as before, contradictions included.
     """
     import torch
 
-    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    backends: Any = torch.backends
+    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
     with ExitStack() as restore:  # in reverse order: an old switch sets new ones too
-        for kernel in ("flash", "mem_efficient", "math", "cudnn"):
-            enable = getattr(cuda, f"enable_{kernel}_sdp")
-            restore.callback(enable, getattr(cuda, f"{kernel}_sdp_enabled")())
-            enable(True)
-        for owner, name, exact in _exact_attributes():
-            restore.callback(setattr, owner, name, getattr(owner, name))
-            setattr(owner, name, exact)
+        if hasattr(backends, "fp32_precision"):  # torch 2.9 and later
+            operations = (
+                *(cuda.matmul, cudnn.conv, cudnn.rnn),
+                *(mkldnn.matmul, mkldnn.conv, mkldnn.rnn),
+            )
+            # The others inherit the first two unless these are `none`.
+            exact = dict.fromkeys((backends, cudnn), "none") | dict.fromkeys(operations, "ieee")
+            for owner, precision in exact.items():
+                restore.callback(setattr, owner, "fp32_precision", owner.fp32_precision)
+                owner.fp32_precision = precision
         try:
             cudnn_tf32 = cudnn.allow_tf32
         except RuntimeError:  # contradicts the new ones, which do not allow TF32
@@ -39,25 +41,4 @@ def exact_arithmetic() -> Iterator[None]:
         restore.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
         cudnn.allow_tf32 = False
         torch.set_float32_matmul_precision("highest")
-        if torch.get_default_device().type != "cpu":
-            restore.enter_context(torch.device("cpu"))
         yield
-
-
-def _exact_attributes() -> list[tuple[Any, str, object]]:
-    """Attributes of torch's modules and their exact values, in the order of setting."""
-    import torch
-
-    backends: Any = torch.backends
-    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
-    attributes: list[tuple[Any, str, object]] = [
-        (cudnn, "benchmark", False),
-        (cuda.matmul, "allow_bf16_reduced_precision_reduction", True),
-        (cuda.matmul, "allow_fp16_reduced_precision_reduction", True),
-    ]
-    if hasattr(backends, "fp32_precision"):  # torch 2.9 and later
-        operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
-        # The others inherit the first two unless these are `none`.
-        attributes += [(owner, "fp32_precision", "none") for owner in (backends, cudnn)]
-        attributes += [(operation, "fp32_precision", "ieee") for operation in operations]
-    return attributes

@@ -56,8 +56,6 @@ _OTHER_ENVIRONMENT = (
     "`--predict_only --output_path OUT --log_samples`, and score its answers there with `--model "
     "predictions --model_args path=OUT` and the same `--tasks`; or choose another judge"
 )
-_VLLM_SPEED = 2.6
-"""Times as fast as transformers, in CPU seconds of a reduced model: 42 to 108, 2026-11-27."""
 
 
 class MmieScoreOptions(JudgeOptions):
@@ -207,15 +205,14 @@ class MmieScoreJudge(Judge):
     def _describe_way(self) -> str:
         """Which way, why, and what the other one would cost."""
         way = self.way
-        measured = "(measured on a CPU; on a GPU: not run)"
         if way.program:
             return (
                 f"on {way.device.type}, by a server of vLLM that the run starts ({way.reason}); "
-                f"`serve=no` would take about {_VLLM_SPEED:.1f} times as long {measured}"
+                "`serve=no` would compute in this process, which is slower (on a GPU: not measured)"
             )
         return (
             f"in this process on {way.device}, by transformers {version('transformers')} "
-            f"({way.reason}); vLLM would take about {1 / _VLLM_SPEED:.1f} times as long {measured}"
+            f"({way.reason}); vLLM, by `serve=` or `base_url=`, is faster (on a GPU: not measured)"
         )
 
     def check(self, max_images: int = 0) -> None:  # noqa: ARG002 - as `Judge.check`
@@ -227,10 +224,10 @@ class MmieScoreJudge(Judge):
         Raises:
             JudgeMisconfigured: The checkpoint, the device or the program cannot be used.
         """
-        text = self._describe_way()
-        logger.info(f"The judge is MMIE-Score, {self.checkpoint.location.name}, {text}.")
+        text = f"The judge is MMIE-Score, {self.checkpoint.location.name}, {self._describe_way()}."
         if self.way.device.type == "cpu":
-            logger.warning("MMIE-Score on a CPU is slow: it is a model of 4 billion weights.")
+            text += " On a CPU, its 4 billion weights are slow."
+        logger.warning(text)  # `mmie-tasks score` shows no lower level
 
     def before_loading(self, callback: Callable[[], object]) -> None:
         """Register a function to call right before anything is loaded."""

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mmie_tasks.judges.mmie_score import DEFAULT_MODEL, MODEL_VARIABLE
@@ -67,7 +68,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     }
     if plugins := environment.get("VLLM_PLUGINS"):  # the only ones that are loaded
         variables["VLLM_PLUGINS"] = f"{plugins},{NAME}"
-    if len(words) < len(arguments):
+    if WITH_PARENT in arguments:
         return serve_with_parent(command, variables)
     os.execve(command[0], command, variables)  # noqa: S606 - of this environment
     return 0
@@ -131,7 +132,7 @@ def vllm_arguments(checkpoint: Checkpoint, options: Sequence[str], *, has_gpu: b
 def _value_of(name: str, options: Sequence[str], default: str = "auto") -> str:
     """The last value of an option, ``--name value`` or ``--name=value``."""
     value = default
-    for option, following in zip(options, [*options[1:], ""], strict=True):
+    for option, following in zip_longest(options, options[1:], fillvalue=""):
         if option == name:
             value = following
         elif option.startswith(f"{name}="):

@@ -36,7 +36,7 @@ def test_a_good_checkpoint_is_described_and_its_message_is_not_shown(tmp_path: P
     texts = [f"{finding.message}{finding.hint}" for finding in findings.values()]
     assert not any(message in text for text in texts)
     assert re.search(
-        r"in this process on cpu, by transformers \S+ \(`cpu` is not a GPU\); vLLM would take",
+        r"in this process on cpu, by transformers \S+ \(`cpu` is not a GPU\); vLLM, by `serve=`",
         findings["device"].message,
     )
 

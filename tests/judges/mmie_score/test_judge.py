@@ -255,7 +255,11 @@ def test_the_way_follows_option_device_and_vllm(
 def test_the_way_is_named_with_the_reason_and_the_cost_of_the_other(logs) -> None:
     judge_with().check()
     (line,) = [message for message in logs if "The judge is MMIE-Score" in message]
-    assert f"{TRANSFORMERS} (`cpu` is not a GPU); vLLM would take about 0.4 times" in line
+    assert line.record["level"].name == "WARNING"  # `mmie-tasks score` shows no lower level
+    assert f"{TRANSFORMERS} (`cpu` is not a GPU); vLLM, by `serve=`" in line
+    judge_with(serve=sys.executable).check()
+    (line,) = [message for message in logs if "a server of vLLM that the run starts" in message]
+    assert f"(`serve={sys.executable}`); `serve=no` would compute in this process" in line
 
 
 def test_a_dtype_that_is_asked_for_is_in_the_name_of_the_served_model() -> None:

@@ -175,8 +175,6 @@ def _conflicts(config: Config) -> Iterator[str]:
     lengths, half = (len(rope.short_factor), len(rope.long_factor)), text.head_dim // 2
     if lengths != (half, half):
         yield f"`llm_config.rope_scaling` has {lengths} short and long factors, and not {half} each"
-    if text.original_max_position_embeddings > longest:
-        yield "`llm_config.original_max_position_embeddings` is above `max_position_embeddings`"
     if text.sliding_window is not None and text.sliding_window < longest:
         yield f"`llm_config.sliding_window` is {text.sliding_window}, below {longest} positions"
     if (side := config.force_image_size) not in (None, px):

@@ -64,7 +64,7 @@ def _weight(name: str, parts: Mapping[str, Tensor]) -> Weight:
 
 def merged(weight: Weight) -> torch.Tensor:
     """The content of a weight, with a fine-tune's update added in fp32; raises `JudgeMisconfigured`
-    if a file cannot be read or has changed.
+    if a file cannot be read.
     """
     stored, *update = map(_content, weight)
     if not update:
@@ -77,8 +77,6 @@ def _content(tensor: Tensor) -> torch.Tensor:
     try:
         with safe_open(tensor.path, framework="pt") as file:
             content: torch.Tensor = file.get_tensor(tensor.name)
+            return content
     except (OSError, SafetensorError) as error:
         raise unusable(f"`{tensor.name}` cannot be read from `{tensor.path}`: {error}.") from error
-    if tuple(content.shape) != tensor.shape:
-        raise unusable(f"`{tensor.path}` changed while the judge was loaded.")
-    return content

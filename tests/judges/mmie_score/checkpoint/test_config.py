@@ -82,7 +82,6 @@ def test_another_model_is_reported_before_its_missing_files(tiny, content, names
         ("llm_config.tie_word_embeddings", True),
         ("llm_config.partial_rotary_factor", 0.75),
         ("llm_config.sliding_window", 2047),
-        ("llm_config.original_max_position_embeddings", 8193),
         ("llm_config.original_max_position_embeddings", REMOVED),
         ("llm_config.rope_scaling.type", "yarn"),
         ("llm_config.rope_scaling.factor", 32.0),

@@ -1,4 +1,4 @@
-"""The files that belong to a run."""
+"""The files that belong to a run, and the lines of a log."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.record.log_files import find_runs, parse_log_name
+from mmie_tasks.record.log_files import find_runs, parse_log_name, read_lines
 
 OLD, NEW = "20261121_090000", "20261121_100000"
 
@@ -50,10 +50,18 @@ def test_the_newest_log_of_a_task_is_used(tmp_path):
     assert run_logs.older == 1
 
 
-def test_every_folder_with_logs_is_a_run_at_any_depth(tmp_path):
-    touch(tmp_path / "a" / "model-a", "samples_mmie.jsonl")
-    touch(tmp_path / "b", "samples_mmie.jsonl")
-    assert [run_logs.name for run_logs in find_runs(str(tmp_path))] == ["model-a", "b"]
+def test_every_folder_with_logs_is_a_run_that_the_word_can_name(tmp_path):
+    a = touch(tmp_path / "a" / "model-a", "samples_mmie.jsonl")
+    touch(tmp_path / "x=1", "samples_mmie.jsonl")
+
+    def names(word):
+        return [run_logs.name for run_logs in find_runs(word)]
+
+    assert names(str(tmp_path)) == ["model-a", "x=1"]
+    assert names(f"Model A={a}") == ["Model A"]
+    assert names(str(tmp_path / "x=1")) == ["x=1"]  # an existing path
+    with pytest.raises(SettingWrong, match="names 2 runs"):
+        find_runs(f"A={tmp_path}")
 
 
 @pytest.mark.parametrize("name", [f"{OLD}_results.json", f"{OLD}_samples_mmie.jsonl"])
@@ -64,52 +72,22 @@ def test_a_file_names_its_own_evaluation(tmp_path, name):
     assert run_logs.logs[0].results == tmp_path / f"{OLD}_results.json"
 
 
-def test_a_word_can_name_the_run(tmp_path):
-    touch(tmp_path, "samples_mmie.jsonl")
-    (run_logs,) = find_runs(f"Model A={tmp_path}")
-    assert run_logs.name == "Model A"
-
-
 @pytest.mark.parametrize(
     ("results", "name"),
     [
         pytest.param({"model_name": "Qwen/Qwen2.5-VL-7B"}, "Qwen2.5-VL-7B", id="saved"),
-        pytest.param(
-            {"model_name": "", "config": {"model": "qwen", "model_args": {"pretrained": "/m/a"}}},
-            "a",
-            id="arguments",
-        ),
+        pytest.param({"config": {"model": "x", "model_args": {"pretrained": "/m/a"}}}, "a", id="m"),
         pytest.param({"config": {"model": "qwen", "model_args": ""}}, "qwen", id="type"),
-        pytest.param({"config": {}}, "folder", id="folder"),
         pytest.param([], "folder", id="no-object"),
     ],
 )
-def test_a_run_is_named_by_its_newest_results(tmp_path, results, name):
+def test_a_run_is_named_by_its_newest_results_or_its_folder(tmp_path, monkeypatch, results, name):
     folder = touch(tmp_path / "folder", f"{OLD}_samples_mmie.jsonl", f"{NEW}_samples_mia.jsonl")
     (folder / f"{OLD}_results.json").write_text('{"model_name": "older"}')
     (folder / f"{NEW}_results.json").write_text(json.dumps(results))
-    (run_logs,) = find_runs(str(tmp_path))
-    assert run_logs.name == name
-
-
-def test_an_existing_path_with_an_equals_sign_is_a_path(tmp_path):
-    folder = touch(tmp_path / "x=1", "samples_mmie.jsonl")
-    (run_logs,) = find_runs(str(folder))
-    assert run_logs.name == "x=1"
-
-
-@pytest.mark.parametrize("word", [".", "samples_mmie.jsonl", "./../here"])
-def test_a_run_in_the_current_folder_has_a_name(tmp_path, monkeypatch, word):
-    monkeypatch.chdir(touch(tmp_path / "here", "samples_mmie.jsonl"))
-    (run_logs,) = find_runs(word)
-    assert run_logs.name == "here"
-
-
-def test_one_name_for_two_runs_is_an_error(tmp_path):
-    touch(tmp_path / "a", "samples_mmie.jsonl")
-    touch(tmp_path / "b", "samples_mmie.jsonl")
-    with pytest.raises(SettingWrong, match="names 2 runs"):
-        find_runs(f"A={tmp_path}")
+    monkeypatch.chdir(folder)
+    for word in (str(tmp_path), ".", "./../folder"):
+        assert [run_logs.name for run_logs in find_runs(word)] == [name]
 
 
 @pytest.mark.parametrize(
@@ -128,3 +106,48 @@ def test_a_path_without_runs_is_an_error(tmp_path, monkeypatch, word, message):
     monkeypatch.chdir(touch(tmp_path, "notes.txt"))
     with pytest.raises(AnswersUnusable, match=message):
         find_runs(word)
+
+
+# Lines.
+
+
+def read(folder, content):
+    path = folder / "samples_mmie.jsonl"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return [(numbered.number, numbered.line) for numbered in read_lines(path)]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param("", [], id="empty"),
+        pytest.param("\n \n\r\n", [], id="blank"),
+        pytest.param('{"a": 1}\n\n{"b": 2}\n', [(1, {"a": 1}), (3, {"b": 2})], id="a-blank-line"),
+        pytest.param('{"a": 1}\r\n', [(1, {"a": 1})], id="windows"),
+        pytest.param('{"a": 1}', [(1, {"a": 1})], id="whole-without-its-end"),
+        pytest.param('{"a": 1}\n{"b": ', [(1, {"a": 1}), (2, None)], id="cut-off"),
+        pytest.param(b'{"a": 1}\n{"b"' + b"\xc3", [(1, {"a": 1}), (2, None)], id="in-a-letter"),
+        pytest.param('{"a": "x\u2028y"}\n', [(1, {"a": "x\u2028y"})], id="separator-in-a-text"),
+        pytest.param('{"a": "\\ud800"}\n', [(1, {"a": "\ud800"})], id="half-a-letter"),
+    ],
+)
+def test_blank_lines_count_in_line_numbers(tmp_path, content, expected):
+    assert read(tmp_path, content) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param('{"a": 1}\n{"b": \n{"c": 3}\n', "line 2", id="cut-off-in-the-middle"),
+        pytest.param("7\n", "int, not an object", id="a-number"),
+        pytest.param("null", "NoneType, not an object", id="null-at-the-end"),
+        pytest.param("[" * 99_999 + "\n", "nested too deeply", id="deep"),
+        pytest.param('{"a": ' + "9" * 5000 + "}\n", "line 1", id="a-number-of-5000-digits"),
+        pytest.param(b"\xff\xfe\n", "line 1", id="no-utf-8"),
+        pytest.param(b"\x00\x00\n", "line 1", id="zeros"),
+    ],
+)
+def test_an_invalid_line_is_an_error_with_its_number(tmp_path, content, words):
+    with pytest.raises(AnswersUnusable, match=words) as error:
+        read(tmp_path, content)
+    assert "samples_mmie.jsonl" in str(error.value)

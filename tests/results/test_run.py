@@ -1,0 +1,389 @@
+"""Runs are opened from their logs, and are tables of samples and of scores."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import runpy
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.judge_server import JudgeServer
+from support.logged_runs import DATE, Line, mia_lines, milebench_lines, mmie_lines, write_run
+from support.report_runs import run, sample
+
+import mmie_tasks
+from mmie_tasks import load_run
+from mmie_tasks.answers.saved import read_answers
+from mmie_tasks.cli import load_command
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
+from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.segment import Segment
+from mmie_tasks.record.signature import Signature
+from mmie_tasks.results.marks import paper_marks
+from mmie_tasks.results.run import TaskRun, open_runs
+
+LINES = list(mmie_lines(6))
+MIA_LINES = list(mia_lines(16))
+DATES = [f"20261121_1{hour}0000" for hour in range(4)]
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
+SCORE_COLUMNS = (
+    *("task", "metric", "title", "group", "kind"),
+    *("percent", "low", "high", "scored", "total", "left_out", "why_not"),
+)
+SAMPLE_COLUMNS = [
+    *("id", "official", "robust", "official_percent", "robust_percent"),
+    *("unscored", "robust_unscored", "unscored_detail", "differ"),
+    *("question", "gold", "answer", "answer_images", "answer_digest"),
+    *("judge", "reply", "second_reply"),
+    *("input_tokens", "output_tokens", "cost_usd", "cached", "signature"),
+]
+
+
+# Logs and results files.
+
+
+def opened(folder: Path, lines: Sequence[Line] = LINES, **options: Any) -> TaskRun:
+    write_run(folder, "mmie", lines, **options)
+    return load_run(folder).tasks["mmie"]
+
+
+def changed(number: int, **fields: object) -> list[Line]:
+    lines = copy.deepcopy(LINES)
+    lines[number]["record"].update(fields)
+    return lines
+
+
+def test_only_the_requested_tasks_of_registered_benchmarks_are_read(tmp_path: Path) -> None:
+    write_run(tmp_path, "mmie", LINES)
+    write_run(tmp_path, "mmmu_val", [{"doc_id": 0}])
+    opened = load_run(tmp_path)
+    assert (opened.name, opened.folder) == (tmp_path.name, tmp_path)
+    assert list(opened.tasks) == ["mmie"]
+    assert "`mmmu_val` is not a task of a registered benchmark" in opened.notes[0]
+    (tmp_path / f"{DATE}_samples_mia_bench.jsonl").write_text("no JSON\n")
+    assert list(load_run(str(tmp_path), ["mmie"]).tasks) == ["mmie"]
+    with pytest.raises(AnswersUnusable, match="mmie_sa"):
+        load_run(tmp_path, ["mmie_sa"])
+
+
+def test_a_sample_that_is_logged_twice_counts_once_if_its_results_are_equal(tmp_path: Path) -> None:
+    assert len(opened(tmp_path / "a", [*LINES, LINES[2], LINES[2]]).records) == 6
+    other = list(mmie_lines(6, answers="model-b"))
+    with pytest.raises(AnswersUnusable, match="SA-0"):
+        opened(tmp_path / "b", [*LINES, other[0]])
+
+
+@pytest.mark.parametrize("points", [math.nan, math.inf, 7, -1])
+def test_points_that_are_not_on_the_scale_are_unscored_and_noted(
+    tmp_path: Path, points: float
+) -> None:
+    task = opened(tmp_path, changed(1, official={"points": points}))
+    verdict = task.records[1].official
+    assert isinstance(verdict, Unscored)
+    assert verdict.reason == "off_scale"
+    assert task.notes == ("1 sample with points outside the scale: counted as unscored",)
+
+
+def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path: Path) -> None:
+    lines = list(mia_lines(2))
+    lines[0]["record"]["official"] = {"points": 130.0}
+    write_run(tmp_path, "mia_bench", lines)
+    task = load_run(tmp_path).tasks["mia_bench"]
+    assert (task.records[0].official, task.notes) == (Scored(130), ())
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        pytest.param({"doc_id": 1}, "line 7: no record", id="no-record"),
+        pytest.param({"record": 1}, "line 7: no record", id="no-object"),
+        pytest.param({"record": {"id": "3"}}, "line 7: `official`", id="another's"),
+        pytest.param(
+            {"record": {**LINES[0]["record"], "official": {"points": 10**400}}},
+            r"line 7: `official\.points`",
+            id="huge-points",
+        ),
+    ],
+)
+def test_a_line_without_a_sample_is_an_error_with_its_number(
+    tmp_path: Path, line: Line, words: str
+) -> None:
+    with pytest.raises(AnswersUnusable, match=words):
+        opened(tmp_path, [*LINES, line])
+
+
+def test_runs_of_one_name_are_told_apart_by_number_and_no_date_is_no_error(tmp_path: Path) -> None:
+    for name, date in (("a", "20261121_090000"), ("b", "20261332_250000")):
+        write_run(tmp_path / name / "model", "mmie", LINES, date)
+    first, second = open_runs([str(tmp_path)])
+    assert [first.name, second.name] == ["model (1)", "model (2)"]
+    assert second.started == "20261332_250000"
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        pytest.param({"g,none": 50.5, "g_stderr,none": 1.0, "alias": "MMIE"}, id="as-the-runner"),
+        pytest.param(
+            {"a": math.nan, "b": math.inf, "c": True, "d": "N/A", "e": 10**400, "g": 50.5},
+            id="what-is-no-number",
+        ),
+    ],
+)
+def test_only_numeric_scores_of_the_runner_are_stored(
+    tmp_path: Path, results: dict[str, object]
+) -> None:
+    assert opened(tmp_path, results=results).stored == {"g": 50.5}
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 99_999, b'{"results": 3}'])
+def test_results_that_cannot_be_read_are_none(tmp_path: Path, content: bytes) -> None:
+    write_run(tmp_path, "mmie", LINES)
+    (tmp_path / f"{DATE}_results.json").write_bytes(content)
+    assert load_run(tmp_path).tasks["mmie"].stored == {}
+
+
+# Several logs of one run, and files that are not of the run they seem to belong to.
+
+
+def parts(
+    folder: Path, lines: list[Line] = MIA_LINES, order: tuple[int, ...] = (0, 1, 2, 3)
+) -> Path:
+    """Four jobs of four samples each, which began in this order."""
+    for date, number in zip(DATES, order, strict=True):
+        write_run(folder, "mia_bench", lines[4 * number :][:4], date=date)
+    return folder
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 0, 2, 1)])
+def test_four_jobs_with_an_offset_are_one_run(tmp_path: Path, order: tuple[int, ...]) -> None:
+    joined = load_run(parts(tmp_path / "parts", order=order)).tasks["mia_bench"]
+    write_run(tmp_path / "whole", "mia_bench", MIA_LINES)
+    whole = load_run(tmp_path / "whole").tasks["mia_bench"]
+    assert joined.records == whole.records  # in the order of the task
+    assert joined.scores == whole.scores
+    assert (joined.limit, joined.offset) == (16, 0)
+    assert "16 of 400 samples (4 logs)" in paper_marks(joined)
+    for command in ("table", "compare"):
+        words = [str(tmp_path / "parts"), *([str(tmp_path / "whole")] * (command == "compare"))]
+        assert "4 logs" in load_command(command)(words, {})
+    assert len(read_answers([tmp_path / "parts"]).answers) == 16
+
+
+def test_a_log_that_shares_a_sample_is_another_run_and_is_counted(tmp_path: Path) -> None:
+    parts(tmp_path)
+    write_run(tmp_path, "mia_bench", MIA_LINES[8:13], date="20261121_200000")
+    run = load_run(tmp_path)
+    ids = set(run.samples()["id"])
+    assert ids == {str(number) for number in (*range(8), *range(8, 13))}
+    assert run.notes == ("older logs of the same tasks, ignored: 2",)
+    assert {one.id for one in read_answers([tmp_path]).answers} == ids
+
+
+def test_a_log_of_another_judge_or_model_is_another_run(tmp_path: Path) -> None:
+    other = list(mia_lines(16, judge="judge:made_up|model:other"))
+    write_run(tmp_path / "a", "mia_bench", other[:8], date=DATES[0])
+    write_run(tmp_path / "a", "mia_bench", MIA_LINES[8:], date=DATES[1])
+    assert len(load_run(tmp_path / "a").samples()) == 8
+    for name, lines, date in (("x", MIA_LINES[:8], DATES[0]), ("y", MIA_LINES[8:], DATES[1])):
+        write_run(tmp_path / "b", "mia_bench", lines, date=date, results={})
+        saved = {"model_name": name, "results": {"mia_bench": {}}}
+        (tmp_path / "b" / f"{date}_results.json").write_text(json.dumps(saved))
+    assert len(load_run(tmp_path / "b").samples()) == 8
+    assert len(read_answers([tmp_path / "b"]).answers) == 8
+
+
+def test_a_broken_older_log_does_not_stop_the_newest(tmp_path: Path) -> None:
+    write_run(tmp_path, "mia_bench", MIA_LINES[:8], date=DATES[1])
+    (tmp_path / f"{DATES[0]}_samples_mia_bench.jsonl").write_text("no JSON\n{}\n")
+    assert len(load_run(tmp_path).samples()) == 8
+    assert len(read_answers([tmp_path]).answers) == 8
+
+
+@pytest.mark.parametrize(
+    ("saved", "is_used"),
+    [
+        pytest.param(
+            {"results": {"mia_bench": {"official,none": 1.0}}, "config": {"limit": 4, "offset": 2}},
+            True,
+            id="its-own",
+        ),
+        pytest.param({"results": {"mmie": {"official,none": 1.0}}}, False, id="another-task"),
+        pytest.param(
+            {
+                "results": {"mia_bench": {"official,none": 1.0}},
+                "config": {"limit": 2, "offset": 8},
+                "n-samples": {"mia_bench": {"effective": 2}},
+            },
+            False,
+            id="another-part",
+        ),
+    ],
+)
+def test_a_results_file_of_another_evaluation_is_ignored_with_a_note(
+    tmp_path: Path, saved: dict[str, object], is_used: bool
+) -> None:
+    write_run(tmp_path, "mia_bench", MIA_LINES[:4])
+    (tmp_path / f"{DATE}_results.json").write_text(json.dumps(saved))
+    task = load_run(tmp_path).tasks["mia_bench"]
+    assert task.stored == ({"official": 1.0} if is_used else {})
+    assert any("another evaluation" in note for note in task.notes) != is_used
+    assert (task.limit, task.offset) == ((4, 2) if is_used else (None, None))
+
+
+@pytest.mark.parametrize("copy", ["._{}", "__MACOSX/{}", ".ipynb_checkpoints/{}"])
+def test_hidden_copies_are_never_read(tmp_path: Path, copy: str) -> None:
+    log = write_run(tmp_path / "run", "mia_bench", MIA_LINES)
+    hidden = log.parent / copy.format(log.name)
+    hidden.parent.mkdir(exist_ok=True)
+    shutil.copy(log, hidden)
+    (run,) = open_runs([str(tmp_path)])
+    assert len(run.samples()) == len(read_answers([tmp_path]).answers) == 16
+    hidden.write_bytes(b"\0")
+    assert len(read_answers([tmp_path]).answers) == 16
+
+
+def test_tasks_are_in_the_order_of_the_command(tmp_path: Path) -> None:
+    write_run(tmp_path, "mia_bench", MIA_LINES)
+    write_run(tmp_path, "mmie", mmie_lines(12), results={})
+    saved = json.loads((tmp_path / f"{DATE}_results.json").read_text())
+    saved["results"]["mia_bench"] = {}
+    saved["config"] = {"resolved_cli_args": {"tasks": "mmie,mia_bench"}}
+    (tmp_path / f"{DATE}_results.json").write_text(json.dumps(saved))
+    assert list(load_run(tmp_path).tasks) == ["mmie", "mia_bench"]
+    table = load_command("table")([str(tmp_path)], {})
+    assert table.index(" MMIE ") < table.index(" MIA-Bench ")
+
+
+# The tables.
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    lines = mmie_lines(90, unscored=0.05, image="a.png", in_proportion=True)
+    write_run(tmp_path / "out" / "model", "mmie", lines)
+    write_run(tmp_path / "out" / "model", "mia_bench", mia_lines(16))
+    write_run(tmp_path / "out" / "model", "milebench", milebench_lines(1))
+    return tmp_path / "out"
+
+
+def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) -> None:
+    frame = mmie_tasks.load_run(out).samples("mmie")
+    logged = mmie_tasks.load_run(out).tasks["mmie"].records
+    assert list(frame.columns) == [*SAMPLE_COLUMNS, "category", "field"]
+    assert list(frame["id"]) == [entry.id for entry in logged]
+    unscored = frame[frame["unscored"].notna()]
+    assert 0 < len(unscored) < len(frame)
+    assert unscored["official"].isna().all()
+    assert set(unscored["unscored"]) == {"unparsed"}
+    scored = frame.query("official.notna()")
+    assert [*scored["unscored"].unique()] == [*frame["second_reply"].unique()] == [None]
+    assert frame.loc[frame["official"] == 3, "official_percent"].eq(50).all()
+    assert frame.groupby("category").size().to_dict() == {"SA": 23, "PBL": 51, "MSR": 16}
+    assert frame["judge"].eq("made-up").all()
+    assert frame["reply"].str.startswith("### Feedback").all()
+    assert frame["cost_usd"].sum() == pytest.approx(0.003 * len(frame))
+    assert frame["answer"].iloc[0].startswith("model-a: ")
+    assert frame["answer"].iloc[0].endswith("\n<image>")
+    assert frame["answer_images"].iloc[0] == ["a.png"]
+    by_component = mmie_tasks.load_run(out).samples("mia_bench")
+    indicators = by_component["component"].str.get_dummies()
+    assert indicators.sum(axis=1).eq(2).all()
+    assert by_component["official_math"].between(0, 100).eq(indicators["math"] == 1).all()
+
+
+def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
+    bad, plain = "a\ud83d", "a\N{REPLACEMENT CHARACTER}"
+    content = (Segment(text=bad, image=bad),)
+    judged = Judged.by(
+        [
+            Judgement(
+                judge=Signature.parse("judge:made_up"),
+                result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
+                verdicts=Verdicts.unscored("unparsed", bad),
+            )
+        ]
+    )
+    hostile = sample(
+        bad,
+        question=content,
+        gold=content,
+        answer=content,
+        groups={bad: (bad,)},
+        shares={"official": {bad: 0.5}},
+        judgements=judged.judgements,
+    )
+    frame = run("a", [replace(hostile, official=Unscored("unparsed", bad))]).samples()
+    (row,) = frame.to_dict("records")
+    named = ("id", "unscored_detail", "judge", "reply", plain)
+    assert [row[name] for name in named] == [plain] * len(named)
+    assert row["question"] == row["gold"] == row["answer"] == f"{plain}\n<image>"
+    assert row["answer_images"] == [plain]
+    assert row[f"official_{plain}"] == 50
+
+
+def test_a_sample_without_points_is_not_a_number_and_a_group_hides_no_column() -> None:
+    unscored = sample("1", None, robust=4, groups={"reply": ("short",)})
+    frame = run("a", [unscored, sample("2", 2)]).samples()
+    assert math.isnan(frame["official"][0])
+    assert frame["unscored"][0] == "unparsed"
+    assert frame["robust_unscored"].isna().all()
+    assert frame["differ"].to_list() == [True, False]
+    assert frame["official_percent"].mean() == 50
+    assert frame["group_reply"][0] == "short"
+    assert frame["reply"].isna().all()
+
+
+def test_scores_are_a_table_with_a_row_for_each_metric_and_kind(out: Path) -> None:
+    opened = load_run(out)
+    frame = opened.scores()
+    assert tuple(frame.columns) == SCORE_COLUMNS
+    scores = [score for task in opened.tasks.values() for score in task.scores]
+    assert frame["metric"].to_list() == [score.metric for score in scores]
+    assert frame["scored"].to_list() == [score.scored for score in scores]
+    expected = [[score.percent, *(score.interval or (None, None))] for score in scores]
+    numbers = frame[["percent", "low", "high"]]
+    np.testing.assert_array_equal(numbers, np.array(expected, dtype=float))
+    missing = frame["percent"].isna()
+    assert frame.loc[missing, "why_not"].str.contains("score").all()
+
+
+def test_a_text_in_a_notebook_is_no_markup_and_the_repr_one_line() -> None:
+    odd = run("<b>\n", [sample("1", 2)])
+    assert "\n" not in repr(odd)
+    assert "<b>" not in odd._repr_html_()
+    assert odd._repr_html_().count("<tr") == 1 + 2  # header; both scores of the headline
+
+
+def test_errors_name_the_tasks_that_a_run_has(out: Path, tmp_path: Path) -> None:
+    opened = mmie_tasks.load_run(out)
+    with pytest.raises(SettingWrong, match=r"(?s)task `mme`.*`mia_bench`, `milebench`, `mmie`"):
+        opened.samples("mme")
+    with pytest.raises(SettingWrong, match="has several tasks"):
+        opened.samples()
+    with pytest.raises(AnswersUnusable, match="does not exist"):
+        mmie_tasks.load_run(tmp_path / "nowhere")
+
+
+def test_the_example_reads_a_run_and_asks_a_judge(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    with JudgeServer("a kite") as server:
+        words = [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"]
+        monkeypatch.setattr(sys, "argv", words)
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert printed.endswith("a kite\na kite\n")
+    assert all(words in printed for words in ("PBL", "mia_bench", "robust_real"))
+    assert [len(body["messages"][0]["content"]) for body in server.asked] in ([2, 1], [1, 2])
