@@ -224,7 +224,8 @@ class MmieScoreJudge(Judge):
         Raises:
             JudgeMisconfigured: The checkpoint, the device or the program cannot be used.
         """
-        text = f"The judge is MMIE-Score, {self.checkpoint.location.name}, {self._describe_way()}."
+        way = self._describe_way()  # first: without the libraries no checkpoint is downloaded
+        text = f"The judge is MMIE-Score, {self.checkpoint.location.name}, {way}."
         if self.way.device.type == "cpu":
             text += " On a CPU, its 4 billion weights are slow."
         logger.warning(text)  # `mmie-tasks score` shows no lower level
