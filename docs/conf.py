@@ -49,8 +49,9 @@ autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-nitpick_ignore_regex = [  # Python's own, a type variable, and a class that only our judges use
-    ("py:.*", r"((collections|datetime|pathlib)\..*)|Path|(.*\.)?RecordT|Access")
+nitpick_ignore_regex = [  # of other packages, a type variable, and classes that only we use
+    ("py:.*", r"((collections|datetime|pathlib|pd|pydantic)\..*)|Path|(.*\.)?RecordT"),
+    ("py:.*", r"Access|CacheFile|(.*\.)?SavedResults"),
 ]
 default_role = "code"  # docstrings have names in single backticks
 

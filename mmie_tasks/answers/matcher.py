@@ -163,6 +163,6 @@ class AnswerMatcher:
             raise AnswersUnusable(
                 f"Two saved answers to `{sample.ids[0]}`, a sample of `{task}`: "
                 f"{answers[0].location}, and {answers[1].location}.",
-                hint="remove one of them, or point `path` at one file or folder",
+                hint="remove one of them, or name one file or folder",
             )
         return answers[0] if answers else None

@@ -263,7 +263,7 @@ def _answers_of(
     if unread and run is None:
         raise AnswersUnusable(
             f"{path}, {unread[0]}: it lacks the fields that other records of the file have.",
-            hint="repair that record, or point `path` at another file",
+            hint="repair that record, or name another file",
         )
     if unread:
         notes.append(f"{path}: {len(unread)} answers without an id were left out")
@@ -350,7 +350,12 @@ def _answer_of(record: object, path: Path, location: str) -> SavedAnswer | None:
         raise AnswersUnusable(
             f"{location}: the id is {id_!r}, not a number or text.", hint="repair that record"
         )
-    images = tuple(image for name in fields for image in _images(name, fields[name]))
+    images = tuple(
+        image
+        for name in fields
+        if fields[name] != id_ or name in _IMAGE_FIELDS  # an id may be the file of a question
+        for image in _images(name, fields[name])
+    )
     return SavedAnswer(
         id=str(id_),
         answer=_text(answer),

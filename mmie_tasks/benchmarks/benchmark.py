@@ -369,7 +369,7 @@ class Benchmark(ABC, Generic[RecordT]):
 
     @property
     def has_picture_answers(self) -> bool:
-        """Whether answers may have pictures: `picture_limit` is overridden."""
+        """Whether answers may have pictures, because `picture_limit` is overridden."""
         return type(self).picture_limit is not Benchmark.picture_limit
 
     @property

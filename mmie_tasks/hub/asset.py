@@ -48,7 +48,7 @@ class DownloadPlan:
 
     @property
     def text(self) -> str:
-        """For display: ``MMIE/MMIE@c0ffeec0ffee: data.json: to fetch: 3.7 GiB``."""
+        """``MMIE/MMIE@c0ffeec0ffee: data.json: to fetch: 3.7 GiB``."""
         source = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28}\b", r"\1", self.source)
         if self.size_bytes == 0:
             return f"{source}: in the Hub's cache, to unpack"

@@ -158,7 +158,7 @@ class Judge(ABC):
     @property
     @abstractmethod
     def signature(self) -> Mapping[str, object]:
-        """Everything about the judge that can move a score, by key: ``judge`` with its kind first.
+        """Everything about the judge that can move a score, by key; ``judge``, its kind, is first.
 
         A value of None is left out. API keys and limits move no score and are not in it; an address
         is reduced to its host. A panel has the values of all members, joined.

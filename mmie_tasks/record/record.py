@@ -122,7 +122,7 @@ class Record(BaseModel):
 
     @property
     def sample_fields(self) -> Mapping[str, Any]:
-        """What the verdicts depend on: the fields of the benchmark's own."""
+        """What the verdicts depend on, which is the fields of the benchmark's own."""
         own = type(self).model_fields.keys() - Record.model_fields.keys()
         return {name: getattr(self, name) for name in own}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from mmie_tasks.core.tables import NO_VALUE, percent_cell
-from mmie_tasks.core.verdict import SCORE_KINDS, Scored, ScoreKind
+from mmie_tasks.core.verdict import SCORE_KINDS, Scored, ScoreKind, Unscored
 from mmie_tasks.core.wording import listed
 from mmie_tasks.record.judgement import disagreement
 from mmie_tasks.record.record import Record
@@ -18,6 +18,8 @@ from mmie_tasks.results.scores import reasons_of
 
 COLUMNS = ("task", "model", "official [95 %]", "robust", "scored", "judge", "unlike the paper")
 """The header of the block that a run ends with."""
+
+_JUDGES_REASONS = ("unavailable", "refused", "unfit", "budget")
 
 
 def last_line(run: TaskRun, model: str) -> tuple[str, ...]:
@@ -85,14 +87,7 @@ def numbers_of(run: TaskRun, records: Sequence[Record]) -> dict[str, float]:
 def notes_of(run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     """Lines for the log: what is unusual, the judge's replies, and the signatures."""
     yield from _missing_scores(run)
-    official, robust = (reasons_of(run.records, kind) for kind in SCORE_KINDS)
-    if official == robust:
-        yield from [f"unscored: {listed(official)}"] if official else []
-    else:
-        yield (
-            f"without official score: {listed(official) or 'none'}; without robust score: "
-            f"{listed(robust) or 'none'}"
-        )
+    yield from unscored_notes(run)
     if differing := sum(record.differs for record in run.records):
         yield f"official and robust scores differ: {differing:,}"
     yield from run.benchmark.notes(records)
@@ -102,6 +97,26 @@ def notes_of(run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
         yield from _describe_panel(run)
         yield _describe_replies(run)
     yield from map(str, run.signatures)
+
+
+def unscored_notes(run: TaskRun) -> Iterator[str]:
+    """Why samples have no score, and the most frequent message of the judge that gave none."""
+    official, robust = (reasons_of(run.records, kind) for kind in SCORE_KINDS)
+    if official == robust:
+        yield from [f"unscored: {listed(official)}"] if official else []
+    else:
+        yield (
+            f"without official score: {listed(official) or 'none'}; without robust score: "
+            f"{listed(robust) or 'none'}"
+        )
+    verdicts = (record.official for record in run.records)
+    messages = Counter(
+        verdict.detail
+        for verdict in verdicts
+        if isinstance(verdict, Unscored) and verdict.reason in _JUDGES_REASONS and verdict.detail
+    )
+    for message, count in messages.most_common(1):
+        yield f"{count:,} unscored because: {message}"
 
 
 def _describe_panel(run: TaskRun) -> Iterator[str]:

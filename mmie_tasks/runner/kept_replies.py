@@ -42,7 +42,8 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
         if cache is None:
             raise SettingWrong(
                 "`--failed` keeps the replies in the judge's cache, and `cache=off` is chosen.",
-                hint="leave `cache=off` out, or name a file: `cache=FILE`",
+                hint="leave `cache=off` out; if the run was judged with it, name its judge without "
+                "it: `--failed --judge NAME:MODEL`, with `base_url=` if it had one",
             )
         with cache.open() as table, named_errors(cache.path):
             for reply in kept:

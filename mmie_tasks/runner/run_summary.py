@@ -25,7 +25,7 @@ from mmie_tasks.record.record import RECORD_KEY, BadRecord, Line, Record
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.results.run import TaskRun, as_counted, in_order
-from mmie_tasks.results.summary import COLUMNS, last_line, notes_of, numbers_of
+from mmie_tasks.results.summary import COLUMNS, last_line, notes_of, numbers_of, unscored_notes
 
 KEY = "mmie_tasks"
 """The key of the details in the results file."""
@@ -74,8 +74,7 @@ class RunSummary:
             )
             details, notes = numbers_of(run, records), list(notes_of(run, records))
             last_line(run, "")
-            why = [note for note in notes if note.startswith(("unscored: ", "without official"))]
-            self._notes[task] = [*why, *map(str, run.signatures)]
+            self._notes[task] = [*unscored_notes(run), *map(str, run.signatures)]
             if lines:
                 scale = benchmark.scale
                 pairs = zip(lines, records, strict=True)

@@ -91,6 +91,14 @@ def test_images_beside_the_answer_may_be_those_of_the_question(tmp_path: Path) -
         answer.with_images()
 
 
+@pytest.mark.parametrize(
+    "record", [{"url": "i/0.png", "text": "A."}, {"id": "i/0.png", "answer": "A."}]
+)
+def test_an_id_that_is_the_file_of_a_question_is_no_image(tmp_path: Path, record: object) -> None:
+    answer = only(write(tmp_path / "a.jsonl", record))
+    assert (answer.id, answer.images) == ("i/0.png", ())
+
+
 def test_only_the_newest_log_of_a_task_is_read(tmp_path: Path) -> None:
     for date, answer in (("20260101_000001", "old"), ("20260101_000002", "new")):
         for name in ("-0a1b2c3d_answers", "_samples"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,7 @@ def test_a_second_run_goes_into_the_same_folder(
 ) -> None:
     assert done.status == 0
     asked = len(judge)
+    time.sleep(1)  # the runner names results files by the second
     result = score(workplace, judge, "score", NAME, "--model", "org/mine", "--limit", "2")
     assert result.status == 0, result.output
     assert result.output.startswith("mmie: answers 2 of 2, images 3 of 3\n")
@@ -88,6 +90,7 @@ def test_a_task_without_a_score_has_another_status(
     assert result.status == 1
     assert "no score of `mmie`" in result.output
     assert f"mmie: unscored: refused ({N})" in result.output
+    assert f"{N} unscored because: HTTP 400" in result.output
 
 
 def test_the_run_is_judged_again_although_its_path_holds_separators(
