@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
@@ -390,7 +389,7 @@ def _score_row(
 
 def _are_first(ids: Sequence[str], seen: pd.Index) -> bool:
     """Whether the rated answers are the first ones: a run's samples are in a random order."""
-    flags = np.isin(ids, seen)
+    flags = pd.Index(ids).isin(seen)
     return bool(flags[: flags.sum()].all())
 
 
