@@ -28,6 +28,7 @@ from PIL import Image
 from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks.opening import official
 from mmie_tasks.benchmarks.opening import request as requests
+from mmie_tasks.benchmarks.opening.published import TOPIC_SIZES
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import Unscored
@@ -123,7 +124,7 @@ def request_bodies(folders: Folders) -> Comparison:
         scorer.main_evaluate_output_directory(f"{work}/outputs")
         answers = {
             str(saved.id): saved.answer
-            for saved in read_answers([work / "outputs" / "M_output"]).answers
+            for saved in read_answers([Path(work) / "outputs" / "M_output"]).answers
         }
         cases = []
         for sample, theirs in zip(samples, sent, strict=True):
@@ -147,6 +148,7 @@ def write_samples(work: Path) -> Sequence[Sample]:
     outputs.mkdir(parents=True)
     for folder in (work / "data" / "images", outputs):
         _write_pictures(folder)
+    topic = next(iter(TOPIC_SIZES))
     samples, lines = [], []
     for number in range(N_REQUESTS):
         uid = f"{number:07}"
@@ -159,7 +161,7 @@ def write_samples(work: Path) -> Sequence[Sample]:
             Segment(step["text"], str(work / "data" / step["image"]) if step["image"] else None)
             for step in question
         )
-        samples.append(Sample(id=uid, topic="", subtask="", question=tuple(segments), gold=()))
+        samples.append(Sample(id=uid, topic=topic, subtask="", question=tuple(segments), gold=()))
     (work / "data" / "test_data.jsonl").write_text("\n".join(lines), encoding="utf-8")
     return samples
 
