@@ -14,8 +14,8 @@ from support.hub_server import COMMIT, HubServer
 from support.loopback import LoopbackServer
 from support.mmie_replies import JUDGE_PROMPTS
 
-from mmie_tasks.benchmarks.milebench.download import PARTS
-from mmie_tasks.benchmarks.milebench.download import REPO as MILEBENCH
+from mmie_tasks.benchmarks.milebench.data import PARTS
+from mmie_tasks.benchmarks.milebench.data import REPO as MILEBENCH
 
 EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
-from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts, request
+from mmie_tasks.benchmarks.mmie import data, judge_prompts, metrics, prompts, request
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
@@ -72,7 +72,7 @@ class Mmie(Benchmark[MmieRecord]):
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
         """The data and the official judge prompts; every task of MMIE needs both."""
         return [
-            download.asset(environment, lambda: data.describe(environment, self.settings)),
+            data.asset(environment, self.settings),
             judge_prompts.prompts_asset(environment, self.settings.prompts, self._describe_prompts),
         ]
 

@@ -88,21 +88,13 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
         """The questions with their pictures, and the fixed texts."""
-        questions, texts = (official_files.QUESTIONS,), official_files.PROMPT_FILES
         return [
-            official_files.files_asset(
-                "opening: data",
-                official_files.DATA,
-                environment.get(official_files.DATA),
-                questions,
-                environment,
-                lambda: data.describe(environment),
-            ),
+            data.asset(environment),
             official_files.files_asset(
                 "opening: prompts",
                 "prompts",
                 self.settings.prompts,
-                texts,
+                official_files.PROMPT_FILES,
                 environment,
                 lambda: fixed_texts(self.settings.prompts).name,
             ),
