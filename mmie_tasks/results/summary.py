@@ -19,7 +19,7 @@ from mmie_tasks.results.scores import reasons_of
 COLUMNS = ("task", "model", "official [95 %]", "robust", "scored", "judge", "unlike the paper")
 """The header of the block that a run ends with."""
 
-_JUDGES_REASONS = ("unavailable", "refused", "unfit", "budget")
+_JUDGES_REASONS = ("unavailable", "refused", "empty_reply", "unfit", "budget")
 
 
 def last_line(run: TaskRun, model: str) -> tuple[str, ...]:
