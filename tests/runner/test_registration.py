@@ -12,7 +12,6 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.runner import registration
-from mmie_tasks.runner.hooks import wrap_task_loader
 from mmie_tasks.runner.registration import Index, add_tasks, read_override, register_tasks
 
 
@@ -77,17 +76,6 @@ def manager(indexed: list[object]) -> type:
             return {}
 
     return TaskManager
-
-
-def test_a_second_registration_changes_nothing(logs: list[str]) -> None:
-    indexed: list[object] = []
-    tasks = SimpleNamespace(TaskManager=manager(indexed))
-    for _ in range(2):
-        register_tasks(tasks)
-    assert tasks.TaskManager().initialize_tasks("x") == {"mmie": task("ours")}
-    assert indexed == ["x", "x", str(task_dir())]
-    assert len(logs) == 1
-    assert "mmie: ours instead of the built-in" in logs[0]
 
 
 @pytest.fixture
@@ -185,18 +173,3 @@ def test_each_broken_package_is_left_out_with_one_warning(
     monkeypatch.setenv("RANK", "1")
     indexed_with(folders)
     assert logs == []
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        pytest.param(None, id="no-config"),
-        pytest.param(SimpleNamespace(process_docs=None), id="no-functions"),
-        pytest.param(SimpleNamespace(process_results=read_override), id="not-of-a-benchmark"),
-    ],
-)
-def test_a_task_of_no_benchmark_is_left_as_it_is(config: object) -> None:
-    original = object()
-    task = SimpleNamespace(config=config, build_all_requests=original)
-    wrap_task_loader(lambda _manager: {"task": task})(None)
-    assert task.build_all_requests is original

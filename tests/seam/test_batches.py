@@ -6,7 +6,6 @@ import hashlib
 import json
 from pathlib import Path
 
-import pytest
 from PIL import Image
 from support.mmie_data import draw
 from support.runner import CommandResult, Workplace, write
@@ -54,13 +53,7 @@ def doc_to_messages(doc):
 """
 
 
-@pytest.fixture(params=["batching_simple", "batching_chat"])
-def model(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
-def run(folder: Path, model: str) -> CommandResult:
+def run(folder: Path) -> CommandResult:
     """A run of MIA-Bench beside a task written as the runner's own, in batches."""
     tasks = write(folder / "tasks" / "local.yaml", TASK).parent
     write(tasks / "utils.py", UTILS)
@@ -71,11 +64,17 @@ def run(folder: Path, model: str) -> CommandResult:
     ]
     write(tasks / "samples.json", json.dumps(samples))
     workplace = Workplace(folder=folder)
-    workplace.install_entry_point(
-        "lmms_eval.models", "batching", "support.batching_models:MANIFESTS"
-    )
+    workplace.install_entry_point("lmms_eval.models", "batching", "support.batching_model:BATCHING")
     return workplace.run(
-        *("lmms-eval", "--model", model, "--batch_size", str(BATCH_SIZE), "--limit", str(SAMPLES)),
+        *(
+            "lmms-eval",
+            "--model",
+            "batching",
+            "--batch_size",
+            str(BATCH_SIZE),
+            "--limit",
+            str(SAMPLES),
+        ),
         *("--tasks", "local,mia_bench", "--include_path", str(tasks)),
         *("--output_path", "out", "--log_samples", "--predict_only"),
         MIA_BENCH_DATA=str(MIA_BENCH),
@@ -94,9 +93,9 @@ def answers(folder: Path, task: str) -> dict[int, list[str]]:
 
 
 def test_in_batches_each_sample_is_answered_with_its_own_image_beside_another_task(
-    tmp_path: Path, model: str
+    tmp_path: Path,
 ) -> None:
-    result = run(tmp_path, model)
+    result = run(tmp_path)
     docs = dataset({"MIA_BENCH_DATA": str(MIA_BENCH)}).select(range(SAMPLES))
     mia_bench = {i: [digest(Path(doc["image"]))] for i, doc in enumerate(docs)}
     local = {i: [digest(tmp_path / "tasks" / f"{i}.png")] for i in range(SAMPLES)}

@@ -101,21 +101,6 @@ def test_logged_answers_score_the_same_again_together_and_by_dataset(
     assert "answers 2 of 2" in again.output
 
 
-@pytest.mark.parametrize("command", ["lmms-eval", "mmie-tasks eval"])
-def test_a_list_of_tasks_may_be_longer_than_a_file_name(workplace: Workplace, command: str) -> None:
-    datasets = DATASETS[:14]
-    tasks = ",".join(f"milebench_{dataset}" for dataset in datasets)
-    assert len(tasks) > 300
-    result = workplace.run(
-        *(*command.split(), "--model", "predictions", "--model_args", f"path={ANSWERS}"),
-        *("--tasks", tasks),
-        MILEBENCH_DATA=str(DATA),
-    )
-    assert result.status == 0, result.output
-    scored = {task for task, metric in result.table if metric == "official"}
-    assert scored == {f"MileBench {dataset}" for dataset in datasets}, result.output
-
-
 def test_a_model_sees_the_images_on_two_processes(workplace: Workplace) -> None:
     tasks = "milebench_GPR1200,milebench_combined1,milebench_adv"
     result = workplace.run(

@@ -85,15 +85,6 @@ def against_people(text: str, judge: str) -> list[str]:
 
 
 @pytest.mark.parametrize("task", ["mmie", "mia_bench"])
-def test_each_benchmark_of_a_run_has_its_own_judge(workplace: Workplace, task: str) -> None:
-    reasons = [record["official"].get("reason") for record in logged(workplace, "A", task)]
-    assert reasons.count(None) >= 5
-    assert (
-        "unavailable" not in reasons
-    )  # the other benchmark's recording has no reply to these samples
-
-
-@pytest.mark.parametrize("task", ["mmie", "mia_bench"])
 def test_both_models_are_judged_by_the_same_judge(workplace: Workplace, task: str) -> None:
     signatures = [
         re.sub(r"\|replayed:\w+", "", signature_of(sample))
@@ -103,14 +94,6 @@ def test_both_models_are_judged_by_the_same_judge(workplace: Workplace, task: st
     assert len(signatures) == {"mmie": 22, "mia_bench": 16}[task]
     assert len(set(signatures)) == 1
     assert signatures[0].startswith("judge:made_up|model:made-up|")
-
-
-def test_every_answer_of_the_second_model_has_a_reply(workplace: Workplace) -> None:
-    samples = sorted(logged(workplace, "B", "mmie"), key=lambda sample: sample["index"])
-    points = {sample["id"]: sample["official"].get("points") for sample in samples}
-    assert points.pop("MSR-3") is None  # left out by the official script
-    assert list(points.values()) == [2, 3, 4, 5, 4, 4, 1, 1, 6, 6]
-    assert not any(sample["facts"]["missing_images"] for sample in samples)
 
 
 def test_the_report_is_one_file_that_loads_nothing(workplace: Workplace) -> None:

@@ -1,9 +1,9 @@
-"""Models with the batch loops of the runner's Hugging Face models, which answer with what they were
+"""A model with the batch loop of the runner's Hugging Face models, which answers with what it was
 shown.
 
-The loops are those of lmms-eval 0.7.3, ``models/simple/qwen2_5_vl.py`` and
-``models/chat/huggingface.py``: requests with equal generation options share batches, and a batch is
-read by functions of its first request. Only for runs of lmms-eval in a process of its own.
+The loop is that of lmms-eval 0.7.3, ``models/simple/qwen2_5_vl.py``: requests with equal generation
+options share batches, and a batch is read by the functions of its first request. Only for runs of
+lmms-eval in a process of its own.
 """
 
 from __future__ import annotations
@@ -15,16 +15,12 @@ import torch
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 from lmms_eval.models.registry_v2 import ModelManifest
-from lmms_eval.protocol import ChatMessages
 from lmms_eval.utils import Collator
 from loguru import logger
 from PIL.Image import Image
 
-MANIFESTS = (
-    ModelManifest(
-        model_id="batching_simple", simple_class_path="support.batching_models.BatchingSimple"
-    ),
-    ModelManifest(model_id="batching_chat", chat_class_path="support.batching_models.BatchingChat"),
+BATCHING = ModelManifest(
+    model_id="batching", simple_class_path="support.batching_model.BatchingSimple"
 )
 
 
@@ -62,28 +58,3 @@ class BatchingSimple(lmms):
 
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
         return [(0.0, False)] * len(requests)
-
-
-class BatchingChat(BatchingSimple):
-    """Answers with the digests of the images in a request's messages."""
-
-    is_simple = False
-
-    def generate_until(self, requests: list[Instance]) -> list[str]:
-        collator = Collator(
-            [request.args for request in requests],
-            lambda args: (args[2], args[2]),
-            group_fn=lambda args: args[2],
-            grouping=True,
-        )
-        answers: list[str] = []
-        for chunk in collator.get_batched(n=self.batch_size):
-            _contexts, doc_to_messages, _kwargs, doc_ids, tasks, splits = zip(*chunk, strict=True)
-            logger.info(f"a batch of {len(chunk)}")
-            for doc_id, task, split in zip(doc_ids, tasks, splits, strict=True):
-                messages = ChatMessages(
-                    messages=doc_to_messages[0](self.task_dict[task][split][doc_id])
-                )
-                images, _videos, _audios = messages.extract_media()
-                answers.append(json.dumps([digest(image) for image in images]))
-        return collator.get_original(answers)
