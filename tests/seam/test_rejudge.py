@@ -79,6 +79,10 @@ def test_what_failed_is_asked_again_and_nothing_else(run: Run) -> None:
         for name in ("out", "out-filled")
     ]
     assert folders[0] == folders[1]
+    words = ("mmie-tasks", "rejudge", "out-filled", "--failed")
+    result = run.workplace.run(*words, **SETTINGS, XDG_CACHE_HOME="first")
+    assert (result.status, "Nothing failed" in result.output) == (0, True), result.output
+    assert not (run.workplace.folder / "out-filled-filled").exists()
 
 
 def test_another_judge_gets_each_answer_once(run: Run) -> None:

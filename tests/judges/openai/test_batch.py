@@ -104,7 +104,7 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
         pytest.param(error(500, message="Oops."), "JudgeUnavailable: HTTP 500: Oops.", id="500"),
         pytest.param(error(401, message=f"Wrong {KEY}."), "JudgeMisconfigured: ", id="401"),
         pytest.param({"error": {"message": "Oops."}}, "JudgeUnavailable: the server", id="200"),
-        pytest.param(completion(None), "JudgeRefused: the reply has no text", id="no-text"),
+        pytest.param(completion(None), "ReplyEmpty: the reply has no text", id="no-text"),
         pytest.param(completion("5", finish_reason="abort"), "JudgeUnavailable: ", id="abort"),
     ],
 )

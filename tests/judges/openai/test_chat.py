@@ -18,6 +18,7 @@ from mmie_tasks.judges.base import (
     JudgeRefused,
     JudgeRequest,
     OutOfBudget,
+    ReplyEmpty,
     ReplySchema,
     RequestBroken,
 )
@@ -256,7 +257,7 @@ ABSURD = {**NO_USAGE, "usage": {"prompt_tokens": 10**30, "completion_tokens": 1}
 
 
 @pytest.mark.parametrize(
-    ("says", "options", "replies", "refusals"),
+    ("says", "options", "replies", "empty"),
     [
         pytest.param("5", {**DOLLAR, "max_cost": 10.5}, 10, 0, id="limit"),
         pytest.param(completion(""), {**DOLLAR, "max_cost": 2.0}, 0, 1, id="paid-without-text"),
@@ -265,13 +266,13 @@ ABSURD = {**NO_USAGE, "usage": {"prompt_tokens": 10**30, "completion_tokens": 1}
         pytest.param(ABSURD, PER_TOKEN, 2, 0, id="absurd-usage"),
     ],
 )
-def test_sending_stops_before_the_limit_is_exceeded(server, says, options, replies, refusals):
+def test_sending_stops_before_the_limit_is_exceeded(server, says, options, replies, empty):
     server.says(says)
     server.delay_s = 0.02
     kinds = Counter(map(type, ask(judge_at(server.url, **options), requests(50, 1000))))
-    left = 50 - replies - refusals
-    assert kinds == Counter({JudgeReply: replies, JudgeRefused: refusals, OutOfBudget: left})
-    assert len(server) == replies + 2 * refusals
+    left = 50 - replies - empty
+    assert kinds == Counter({JudgeReply: replies, ReplyEmpty: empty, OutOfBudget: left})
+    assert len(server) == replies + 2 * empty
 
 
 def test_without_prices_the_cost_of_a_reply_is_unknown(server):
