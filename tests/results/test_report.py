@@ -29,7 +29,6 @@ from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.report_charts import COLOURS, charts
-from mmie_tasks.results.report_samples import dispute
 from mmie_tasks.results.run import Run, open_runs
 
 report = load_command("report")
@@ -152,22 +151,6 @@ def test_charts_have_the_numbers_of_the_runs() -> None:
         "",
         "100 %<br>of 1",
     ]
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        pytest.param([(2, 2), (3, 3)], 0.25, id="runs"),
-        pytest.param([(0, 3)], 0.75, id="scores"),
-        pytest.param([(None, 0)], 1, id="unscored-beside-scored"),
-        pytest.param([(2, 2), None], 0, id="a-run-that-lacks-it"),
-    ],
-)
-def test_the_dispute_is_the_largest_difference_of_runs_or_scores(
-    row: list[tuple[float | None, float | None] | None], expected: float
-) -> None:
-    samples = tuple(None if pair is None else sample("a", pair[0], pair[1]) for pair in row)
-    assert dispute(samples, 4) == expected
 
 
 def test_the_page_has_the_most_disputed_then_the_worst_samples_and_says_so() -> None:

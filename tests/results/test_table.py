@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -169,29 +168,6 @@ def test_the_published_totals_of_milebench_are_means_of_its_published_tasks(
     left_out = ("I-1",) if "leaves out I-1" in row.source else ()
     diagnostic = [row.scores[task] for task in MEANS_OF_TASKS["diag"] if task not in left_out]
     assert sum(diagnostic) / len(diagnostic) == pytest.approx(row.scores["diag"], abs=0.1)
-
-
-def test_every_format_has_the_judges_of_every_run_and_no_command(
-    two_models: list[str], tmp_path: Path
-) -> None:
-    lines = mmie_lines(30, unscored=0, answers="two", judge="judge:openai|model:m_1|t:0")
-    write_run(tmp_path / "two", "mmie", lines)
-    first, second = "Judge of mia_bench, mmie: made-up.", "Judge of mmie: m_1."
-    text, latex = (
-        run_table([*two_models, "--published", "--format", f], {}) for f in ("md", "latex")
-    )
-    assert f"\n{first}\n{second}" in text
-    assert "Judge of mmie: m\\_1." in latex
-    assert "mmie-tasks" not in text + latex
-    one, two = csv.DictReader(io.StringIO(run_table([*two_models, "--format", "csv"], {})))
-    assert (one["judges"], two["judges"]) == (first, second)
-    rows = json.loads(run_table([*two_models, "--tasks", "mmie", "--json"], {}))["rows"]
-    assert [row["judges"] for row in rows] == [{"mmie": "made-up"}, {"mmie": "m_1"}]
-    (score,) = rows[0]["scores"]
-    assert (score["task"], score["metric"], score["scored"]) == ("mmie", "official", 30)
-    assert "30 of 20,103 samples" in score["notes"]
-    by_rule = run_table([two_models[1], "--tasks", "milebench", "--format", "csv"], {})
-    assert [row["judges"] for row in csv.DictReader(io.StringIO(by_rule))] == [""]
 
 
 def drawn_run(name: str, signature: str = f"{SIGNATURE}|answers:step-1,images,model=flux") -> Run:

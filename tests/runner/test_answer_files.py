@@ -72,15 +72,6 @@ def test_saved_answers_are_read_as_the_model_gave_them(
     assert (saved.answer, saved.task, saved.id) == (answer, "t", "s0")
 
 
-def test_without_an_output_path_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    output = begun(tmp_path, evaluation_tracker=None)
-    output.save([task([["a"]])])
-    assert (list(tmp_path.iterdir()), output.resume_hint) == ([], "")
-
-
 def logged(folder: Path, samples: list[dict[str, Any]]) -> None:
     """Have the runner log some samples."""
     tracker(folder).save_results_samples(task_name="t", samples=samples)

@@ -148,8 +148,3 @@ def test_answers_that_may_be_to_a_requested_task_are_left_to_the_run(
     tasks: list[str], path: str
 ) -> None:
     check(tasks, "predictions", path)
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_run_that_only_predicts_needs_no_judge_prompts() -> None:
-    check(["opening"], predict_only=True)

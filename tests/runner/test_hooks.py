@@ -108,15 +108,6 @@ def test_results_are_signed_after_judging_and_name_the_machine() -> None:
     assert task.dump_config() == {"metadata": {"version": "1-A"}}
 
 
-def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
-    options = {"model": "m", "base_url": "https://host/v1?code=word"}
-    chosen = ChosenJudges(judges=(Choice(name="openai", options=options),))
-    judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
-    configs: dict[str, Any] = {"sketch": {}}
-    sign(configs, Task(), judge=judge)
-    assert "judges" not in configs["sketch"]["metadata"]
-
-
 @pytest.mark.parametrize(
     ("options", "checked_ids"),
     [
@@ -187,3 +178,12 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is not a benchmark"):
         early_checks.check_judges([mmie_benchmark.BENCHMARK], rank)
+
+
+def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
+    options = {"model": "m", "base_url": "https://host/v1?code=word"}
+    chosen = ChosenJudges(judges=(Choice(name="openai", options=options),))
+    judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
+    configs: dict[str, Any] = {"sketch": {}}
+    sign(configs, Task(), judge=judge)
+    assert "judges" not in configs["sketch"]["metadata"]

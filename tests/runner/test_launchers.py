@@ -47,20 +47,3 @@ def test_an_invalid_option_ends_the_run_when_the_launcher_is_created() -> None:
         with pytest.raises(SystemExit, match=f"`{name}[`=]") as end:
             launchers.openai(**{name: value})
         assert "sk-123" not in str(end.value)
-
-
-@pytest.mark.parametrize(
-    ("launcher_args", "choices"),
-    [
-        pytest.param("name=openai,model=4", {"": ("openai", {"model": "4"})}, id="plain"),
-        pytest.param(
-            "name=openai,model=m,base_url=http://[::1]:1/v1?a=b",
-            {"": ("openai", {"model": "m", "base_url": "http://[::1]:1/v1?a=b"})},
-            id="address",
-        ),
-    ],
-)
-def test_launcher_args_are_read_by_the_runners_parser(
-    launcher_args: str, choices: dict[str, tuple[str, dict[str, str]]]
-) -> None:
-    assert named(launchers.parse_launcher_args(launcher_args)) == choices

@@ -41,13 +41,6 @@ def test_a_function_registered_twice_is_called_once_with_the_loaded_module(name:
     assert modules == [1]
 
 
-def test_the_function_is_called_at_once_for_a_module_imported_earlier(name: str) -> None:
-    module = importlib.import_module(name)
-    modules: list[ModuleType] = []
-    after_import(name, modules.append)
-    assert modules == [module]
-
-
 def test_a_failed_import_calls_nothing_and_the_next_one_counts(name: str, folder: Path) -> None:
     modules: list[ModuleType] = []
     after_import(name, modules.append)

@@ -140,22 +140,6 @@ def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users
     )
 
 
-def test_a_package_takes_no_name_of_ours_nor_of_another(
-    package: Callable[..., Path], logs: list[str]
-) -> None:
-    folders: dict[str, Index | Exception] = {
-        str(task_dir()): {"mmie": task("ours"), "ours": tag("mmie")},
-        str(package("a")): {"mmie": task("a"), "ours": tag("free"), "free": task("a")},
-        str(package("b")): {"free": task("b")},
-    }
-    index = indexed_with(folders)
-    assert index == {"mmie": task("ours"), "ours": tag("mmie"), "free": task("a")}
-    assert [line.strip() for line in logs] == [
-        "mmie-tasks: `mmie`, `ours` of the benchmark `a` left out: name taken",
-        "mmie-tasks: `free` of the benchmark `b` left out: name taken",
-    ]
-
-
 @pytest.mark.parametrize("error", [ValueError("bad"), yaml.YAMLError("bad"), AssertionError()])
 def test_each_broken_package_is_left_out_with_one_warning(
     package: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, logs: list[str], error: Exception
@@ -173,3 +157,19 @@ def test_each_broken_package_is_left_out_with_one_warning(
     monkeypatch.setenv("RANK", "1")
     indexed_with(folders)
     assert logs == []
+
+
+def test_a_package_takes_no_name_of_ours_nor_of_another(
+    package: Callable[..., Path], logs: list[str]
+) -> None:
+    folders: dict[str, Index | Exception] = {
+        str(task_dir()): {"mmie": task("ours"), "ours": tag("mmie")},
+        str(package("a")): {"mmie": task("a"), "ours": tag("free"), "free": task("a")},
+        str(package("b")): {"free": task("b")},
+    }
+    index = indexed_with(folders)
+    assert index == {"mmie": task("ours"), "ours": tag("mmie"), "free": task("a")}
+    assert [line.strip() for line in logs] == [
+        "mmie-tasks: `mmie`, `ours` of the benchmark `a` left out: name taken",
+        "mmie-tasks: `free` of the benchmark `b` left out: name taken",
+    ]

@@ -89,6 +89,17 @@ def test_data_is_checked_for_tags_predict_only_runs_and_changed_tasks(
     assert after.count(LOOKED.format(4)) == 3  # sketch and mmie by their tag, the changed sketch
 
 
+def test_a_judge_whose_check_raises_ends_a_run_without_a_traceback(workplace: Workplace) -> None:
+    write(workplace.plugins / "coin.py", COIN)
+    workplace.install_entry_point("mmie_tasks.judges", "coin", "coin:Coin")
+    arguments = ("--model", "stub", "--tasks", "mia_bench", "--judge", "coin")
+    data = str(EXAMPLES / "mia_bench" / "data")
+    result = workplace.run("mmie-tasks", "eval", *arguments, MIA_BENCH_DATA=data)
+    assert result.status == 1
+    assert "The judge `coin` cannot be used: ZeroDivisionError: no side.\n\nhint: " in result.output
+    assert "Traceback" not in result.output
+
+
 CONFIG = """
 - {{model: stub, model_args: answer={first}, tasks: sketch, limit: 1}}
 - {{model: stub, model_args: answer={second}, tasks: sketch, limit: 1}}
@@ -107,14 +118,3 @@ def test_failed_evaluations_end_with_status_1_after_the_others(workplace: Workpl
     failed = "the evaluation of `stub (answer=none)` on `sketch` failed; its error is above."
     assert result.output.count(failed) == 1
     assert result.output.count("RuntimeError: the stub") == 1
-
-
-def test_a_judge_whose_check_raises_ends_a_run_without_a_traceback(workplace: Workplace) -> None:
-    write(workplace.plugins / "coin.py", COIN)
-    workplace.install_entry_point("mmie_tasks.judges", "coin", "coin:Coin")
-    arguments = ("--model", "stub", "--tasks", "mia_bench", "--judge", "coin")
-    data = str(EXAMPLES / "mia_bench" / "data")
-    result = workplace.run("mmie-tasks", "eval", *arguments, MIA_BENCH_DATA=data)
-    assert result.status == 1
-    assert "The judge `coin` cannot be used: ZeroDivisionError: no side.\n\nhint: " in result.output
-    assert "Traceback" not in result.output

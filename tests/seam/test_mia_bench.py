@@ -144,15 +144,6 @@ def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
     assert run.name == "stub-7b"
 
 
-def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -> None:
-    workplace.install(EXAMPLE.parent / "own_judge")
-    grader = "print('component 1: 1/1, component 2: 1/1, total score: 1/2. Half.')"
-    (workplace.folder / "grade.py").write_text(grader, encoding="utf-8")
-    result = evaluate(workplace, "--launcher_args", "name=command,command=python grade.py")
-    assert printed(result)["official_basic"] == 50.0, result.output
-    assert "judge:command|model:python grade.py" in result.output
-
-
 def test_options_of_our_command_choose_the_judge_and_a_storm_of_its_faults_costs_no_sample(
     workplace: Workplace, server: JudgeServer
 ) -> None:

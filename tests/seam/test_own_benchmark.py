@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support.runner import CommandResult, Workplace, write
+from support.runner import CommandResult, Workplace
 
 from mmie_tasks import load_run
-from mmie_tasks.extend import Benchmark, Unscored
+from mmie_tasks.extend import Benchmark
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
-GROUP = "mmie_tasks.benchmarks"
 TABLE = {
     "coverage": "91.6667",
     "official": "45.4545",
@@ -128,37 +126,3 @@ def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
     for name, percent in percents.items():
         assert TABLE.get(name, f"{percent:.4f}") == f"{percent:.4f}"
         assert DETAILS.get(name, percent) == percent
-
-
-@pytest.mark.usefixtures("result", "odd_one_out")
-def test_saved_answers_that_are_scored_again_have_the_same_verdicts(workplace: Workplace) -> None:
-    (log,) = (workplace.folder / "out").rglob("*_samples_odd_one_out.jsonl")
-    read = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    assert len(read) == 12
-    for line in read:
-        record = benchmark().read_record(line)
-        assert benchmark().regraded(record, line) == record
-        assert Path(str(record.question[0].image)).is_file()
-    assert [benchmark().read_line(line).official for line in read][-1] == Unscored(
-        "no_answer", "no saved answer"
-    )
-
-
-def test_a_missing_picture_stops_a_run_and_another_broken_package_does_not(tmp_path: Path) -> None:
-    workplace = Workplace(folder=tmp_path)
-    workplace.install_stub_model()
-    shutil.copytree(EXAMPLE / "odd_one_out", workplace.plugins / "odd_one_out")
-    (workplace.plugins / "odd_one_out" / "images" / "03.png").unlink()
-    write(workplace.plugins / "bare" / "__init__.py", "")
-    for name, package in (
-        ("odd_one_out", "odd_one_out.benchmark:BENCHMARK"),
-        ("bare", "bare.benchmark:BENCHMARK"),
-        ("gone", "not_there.benchmark:BENCHMARK"),
-    ):
-        workplace.install_entry_point(GROUP, name, package)
-    result = workplace.run("lmms-eval", "--model", "stub", "--tasks", "odd_one_out")
-    assert result.status == 1, result.output
-    assert "1 of the 12 images of odd_one_out do not exist" in result.output
-    assert "Traceback" not in result.output
-    assert result.output.count("mmie-tasks: the benchmark `gone` is left out:") == 1
-    assert result.output.count("mmie-tasks: the benchmark `bare` has no task in") == 1

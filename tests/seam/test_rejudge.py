@@ -109,9 +109,9 @@ def test_images_that_are_gone_or_overwritten_are_named(run: Run) -> None:
     assert result.status == 1, result.output
     assert "missing=count" in result.output
     assert len(run.judge) == asked
-    draw(moved / "0-b.png", 99)
-    words = ("--failed", "--output_path", "again", "--model_args", "images=moved")
-    result = run.rejudge(*words, cache="third")
+    moved.rename(given)
+    draw(given / "0-b.png", 99)
+    result = run.rejudge("--failed", "--output_path", "again", cache="third")
     assert result.status == 0, result.output
     assert result.output.count("1 image of answers changed since the run") == 1
     assert len(run.judge) == asked + FAILED + 1  # the overwritten image makes it another answer
