@@ -63,7 +63,7 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     else:
         fetched = DATASET.fetch()
         folder, revision = fetched.folder, fetched.source
-    file, images = DataFile.read(folder / _ANNOTATION, _LAYOUT), ImageFolder(folder)
+    file, images = DataFile.read(folder / _ANNOTATION, _LAYOUT), NumberedImages(folder)
 
     def read(number: int, row: object) -> dict[str, Any]:
         if not isinstance(row, dict):
@@ -94,7 +94,7 @@ def check_data(docs: datasets.Dataset) -> None:
     check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs}, _LAYOUT)
 
 
-class ImageFolder:
+class NumberedImages:
     """Finds the image files that the annotation in a folder names."""
 
     def __init__(self, folder: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.hub_files import MIA_BENCH_EXAMPLE as DATA
 
 from mmie_tasks.benchmarks.mia_bench import sample as samples
-from mmie_tasks.benchmarks.mia_bench.data import ImageFolder, dataset
+from mmie_tasks.benchmarks.mia_bench.data import NumberedImages, dataset
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample, fingerprint
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 
@@ -166,13 +166,13 @@ def test_the_image_of_an_address_is_numbered_and_any_other_is_the_named_file(
     image, files, path, tmp_path
 ):
     create_images(tmp_path, *files)
-    assert ImageFolder(tmp_path).path(0, image) == tmp_path / path
+    assert NumberedImages(tmp_path).path(0, image) == tmp_path / path
 
 
 @given(st.text(min_size=1))
 def test_any_name_gives_a_path_in_the_folder_or_broken_data(name):
     try:
-        path = ImageFolder(DATA).path(0, name)
+        path = NumberedImages(DATA).path(0, name)
     except DataBroken:
         return
     assert path.is_relative_to(DATA)
