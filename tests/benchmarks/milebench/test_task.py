@@ -108,13 +108,7 @@ def test_a_right_answer_scores_in_every_row_it_counts_for():
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [
-        (MISSING, "no_answer"),
-        ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503", "no_answer"),
-        ("Failed to obtain answer via API.", "no_answer"),
-        ("nan", "no_answer"),
-        ("None", "no_answer"),
-    ],
+    [(MISSING, "no_answer"), ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503", "no_answer")],
 )
 def test_a_failure_has_no_score_key(answer, reason):
     rows = benchmark.process_results(docs()[0], [answer])
@@ -124,10 +118,7 @@ def test_a_failure_has_no_score_key(answer, reason):
     assert math.isnan(benchmark.percent([rows["official"]]))
 
 
-@pytest.mark.parametrize(
-    "form",
-    ["<think>{}</think>{}", "<thought>{}</thought>\n{}", "[THINK]{}[/THINK]{}", "{}</think>{}"],
-)
+@pytest.mark.parametrize("form", ["<think>{}</think>{}", "{}</think>{}"])
 def test_thinking_is_not_scored_in_a_run_and_from_its_log(form):
     doc = docs()[0]
     answer = form.format("Option A first, then (A) or B?", doc["gold"])
@@ -148,11 +139,6 @@ def test_only_a_text_that_chooses_no_option_is_kept_to_be_compared_with_others()
         for text in (doc["gold"], "The answer is A.", "Please try again later.")
     ]
     assert kept == [None, None, "Please try again later."]
-
-
-def test_several_rounds_are_not_a_text():
-    rows = benchmark.process_results(docs()[0], ["one", "two"])
-    assert rows["official"]["unscored"] == "not_text"
 
 
 def test_different_official_and_robust_scores_are_counted():

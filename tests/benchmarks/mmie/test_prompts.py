@@ -145,11 +145,6 @@ def test_a_typed_control_string_is_counted_and_stays(control):
     assert answer_of(assembly) == f"a{control}<b>{control}\n"
 
 
-def test_what_is_like_a_control_string_is_not_counted():
-    text = "<b> a<image b> <Image> <images> 3 <|x < |end|> <||>"
-    assert assembled(answer=[Segment(text)]).typed == {}
-
-
 def test_the_reference_is_not_looked_at_where_it_is_not_shown():
     gold = (Segment("<|end|>"),)
     assert assemble(sample(gold=gold, category="SA"), (), TEMPLATE).typed == {}

@@ -163,7 +163,3 @@ def test_the_version_moves_when_a_score_can():
     """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["mmie"]
     assert {"version": benchmark.BENCHMARK.version, "behaviour": behaviour()} == noted
-
-
-def test_yaml_and_code_name_one_version():
-    assert listed()["metadata"]["version"] == benchmark.BENCHMARK.version

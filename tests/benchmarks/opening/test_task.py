@@ -11,7 +11,7 @@ import pytest
 import yaml
 from PIL import Image
 from support.golden import GOLDEN
-from support.opening_data import EXAMPLE, reply, row, write_data
+from support.opening_data import EXAMPLE, reply
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.saved import read_answers
@@ -169,10 +169,6 @@ def listed() -> dict[str, Any]:
     return content
 
 
-def test_task_file_and_code_have_the_same_version() -> None:
-    assert listed()["metadata"]["version"] == BENCHMARK.version
-
-
 REPLIES = (
     *(reply(7), reply(7.5), reply(0, 1, 2, 3, 4, 5, 6), reply(11), reply("8", 6), reply("7/5")),
     *(reply(True, False), reply(7, Charm={"Score": 0}), f"```json\n{reply(7)}\n```", reply(7) * 2),
@@ -202,17 +198,3 @@ def test_the_version_moves_when_a_score_can() -> None:
     """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["opening"]
     assert {"version": BENCHMARK.version, "behaviour": behaviour()} == noted
-
-
-def test_missing_data_ends_the_run_with_its_hint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Stub:
-        config_name = "all"
-
-    monkeypatch.setenv("OPENING_DATA", str(tmp_path / "none"))
-    with pytest.raises(SystemExit, match=r"(?s)no such folder.*hint:"):
-        benchmark.process_docs(Stub())  # type: ignore[arg-type]
-    monkeypatch.setenv("OPENING_DATA", str(write_data(tmp_path, row())))
-    samples = benchmark.process_docs(Stub())  # type: ignore[arg-type]
-    assert samples["topic"] == ["storybook_creation"]
