@@ -9,10 +9,9 @@ from support.judgements import replied
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
-from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
@@ -280,19 +279,6 @@ def test_a_sample_of_another_model_is_not_judged_by_the_papers_judge(judge: str)
     assert other.signature.is_of_another_judge
     assert other.signature.fields["replies_by"] == MINI
     assert other.signature.judges == own.signature.judges
-
-
-def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
-    judges = (JUDGE, "judge:openai|model:gemini-2.5-pro|t:0")
-    verdicts = Verdicts(official=Scored(4), robust=Scored(4))
-    members = tuple(
-        Judgement(
-            judge=Signature.parse(judge), result=JudgeResult(reply=reply(model)), verdicts=verdicts
-        )
-        for judge, model in zip(judges, (NEW, "gemini-3.8-flash"), strict=True)
-    )
-    sample = replace(answered([NEW])[0], judgements=members)
-    assert list(answerer_marks([sample])) == ["gemini-2.5-pro: replies by gemini-3.8-flash"]
 
 
 def test_runs_with_replies_of_other_models_are_not_compared_without_a_word() -> None:
