@@ -163,4 +163,4 @@ def test_a_server_that_loads_its_model_is_waited_for_as_long_as_the_patience(ser
     server.says(error(503, message="Loading model"))
     begun = time.monotonic()
     assert "Loading model" in problem(judge_at(server.url, patience=0.3))
-    assert 0.3 <= time.monotonic() - begun < 10
+    assert 0.3 <= time.monotonic() - begun < 25  # `judge_at` has a patience of 30 s
