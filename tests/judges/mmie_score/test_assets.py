@@ -11,7 +11,8 @@ from support.judge_creation import create
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-from mmie_tasks.preflight.checks import Finding, asset_findings
+from mmie_tasks.preflight.checks import asset_findings
+from mmie_tasks.preflight.finding import Finding
 
 pytestmark = needs_transformers_5
 
@@ -29,7 +30,7 @@ def findings_of(tmp_path: Path, **options: str) -> dict[str, Finding]:
 
 def test_a_good_checkpoint_is_described_and_its_message_is_not_shown(tmp_path: Path) -> None:
     findings = findings_of(tmp_path, model=str(TINY))
-    assert not any(finding.is_problem for finding in findings.values())
+    assert not any(finding.hint for finding in findings.values())
     message = json.loads((TINY / "config.json").read_bytes())["system_message"]
     files = findings["files"].message
     assert f"system message of {len(message)} characters in `config.json`" in files
@@ -45,7 +46,7 @@ def test_a_checkpoint_that_cannot_be_loaded_is_a_problem(tmp_path: Path) -> None
     copy = shutil.copytree(TINY, tmp_path / "copy")
     (copy / "tokenizer.model").unlink()
     findings = findings_of(tmp_path, model=str(copy))
-    assert findings["files"].is_problem
+    assert findings["files"].hint
     assert "tokenizer.model" in findings["files"].message
     assert "device" not in findings
 
@@ -55,6 +56,6 @@ def test_a_device_or_program_that_is_not_there_is_named(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
     findings = findings_of(tmp_path, **{"model": str(TINY), **options})
-    problems = {subject for subject, one in findings.items() if one.is_problem}
+    problems = {subject for subject, one in findings.items() if one.hint}
     assert problems == {"packages", "device"}
     assert next(iter(options.values())) in findings["device"].message
