@@ -91,7 +91,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         self._counts_missing = missing == "count"
         if self.accelerator.is_main_process:
             for note in reading.notes:
-                logger.warning("predictions: {}", note)
+                logger.info("predictions: {}", note)  # `score` has printed it
 
     def generate_until(self, requests: Sequence[_RunnerRequest]) -> list[str | list[str]]:
         """Return the saved answer to each request, `MISSING` if there is none.
@@ -140,14 +140,14 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         all_ids = {sample_id for column in columns for sample_id in column}
         found = answers_to(task, benchmark_of_task(task), self._matcher, samples, all_ids)
         shared = self.world_size > 1 and self._matcher.has_answers(all_ids)
-        if not found.report.matched and not shared:
+        if not found.matched.count and not shared:
             raise self._matcher.no_match_error(task, samples)
         found.check_images(
             counts_missing=self._counts_missing,
             images_option="--model_args ...,images=FOLDER",
             count_option="--model_args ...,missing=count",
         )
-        level = "WARNING" if found.report.missing else "INFO"
+        level = "WARNING" if found.matched.unanswered else "INFO"
         rank = f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else ""
         logger.log(level, "predictions{}: {}", rank, found.text)
         answers = zip(requests, found.answers, strict=True)

@@ -71,11 +71,13 @@ def _check(
     """Print a line on the answers to each task; ends the process if some are missing."""
     from mmie_tasks.preflight.answers import check_answers
 
-    errors: list[str] = []
-    for text, error in check_answers(options, selection, environment, downloads=True):
-        if ": " in text:  # else it is what could not be read
-            print(text, flush=True)
-        errors += [] if error is None or str(error) in errors else [str(error)]
+    errors: dict[str, None] = {}
+    for finding in check_answers(options, selection, environment, downloads=True):
+        line = finding.subject if finding.hint else finding.text
+        if ": " in line:  # else nothing was counted
+            print(line, flush=True)
+        if finding.hint:
+            errors[f"{finding.message}.\n\nhint: {finding.hint}"] = None
     if errors:
         raise SystemExit("\n\n".join(errors))
 
