@@ -60,10 +60,9 @@ results: $(READY)  ## the results commands on made-up models, judges and people;
 	  --judge 'replay:path=$(RESULTS)/replies.jsonl' $(PROMPTS) -o $(RUNS)/model-b > $(RUNS)/model-b.log 2>&1
 	@$(BUNDLED) $(SCORE) $(MMIE)/answers --tasks mmie \
 	  --judge 'replay:path=$(RESULTS)/other_judge.jsonl' $(PROMPTS) -o $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
-	@$(BUNDLED) MMIE_TASKS_CACHE=$(RUNS)/cache $(BIN)/python $(INTERLEAVED)/servers.py $(BIN)/mmie-tasks eval --log_samples \
-	  --tasks mmie --model interleaved --model_args \
-	  'lvlm=openai:model=scripted-writer;base_url={url},t2i=images:model=sketch;base_url={url},pictures=$(RUNS)/pictures' \
-	  --judge openai:scripted-judge --judge_args base_url={url},prompts=$(MMIE)/prompts.json --output_path $(RUNS)/drawn > $(RUNS)/drawn.log 2>&1
+	@$(BUNDLED) MMIE_TASKS_CACHE=$(RUNS)/cache $(BIN)/python $(INTERLEAVED)/servers.py $(SCORE) $(INTERLEAVED)/texts.json \
+	  --tasks mmie_step --model scripted-writer --t2i 'images:sketch,base_url={url},size=512x512' \
+	  --judge openai:scripted-judge --judge_args base_url={url},prompts=$(MMIE)/prompts.json -o $(RUNS)/drawn > $(RUNS)/drawn.log 2>&1
 	$(BIN)/mmie-tasks report A=$(RUNS)/model-a B=$(RUNS)/model-b -o $(RUNS)/report.html
 	$(BIN)/mmie-tasks report drawn=$(RUNS)/drawn -o $(RUNS)/drawn.html
 	$(BIN)/mmie-tasks table A=$(RUNS)/model-a B=$(RUNS)/model-b drawn=$(RUNS)/drawn --published
@@ -113,7 +112,6 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/judge_storms.py
-	TQDM_DISABLE=1 $(BIN)/python -W ignore tests/bench/drawing_floor.py
 	$(BIN)/python -W ignore tests/bench/mmie_requests.py
 	$(BIN)/python -W ignore tests/bench/results_speed.py $(if $(OLD),--old '$(OLD)')
 	$(BIN)/python tests/bench/import_cost.py

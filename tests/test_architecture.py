@@ -24,7 +24,7 @@ LAYERS = (
     ("hub",),
     ("http",),
     ("judges", "answers"),
-    ("interleaved",),
+    ("drawing",),
     ("benchmarks",),
     ("preflight",),
     ("results",),

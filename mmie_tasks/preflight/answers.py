@@ -43,6 +43,11 @@ def add_answer_options(parser: argparse.ArgumentParser, *, are_required: bool) -
         "its missing images; default: %(default)s"
     )
     group.add_argument("--missing", choices=("stop", "count"), default="stop", help=missing_help)
+    t2i_help = (
+        "draws the images that texts ask for, as those of `mmie_step` do: `diffusers:MODEL`, or "
+        "`images:MODEL,base_url=...` for a server"
+    )
+    group.add_argument("--t2i", default="", metavar="DRAWER:MODEL", help=t2i_help)
     model_help = "name of the tested model; default: by the answers' own run, file or folder"
     group.add_argument("--model", default="", metavar="NAME", help=model_help)
     limit_help = "only the first N samples of each task; default: all"
@@ -68,7 +73,7 @@ def check_answers(
     *,
     downloads: bool,
 ) -> Iterator[tuple[str, MmieTasksError | None]]:
-    """Match the saved answers to the samples of each task, and find their images.
+    """Match the saved answers to the samples of each task, find their images, and check the drawer.
 
     Args:
         options: The arguments of `add_answer_options`.
@@ -77,7 +82,8 @@ def check_answers(
         downloads: Whether data that are not here are downloaded, as a run does.
 
     Yields:
-        For each task ``mmie: answers 11 of 11, images 14 of 14``, and an error if some are missing.
+        For each task ``mmie: answers 11 of 11, images 14 of 14``, and an error if some are missing;
+        for a drawer, its signature, and an error if it cannot be used.
     """
     from mmie_tasks.answers.matcher import AnswerMatcher
     from mmie_tasks.answers.saved import read_answers
@@ -104,6 +110,19 @@ def check_answers(
                     yield f"{task}: answers are matched when the run has its samples", None
                     continue
                 yield _check_task(files[task], benchmark, matcher, options, environment)
+    if options.t2i:
+        yield _check_drawer(options.t2i, environment)
+
+
+def _check_drawer(choice: str, environment: Mapping[str, str]) -> tuple[str, MmieTasksError | None]:
+    from mmie_tasks.drawing.drawer import open_drawer
+
+    try:
+        drawer = open_drawer(choice, environment)
+        drawer.check()
+    except MmieTasksError as error:
+        return "drawer", error
+    return f"drawer: {drawer.signature}", None
 
 
 def _check_task(

@@ -153,7 +153,6 @@ def _prepare_model(evaluate: Method) -> Method:
                 _judging(evaluation, model, tasks),
             ):
                 results = evaluate(*args, **kwargs)
-                evaluation.output.scored()
                 if isinstance(results, dict):  # None on all ranks but 0
                     add_signatures(results["configs"], named_tasks, evaluation.benchmarks)
                     evaluation.summary.add_details(results)
