@@ -18,7 +18,12 @@ from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.answers.answer import read_answer
-from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer, write_undrawn_answer
+from mmie_tasks.answers.drawn import (
+    DrawingFacts,
+    read_drawn_answer,
+    write_drawn_answer,
+    write_undrawn_answer,
+)
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.core.wording import counted, listed
@@ -79,8 +84,12 @@ class AnswerDrawer:
         ]
         outcomes = self._outcomes(dict.fromkeys(requests), shows_bar=shows_bar)
         signature = drawing_text(protocol.SIGNATURE, self.drawer.signature)
-        texts, all_facts = [], []
+        texts: list[str] = []
+        all_facts: list[DrawingFacts] = []
         for answer, read in zip(answers, steps, strict=True):
+            if read_drawn_answer(answer.text):  # of a run with a drawer
+                texts.append(answer.text)
+                continue
             facts = _facts(answer, read, outcomes, signature)
             texts.append(_drawn(answer, read, outcomes, facts))
             all_facts.append(facts)

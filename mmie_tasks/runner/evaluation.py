@@ -32,6 +32,7 @@ from mmie_tasks.judges.served_model import ServedModel, served_model
 from mmie_tasks.judges.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import RunOutput
+from mmie_tasks.runner.loaded_tasks import Task
 from mmie_tasks.runner.model_memory import free_tested_models
 from mmie_tasks.runner.run_summary import RunSummary
 
@@ -74,7 +75,7 @@ class RunningEvaluation:
     """
 
     session: JudgingSession
-    benchmarks: dict[object, Benchmark] = field(default_factory=dict)
+    benchmarks: dict[Task, Benchmark] = field(default_factory=dict)
     models: WeakSet[object] = field(default_factory=WeakSet)
     output: RunOutput = field(default_factory=RunOutput)
     summary: RunSummary = field(default_factory=RunSummary)

@@ -1,188 +1,60 @@
-"""The drawer `images` on real sockets: faults, parameters that servers do not know, cost,
-secrets.
-"""
+"""The drawer `images` on a server of this machine: requests, images, and what goes wrong."""
 
 from __future__ import annotations
 
 import base64
-import logging
+import json
 import threading
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from io import BytesIO
-from typing import Any
 
 import pytest
-from loguru import logger
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
-from support.judge_faults import in_list
 from support.judge_server import JudgeServer, Says
-from support.loopback import HANG, HANG_UP, Sent, error
-from support.pictures import MODERATION, drawn, header_only, images, noise, picture, png, without
+from support.loopback import HANG_UP, Sent, error
+from support.pictures import MODERATION, header_only, images, noise, picture, png
 
-from mmie_tasks.http.sender import Pace
-from mmie_tasks.interleaved.drawer import (
-    Drawer,
-    DrawerMisconfigured,
-    DrawerRefused,
-    DrawerUnavailable,
-    DrawingError,
-    DrawingOverBudget,
-    Picture,
-    PictureRequest,
-    PictureUnusable,
-)
-from mmie_tasks.interleaved.server import ImageOptions, ImageServer, open_server
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.drawing.drawer import ImageRequest, NotDrawn, open_drawer
+from mmie_tasks.drawing.server import ImageServer, read_reply
 
-KEY = "sk-thisisnotarealkey"
-FAST = Pace(base_s=0.02, cap_s=0.1, short_cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
+KEY = "4f9a-oddly/shaped+key"
 
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    with JudgeServer(models=("image-model",)) as running:
-        yield running
+    with JudgeServer(models=("image-model",)) as server:
+        yield server
 
 
-@pytest.fixture
-def log() -> Iterator[list[str]]:
-    """Everything that is logged, as a list of texts."""
-    lines: list[str] = []
-    sink = logger.add(lines.append, level=0, backtrace=True, diagnose=True)
-    yield lines
-    logger.remove(sink)
+def drawer_at(url: str, **options: object) -> ImageServer:
+    pairs = {"model": "image-model", "base_url": url, **options}
+    text = ",".join(f"{name}={value}" for name, value in pairs.items())
+    drawer = open_drawer(f"images:{text}", {"OPENAI_API_KEY": KEY})
+    assert isinstance(drawer, ImageServer)
+    return drawer
 
 
-def drawer_at(url: str | None = None, *, key: str | None = KEY, **options: Any) -> ImageServer:
-    # Longer than a busy machine takes for anything here: only what fails on purpose ends so.
-    options = {"model": "image-model", "timeout": 30.0, "patience": 30.0, **options}
-    environment = {**({"OPENAI_API_KEY": key} if key else {}), **options.pop("environment", {})}
-    return replace(open_server(ImageOptions(base_url=url, **options), environment), pace=FAST)
+def draw(drawer: ImageServer, n: int = 1) -> list[bytes | NotDrawn]:
+    """The outcomes of `n` requests, in their order."""
+    requests = [ImageRequest(prompt=f"scene {index}", seed=index) for index in range(n)]
+    outcomes = dict(drawer.draw(requests))
+    return [outcomes[index] for index in range(n)]
 
 
-def requests(count: int) -> list[PictureRequest]:
-    return [PictureRequest(prompt=f"scene {index}", seed=index) for index in range(count)]
+def pixels(content: bytes | NotDrawn) -> bytes:
+    assert isinstance(content, bytes)
+    return Image.open(BytesIO(content)).convert("RGB").tobytes()
 
 
-def draw(drawer: Drawer, sent: int | Sequence[PictureRequest] = 1) -> list[Picture | DrawingError]:
-    """One outcome per request, in their order; more or fewer are an error."""
-    sequence = requests(sent) if isinstance(sent, int) else sent
-    outcomes = list(drawer.draw(sequence))
-    assert sorted(index for index, _ in outcomes) == list(range(len(sequence)))
-    return [outcome for _, outcome in sorted(outcomes, key=lambda pair: pair[0])]
-
-
-@pytest.mark.parametrize(
-    "says",
-    [
-        pytest.param(without("response_format", "seed"), id="400"),
-        pytest.param(without("seed", "response_format", status=422), id="422"),
-        pytest.param(
-            lambda body: (
-                error(
-                    422,
-                    message="[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]",
-                )
-                if "seed" in body
-                else drawn(body)
-            ),
-            id="pydantic",
-        ),
-        pytest.param(
-            lambda body: (
-                in_list(error(400, message='Unknown name "seed": Cannot find field.'))
-                if "seed" in body
-                else drawn(body)
-            ),
-            id="list",
-        ),
-    ],
-)
-def test_a_parameter_that_a_server_does_not_know_is_left_out_at_once_and_from_then_on(
-    server: JudgeServer, log: list[str], says: Says
-) -> None:
-    server.draws(says)
-    drawer = drawer_at(server.url)
-    assert isinstance(draw(drawer)[0], Picture)
-    before = len(server)
-    assert before <= 3
-    assert all(isinstance(outcome, Picture) for outcome in draw(drawer, 5))
-    assert len(server) == before + 5
-    assert len([line for line in log if "now gets no " in line]) == 1
-
-
-def test_an_error_of_another_cause_leaves_no_parameter_out(server: JudgeServer) -> None:
-    server.fails(400, param="seed", message="Unknown parameter: 'seed'")
-    server.fails(400, message="the prompt is too long")
-    drawer = drawer_at(server.url)
-    assert isinstance(draw(drawer)[0], DrawerRefused)
-    assert isinstance(draw(drawer)[0], Picture)
-    assert "seed" in server.asked[-1]
-
-
-MANY = None  # until the server is given up
-FAULTS = {
-    "429": (error(429), DrawerUnavailable, "HTTP 429", MANY),
-    "hangs up": (HANG_UP, DrawerUnavailable, "no connection", MANY),
-    "hangs": (HANG, DrawerUnavailable, "no answer in time", MANY),
-    "moderation": (MODERATION, DrawerRefused, "moderation_blocked", 1),
-    "413": (error(413, message="the body is too long"), DrawerRefused, "too long", 1),
-    "400": (error(400, message="prompt is longer than a size"), DrawerRefused, "longer", 1),
-    "refusal": (images(None, refusal="I will not."), DrawerRefused, "I will not.", 1),
-    "filtered, 200": (
-        {"data": [], "error": {"code": "content_filter", "message": "withheld"}},
-        DrawerRefused,
-        "withheld",
-        1,
-    ),
-    "filtered": (images(None, finish_reason="content_filter"), DrawerRefused, "filter", 1),
-    "text": (Sent(content=b"<html>Sign in</html>"), PictureUnusable, "no JSON", 3),
-    "no picture": ({"created": 0, "data": []}, PictureUnusable, "without a picture", 3),
-    "error, 200": ({"error": {"message": "out of memory"}}, PictureUnusable, "out of memory", 3),
-    "base64": (images("iVBOR!"), PictureUnusable, "base64", 3),
-    "no image": (images(b"a red square"), PictureUnusable, "not an image", 3),
-    "truncated": (images(noise(64, 64)[:5000]), PictureUnusable, "truncated", 3),
-    "one colour": (images(png(Image.new("RGB", (9, 9)))), PictureUnusable, "one colour", 3),
-    "25 Mpx": (images(header_only(5_001, 5_000)), PictureUnusable, "16,777,216", 3),
-    "address": (
-        images(None, url="https://cdn/a.png?sig=hush"),
-        PictureUnusable,
-        "https://cdn/a.png in",
-        1,
-    ),
-    "401": (error(401, code="invalid_api_key"), DrawerMisconfigured, "denies access", 1),
-    "no credit": (error(429, code="insufficient_quota"), DrawerMisconfigured, "quota", 1),
-    "size": (
-        error(400, param="size", message="Invalid value: '512x512'."),
-        DrawerMisconfigured,
-        "Invalid value",
-        1,
-    ),
-    "guidance": (error(422, message="guidance_scale: no"), DrawerMisconfigured, "guidance", 1),
-}
-
-
-@pytest.mark.parametrize(("says", "kind", "words", "times"), FAULTS.values(), ids=FAULTS)
-def test_every_fault_is_an_outcome_with_its_reason(
-    server: JudgeServer, says: Says, kind: type[DrawingError], words: str, times: int | None
-) -> None:
-    server.draws(says)
-    quickly = {} if times else {"patience": 0.3, "timeout": 0.1}
-    (outcome,) = draw(drawer_at(server.url, **quickly))
-    assert isinstance(outcome, kind)
-    assert words in str(outcome)
-    assert "hush" not in str(outcome)
-    assert len(server) == times if times else len(server) > 1
-
-
-def test_pictures_arrive_byte_for_byte_and_requests_hold_every_option(server: JudgeServer) -> None:
+def test_images_arrive_pixel_by_pixel_and_requests_have_every_option(server: JudgeServer) -> None:
     options = {"quality": "high", "steps": 4, "guidance": 3.5, "negative_prompt": "blurry"}
     outcomes = draw(drawer_at(server.url, size="64x32", **options), 3)
-    contents = [picture(f"scene {index}", index, 64, 32) for index in range(3)]
-    assert outcomes == [Picture(content=content, suffix=".png") for content in contents]
-    body = next(body for body in server.asked if body["seed"] == 2)
-    assert body == {
+    expected = [pixels(picture(f"scene {index}", index, 64, 32)) for index in range(3)]
+    assert list(map(pixels, outcomes)) == expected
+    assert next(body for body in server.asked if body["seed"] == 2) == {
         "model": "image-model",
         "prompt": "scene 2",
         "n": 1,
@@ -194,143 +66,111 @@ def test_pictures_arrive_byte_for_byte_and_requests_hold_every_option(server: Ju
         "guidance_scale": 3.5,
         "negative_prompt": "blurry",
     }
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_large_picture_is_scaled_down_unless_it_is_stored_as_drawn(server: JudgeServer) -> None:
+def test_openais_models_get_no_parameter_that_they_do_not_know(server: JudgeServer) -> None:
+    draw(drawer_at(server.url, model="openai/gpt-image-2"))
+    assert server.asked == [{"model": "openai/gpt-image-2", "prompt": "scene 0", "n": 1}]
+
+
+def test_a_large_image_is_scaled_down_unless_it_is_stored_as_drawn(server: JudgeServer) -> None:
     content = noise(1200, 900)
     server.draws(images(None, url=f"data:image/png;base64,{base64.b64encode(content).decode()}"))
     (small,) = draw(drawer_at(server.url))
-    assert isinstance(small, Picture)
-    assert Image.open(BytesIO(small.content)).size == (512, 384)
+    assert isinstance(small, bytes)
+    assert Image.open(BytesIO(small)).size == (512, 384)
     (whole,) = draw(drawer_at(server.url, max_side_px=0))
-    assert whole == Picture(content=content, suffix=".png")
+    assert pixels(whole) == pixels(content)
+
+
+@pytest.mark.parametrize("fault", [error(503), error(429), HANG_UP], ids=["503", "429", "lost"])
+def test_a_request_that_fails_is_sent_again(server: JudgeServer, fault: Sent) -> None:
+    server.fails(fault, times=1)
+    assert isinstance(draw(drawer_at(server.url))[0], bytes)
+    assert len(server) == 1 + 1
 
 
 @pytest.mark.parametrize(
-    ("model", "missing"),
+    ("says", "reason", "words"),
     [
-        ("gpt-image-2", {"response_format", "seed"}),
-        ("openai/gpt-image-2", {"response_format", "seed"}),
-        ("dall-e-2", {"seed"}),
+        pytest.param(MODERATION, "refused", "safety system", id="moderation"),
+        pytest.param(error(422, message="no such size"), "refused", "no such size", id="422"),
+        pytest.param(error(401, message=f"wrong {KEY}"), "unavailable", "HTTP 401", id="401"),
+        pytest.param(error(404, message="no model"), "unavailable", "no model", id="404"),
+        pytest.param(Sent(content=b"<html>"), "unusable", "no image", id="page"),
+        pytest.param({"data": []}, "unusable", "no image", id="no-image"),
+        pytest.param(images(None, url=f"http://me@h/{KEY}"), "unusable", "address", id="address"),
+        pytest.param(images("YWJ"), "unusable", "base64", id="base64"),
+        pytest.param(images(b"no image"), "unusable", "", id="no-image-file"),
+        pytest.param(images(header_only(5_000, 5_000)), "unusable", "", id="too-many-pixels"),
+        pytest.param(
+            images(png(Image.new("RGB", (9, 9)))), "unusable", "one colour", id="one-colour"
+        ),
     ],
 )
-def test_openais_own_models_get_no_parameters_that_they_do_not_know(
-    server: JudgeServer, model: str, missing: set[str]
-) -> None:
-    assert isinstance(draw(drawer_at(server.url, model=model))[0], Picture)
-    (body,) = server.asked
-    assert {"response_format", "seed"} - body.keys() == missing
-
-
-def test_a_prompt_that_utf_8_cannot_hold_is_sent(server: JudgeServer) -> None:
-    (outcome,) = draw(drawer_at(server.url), [PictureRequest(prompt="a \ud800 b", seed=1)])
-    assert isinstance(outcome, Picture)
-    assert server.asked[0]["prompt"] == "a � b"
-
-
-def test_closing_early_ends_the_requests_in_flight(server: JudgeServer) -> None:
-    server.delay_s = 0.02
-    outcomes = drawer_at(server.url, max_concurrency=4).draw(requests(500))
-    assert isinstance(next(outcomes)[1], Picture)
-    outcomes.close()  # type: ignore[attr-defined]
-    count = len(server)
-    time.sleep(0.3)
-    assert len(server) <= count + 4
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("http")]
-
-
-def test_nothing_is_sent_beyond_the_cost_limit(server: JudgeServer) -> None:
-    drawer = drawer_at(server.url, price=0.04, max_cost=0.4, environment={"WORLD_SIZE": "2"})
-    outcomes = draw(drawer, 8)
-    assert [type(outcome) for outcome in outcomes].count(Picture) == len(server) == 5
-    (reason,) = {str(outcome) for outcome in outcomes if isinstance(outcome, DrawingOverBudget)}
-    assert "0.2000 of 0.2000 US dollars are spent" in reason
-    assert all(isinstance(outcome, DrawingOverBudget) for outcome in draw(drawer, 2))
-
-
-def test_an_unusable_reply_costs_its_price_too(server: JudgeServer) -> None:
-    server.draws({"created": 0, "data": []})
-    outcomes = draw(drawer_at(server.url, price=1.0, max_cost=4.0), 2)
-    assert len(server) == 4
-    assert {type(outcome) for outcome in outcomes} == {PictureUnusable}
-
-
-ODD_KEY = "4f9a-oddly/shaped+key"
-
-
-@pytest.mark.parametrize(
-    "says",
-    [
-        pytest.param(error(401, message=f"Incorrect API key provided: {ODD_KEY}."), id="401"),
-        pytest.param(error(500, message=f"stack trace with {ODD_KEY}"), id="500"),
-        pytest.param(images(None, refusal=f"not for {ODD_KEY}"), id="refusal"),
-        pytest.param(images(None, url=f"http://me:hush@h/{ODD_KEY}"), id="address"),
-        pytest.param({"error": {"message": f"no {ODD_KEY}"}}, id="error-200"),
-    ],
-)
-def test_no_message_or_log_or_repr_holds_a_key(
-    server: JudgeServer, log: list[str], caplog: pytest.LogCaptureFixture, says: Says
+def test_what_is_not_an_image_has_a_reason_without_a_key(
+    server: JudgeServer, says: Says, reason: str, words: str
 ) -> None:
     server.draws(says)
-    server.models = error(401, message=f"wrong {ODD_KEY}")
-    drawer = drawer_at(server.url.replace("http://", "http://u:hush@"), key=ODD_KEY, patience=0.1)
-    with caplog.at_level(logging.DEBUG):
-        outcomes: list[object] = [*draw(drawer, 3)]
-        with pytest.raises(DrawerMisconfigured) as raised:
-            drawer.check()
-    texts = [*map(repr, outcomes), *map(str, outcomes), str(raised.value), *log, caplog.text]
-    texts += [repr(drawer), drawer.signature]
-    assert not [text for text in texts if ODD_KEY in text or "hush" in text]
+    (outcome,) = draw(drawer_at(server.url))
+    assert isinstance(outcome, NotDrawn)
+    assert outcome.reason == reason
+    assert words in outcome.detail
+    assert KEY not in outcome.detail
+    assert len(server) == 1
 
 
-def test_the_key_is_sent(server: JudgeServer) -> None:
-    server.key = KEY
-    drawer = drawer_at(server.url, key=None, api_key_env="MINE", environment={"MINE": KEY})
-    drawer.check()
-    assert isinstance(draw(drawer)[0], Picture)
+JSON = st.recursive(
+    st.none() | st.integers() | st.text() | st.just(base64.b64encode(picture("x")).decode()),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["data", "b64_json", "url", "error", "code"]), inner)
+    ),
+    max_leaves=8,
+)
 
 
-def test_a_missing_key_is_an_error_before_anything_is_sent() -> None:
-    drawer = drawer_at(key=None)
-    with pytest.raises(
-        DrawerMisconfigured, match=r"needs a key, and none is set in `OPENAI_API_KEY`.\n\nhint: "
-    ):
-        drawer.check()
-    assert {type(outcome) for outcome in draw(drawer, 2)} == {DrawerMisconfigured}
+@given(st.binary(max_size=50) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_any_body_is_an_image_or_a_reason(content: bytes) -> None:
+    assert isinstance(read_reply(content, 512, [KEY]), (bytes, NotDrawn))
 
 
-def test_the_address_may_come_from_the_environment(server: JudgeServer) -> None:
-    variables = {"OPENAI_API_BASE": f"{server.url}/", "JUDGE_BASE_URL": "http://not-this"}
-    assert isinstance(draw(drawer_at(environment=variables))[0], Picture)
-    assert server.paths == ["/v1/images/generations"]
+def test_closing_early_ends_the_requests(server: JudgeServer) -> None:
+    server.delay_s = 0.02
+    requests = [ImageRequest(prompt=f"scene {index}", seed=index) for index in range(500)]
+    outcomes = drawer_at(server.url, max_concurrency=4).draw(requests)
+    next(outcomes)
+    outcomes.close()
+    count = len(server)
+    for thread in threading.enumerate():
+        if thread.name.startswith("ThreadPoolExecutor"):
+            thread.join(5)
+    assert len(server) <= count + 4
 
 
 @pytest.mark.parametrize(
     ("models", "problem"),
     [
-        pytest.param(error(401, message="wrong key"), "wrong key", id="401"),
-        pytest.param(in_list(error(400, message="API key not valid")), "not valid", id="400"),
-        pytest.param(None, "", id="404"),
+        pytest.param(error(401, message=f"wrong {KEY}"), "HTTP 401", id="401"),
+        pytest.param(None, "", id="no-list"),
         pytest.param(Sent(content=b"<html>"), "", id="page"),
     ],
 )
-def test_a_denied_key_is_found_before_the_run_and_a_missing_list_of_models_is_no_error(
-    server: JudgeServer, log: list[str], models: Any, problem: str
+def test_a_denied_key_is_found_before_the_run(
+    server: JudgeServer, models: Sent | None, problem: str
 ) -> None:
     server.models = models
-    drawer = drawer_at(server.url)
-    if problem:
-        with pytest.raises(DrawerMisconfigured, match=problem):
-            drawer.check()
-    else:
-        drawer.check()
-        assert not [line for line in log if "WARNING" in line]
-    assert not len(server)
+    if not problem:
+        drawer_at(server.url).check()
+        return
+    with pytest.raises(SettingWrong, match=problem) as raised:
+        drawer_at(server.url).check()
+    assert KEY not in str(raised.value)
 
 
-def test_a_model_that_is_not_in_the_list_is_a_warning_with_the_nearest_names(
-    server: JudgeServer, log: list[str]
-) -> None:
-    server.models = ["flux-schnell", "image-model-2"]
-    drawer_at(server.url).check()
-    assert "not in the server's list of models. It has `image-model-2`" in "".join(log)
+def test_a_missing_key_or_server_is_found_before_the_run() -> None:
+    with pytest.raises(SettingWrong, match="needs a key"):
+        open_drawer("images:gpt-image-2", {}).check()
+    with pytest.raises(SettingWrong, match="start it"):
+        drawer_at("http://127.0.0.1:9/v1").check()
