@@ -1,7 +1,6 @@
 """A judge that replays recorded replies."""
 
 import stat
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,13 +51,6 @@ def test_recorded_replies_are_replayed_and_no_others(record, tmp_path):
     assert isinstance(outcomes[1], JudgeUnavailable)
     assert "not in the recording" in str(outcomes[1])
     assert isinstance(outcomes[3], RequestBroken)
-
-
-def test_a_cache_that_another_run_is_filling_can_be_replayed(tmp_path):
-    path = tmp_path / "replies.sqlite3"
-    with closing(outcomes_of(cached_judge(ScriptedJudge(), path), [A, B])) as running:
-        next(running)
-        assert dict(ReplayJudge(path).ask([A])) == {0: scripted_reply("re: a", cached=True)}
 
 
 def test_an_export_of_an_older_tree_is_replayed(tmp_path):
@@ -124,18 +116,6 @@ def test_of_several_judges_the_newest_that_has_all_requests_is_replayed(
     assert ("t" in judge.signature) == (text == "new")
     list(judge.ask([A]))  # such as a second request
     assert ("t" in judge.signature) == (text == "new")
-
-
-def test_several_judges_are_listed_before_the_run_the_newest_first(two_judges, warnings):
-    ReplayJudge(two_judges, signature="t:1").check()
-    assert warnings == []
-    ReplayJudge(two_judges).check()
-    (warning,) = warnings
-    listed = f"  {NEWER} (2 replies)\n  {OLDER} (3 replies)"
-    assert listed in warning
-    with pytest.raises(SettingWrong) as caught:
-        ReplayJudge(two_judges, signature="none").check()
-    assert f"  {OLDER} (3 replies)\n" in str(caught.value)
 
 
 TWICE = "".join(export_line(cached_reply("1", text)) for text in ("one", "another")).encode()

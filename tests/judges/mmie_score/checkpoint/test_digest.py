@@ -3,7 +3,7 @@
 from os import SEEK_END, SEEK_SET
 
 import pytest
-from support.tiny_checkpoint import REMOVED, SHARDS, TinyCheckpoint, safetensors_file
+from support.tiny_checkpoint import SHARDS, TinyCheckpoint, safetensors_file
 
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.files import (
@@ -11,17 +11,6 @@ from mmie_tasks.judges.mmie_score.checkpoint.files import (
     DIGEST_BLOCKS,
     digest_of,
 )
-
-CONVERSATION = b"""
-Conversation(
-    name="phi3-chat",
-    system_template="<|system|>\\n{system_message}",
-    system_message="A message.",
-    roles=("<|user|>\\n", "<|assistant|>\\n"),
-    sep_style=SeparatorStyle.MPT,
-    sep="<|end|>",
-)
-"""
 
 
 def digest(tiny):
@@ -62,18 +51,6 @@ def test_other_content_has_another_digest(tiny, change):
     assert digest(tiny) != before
 
 
-def test_the_file_of_the_message_counts_only_if_it_is_used(tiny):
-    tiny.write("conversation.py", CONVERSATION)
-    unused = digest(tiny)
-    tiny.delete("conversation.py")
-    assert digest(tiny) == unused
-    tiny.set_field("system_message", REMOVED)
-    tiny.write("conversation.py", CONVERSATION)
-    before = digest(tiny)
-    tiny.write("conversation.py", CONVERSATION + b"# more\n")
-    assert digest(tiny) != before
-
-
 def large(path, blocks):
     """A file of that many blocks of zeros, as a hole on the disk."""
     size = blocks * DIGEST_BLOCK_BYTES
@@ -96,20 +73,3 @@ def test_a_large_file_is_sampled_from_its_first_byte_to_its_last(tmp_path, block
             file.write(b"1")
         digests.add(digest_of([], [path]))
     assert len(digests) == 4
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        pytest.param(("one", "two"), ("two", "one"), id="changed-places"),
-        pytest.param(("1b.json2", "3"), ("1", "2b.json3"), id="another-border"),
-    ],
-)
-def test_the_digest_depends_on_which_file_holds_which_content(tmp_path, first, second):
-    paths = [tmp_path / "a.json", tmp_path / "b.json"]
-    digests = set()
-    for texts in (first, second):
-        for path, text in zip(paths, texts, strict=True):
-            path.write_text(text)
-        digests.add(digest_of(paths, []))
-    assert len(digests) == 2
