@@ -30,11 +30,7 @@ class Scripted(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The list of models."""
         self._send(
-            200,
-            {
-                "object": "list",
-                "data": [{"id": name} for name in ("sketch", "scripted-judge")],
-            },
+            200, {"object": "list", "data": [{"id": name} for name in ("sketch", "scripted-judge")]}
         )
 
     def do_POST(self) -> None:

@@ -28,7 +28,8 @@ from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import atomic_write, cache_dir
 from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.drawing import protocol
-from mmie_tasks.drawing.drawer import Drawer, ImageRequest, NotDrawn, open_drawer
+from mmie_tasks.drawing.drawer import Drawer, ImageRequest, NotDrawn
+from mmie_tasks.drawing.registry import open_drawer
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import drawing_text
 

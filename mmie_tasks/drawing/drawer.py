@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from mmie_tasks.core.choice import ChoiceOptions, parse_choice, read_options
-from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.suggestions import valid_names_text
+from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.hub.images import ImageBroken, open_bounded
 
 if TYPE_CHECKING:
     from PIL import Image
 
 _MAX_PIXELS = 4096 * 4096  # larger images are not decoded
-_NAMES = ("images", "diffusers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,30 +109,6 @@ class Drawer(ABC):
 
     def close(self) -> None:  # noqa: B027 - a default that does nothing
         """Free the memory of devices."""
-
-
-def open_drawer(text: str, environment: Mapping[str, str]) -> Drawer:
-    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``; nothing is sent or loaded.
-
-    In the arguments of a model of lmms-eval, which it splits at commas, ``;`` takes their place.
-
-    Raises:
-        SettingWrong: There is no such drawer or option, or a value is invalid.
-    """
-    choice = parse_choice(text.replace(";", ","), "`t2i`", "drawer")
-    match choice.name:
-        case "images":
-            from mmie_tasks.drawing import server
-
-            options = read_options(choice.options, server.ServerOptions, "drawer", "images")
-            return server.ImageServer(options, environment)
-        case "diffusers":
-            from mmie_tasks.drawing import pipeline
-
-            own = read_options(choice.options, pipeline.PipelineOptions, "drawer", "diffusers")
-            return pipeline.PipelineDrawer(own, environment)
-    hint = f"one of {valid_names_text(_NAMES, choice.name)}, as in `images:gpt-image-2`"
-    raise SettingWrong(f"There is no drawer `{choice.name}`.", hint=hint)
 
 
 def png_of(content: bytes | Image.Image, max_side_px: int) -> PngFile | NotDrawn:

@@ -45,7 +45,7 @@ def add_answer_options(parser: argparse.ArgumentParser, *, are_required: bool) -
     group.add_argument("--missing", choices=("stop", "count"), default="stop", help=missing_help)
     t2i_help = (
         "draws the images that texts ask for, as those of `mmie_step` do: `diffusers:MODEL`, or "
-        "`images:MODEL,base_url=...` for a server"
+        "`images:MODEL,base_url=...` for a server; default: nothing is drawn"
     )
     group.add_argument("--t2i", default="", metavar="DRAWER:MODEL", help=t2i_help)
     model_help = "name of the tested model; default: by the answers' own run, file or folder"
@@ -115,7 +115,7 @@ def check_answers(
 
 
 def _check_drawer(choice: str, environment: Mapping[str, str]) -> tuple[str, MmieTasksError | None]:
-    from mmie_tasks.drawing.drawer import open_drawer
+    from mmie_tasks.drawing.registry import open_drawer
 
     try:
         drawer = open_drawer(choice, environment)

@@ -87,7 +87,7 @@ def _eval_arguments(
     from mmie_tasks.answers.saved import argument_of, read_answers
     from mmie_tasks.benchmarks.registry import dataset_names
     from mmie_tasks.core.errors import SettingWrong
-    from mmie_tasks.drawing.drawer import open_drawer
+    from mmie_tasks.drawing.registry import open_drawer
     from mmie_tasks.runner.saved_answers import predictions_arguments
 
     saved_by = read_answers(options.answers, dataset_names()).model or "predictions"

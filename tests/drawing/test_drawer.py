@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.drawing.drawer import open_drawer
+from mmie_tasks.drawing.registry import open_drawer
 
 KEY = "sk-thisisnotarealkey"
 ENVIRONMENT = {"OPENAI_API_KEY": KEY}
@@ -42,8 +42,8 @@ def test_a_wrong_name_or_option_is_refused_and_no_key_is_repeated(choice, messag
         ("flux", "model=flux,max_side_px=512"),
         ("flux;size=64x32;max_side_px=0", "model=flux,size=64x32,max_side_px=0"),
         (
-            "flux,quality=high,steps=4,guidance=3.5,negative_prompt=blur|dark",
-            "model=flux,max_side_px=512,steps=4,guidance=3.5,negative_prompt=blur dark,quality=high",
+            "flux,quality=high,steps=4,guidance=3.5,negative_prompt=a|b",
+            "model=flux,max_side_px=512,steps=4,guidance=3.5,negative_prompt=a b,quality=high",
         ),
         (
             "flux,base_url=http://me:hush@LocalHost:8000/v1,timeout=9,max_concurrency=1",

@@ -12,7 +12,8 @@ from PIL import Image
 from support.tiny_pipeline import quietly, write_tiny_pipeline, write_tiny_sd3
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.drawing.drawer import ImageRequest, NotDrawn, open_drawer
+from mmie_tasks.drawing.drawer import ImageRequest, NotDrawn
+from mmie_tasks.drawing.registry import open_drawer
 
 
 @pytest.fixture(scope="module")

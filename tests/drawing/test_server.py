@@ -17,7 +17,8 @@ from support.loopback import HANG_UP, Sent, error
 from support.pictures import MODERATION, header_only, images, noise, picture, png
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.drawing.drawer import ImageRequest, NotDrawn, open_drawer
+from mmie_tasks.drawing.drawer import ImageRequest, NotDrawn
+from mmie_tasks.drawing.registry import open_drawer
 from mmie_tasks.drawing.server import ImageServer, read_reply
 
 KEY = "4f9a-oddly/shaped+key"
