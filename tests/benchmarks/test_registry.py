@@ -96,7 +96,7 @@ def test_a_judge_of_another_benchmark_is_refused(package):
         "    name = 'sketch'\n"
         "BENCHMARK = Sketch()\n"
     )
-    with pytest.raises(SettingWrong, match="`sketch`.*judge of `mmie`"):
+    with pytest.raises(SettingWrong, match=r"`sketch`.*judge of `mmie`"):
         entry_of_task("sketch").load()
 
 

@@ -37,18 +37,11 @@ def test_where_the_tested_model_is(client, arguments, variables, url):
     [
         ({"model": "openai", "model_args": f"model=qwen,base_url={URL},timeout=9"}, HERE),
         ({"model": "openai", "model_args": {"model": "qwen", "base_url": URL}}, HERE),
-        (
-            {
-                "model": "interleaved",
-                "model_args": f"lvlm=openai:model=qwen;base_url={URL},t2i=images:m",
-            },
-            HERE,
-        ),
         ({"model": object()}, None),
         ({"model": "stub", "model_args": None}, None),
     ],
 )
-def test_the_tested_model_is_that_of_the_command_or_the_writer_of_a_pair(options, served):
+def test_the_tested_model_is_that_of_the_command(options, served):
     assert served_model_of(options) == served
 
 
