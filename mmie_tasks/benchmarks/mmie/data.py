@@ -46,7 +46,17 @@ _LAYOUT = (
     "leave it out to download from the Hub"
 )
 
-TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
+STEP_TASK = "mmie_step"
+"""All samples, asked for images by the step protocol."""
+
+TASKS = {
+    "all": "mmie",
+    "sa": "mmie_sa",
+    "pbl": "mmie_pbl",
+    "msr": "mmie_msr",
+    "1k": "mmie_1k",
+    "step": STEP_TASK,
+}
 """Value of ``dataset_name`` to its task."""
 
 SMALL_ROWS = 1_000
@@ -161,7 +171,7 @@ def _count(samples: Sequence[Sample], revision: str) -> None:
 
 
 def _selected(samples: Sequence[Sample], selection: str, path: Path) -> Sequence[Sample]:
-    if selection == "all":
+    if selection in ("all", "step"):
         return samples
     if selection != "1k":
         chosen = [sample for sample in samples if sample.category == selection.upper()]

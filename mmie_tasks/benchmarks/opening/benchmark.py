@@ -102,11 +102,8 @@ class Opening(Benchmark[OpeningRecord]):
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
-        """The question; ``instruction: false`` in the task file omits the official instruction, for
-        models that get another one.
-        """
+        """The official instruction, then the question."""
         sample, texts = Sample.from_doc(doc), fixed_texts(self.settings.prompts)
-        instruction = texts.instruction if options.get("instruction", True) else ""
         steps = self._told_steps(sample)
         opening = "" if steps is None else texts.steps.replace("{steps}", str(steps))
         question = [
@@ -115,7 +112,7 @@ class Opening(Benchmark[OpeningRecord]):
             else replace(segment, image=None)
             for segment in sample.question
         ]
-        return prompts.question_content(question, instruction, opening)
+        return prompts.question_content(question, texts.instruction, opening)
 
     @override
     def picture_limit(self, doc: Doc) -> int:

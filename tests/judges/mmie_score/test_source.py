@@ -34,13 +34,6 @@ def located(hub, home, revision=None, **more):
     return ask(hub.url, home, f"REVISION = {revision!r}\n{LOCATE}", **more)
 
 
-def failure(hub, home, revision=None, **more):
-    answer = located(hub, home, revision, **more)
-    assert answer["error"] == "JudgeMisconfigured"
-    assert "or set `model=` to a folder with the checkpoint" in answer["message"]
-    return answer["message"]
-
-
 def ref(home):
     return home / "hf/hub/models--MMIE--MMIE-Score/refs/main"
 
@@ -84,20 +77,3 @@ def test_a_branch_stays_at_the_commit_that_was_first_used(hub, tmp_path):
     assert "as when it was first used" in again["log"]
     ref(tmp_path).unlink()
     assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{NEWER}"
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "reason"),
-    [
-        pytest.param(403, "GatedRepo", "gated and the Hub answered HTTP 403", id="gated"),
-        pytest.param(401, "GatedRepo", "gated and the Hub answered HTTP 401", id="no-token"),
-        pytest.param(404, "RevisionNotFound", "there is no revision `main`", id="no-revision"),
-    ],
-)
-def test_a_refusal_has_a_hint(hub, tmp_path, status, code, reason):
-    hub.refuses(status, code)
-    message = failure(hub, tmp_path)
-    assert reason in message
-    if "gated" in reason:
-        assert f"accept the terms on https://huggingface.co/{REPO}, then `hf auth login`" in message
-    assert not ref(tmp_path).exists()
