@@ -154,8 +154,6 @@ def test_an_answer_that_is_no_text_is_unscored(answer):
     [
         pytest.param("word " * 200_000, id="words"),
         pytest.param("." * 1_000_000, id="periods"),
-        pytest.param("a" * 1_000_000, id="one word"),
-        pytest.param("1,000 " * 150_000, id="commas"),
         pytest.param("(.*)+$^|[" * 100_000, id="regex characters"),
     ],
 )
@@ -164,8 +162,3 @@ def test_a_megabyte_is_scored(answer):
     assert isinstance(score_choice("image9", answer, options), Scored)
     assert isinstance(score_needle("7984462", answer), Scored)
     assert isinstance(score_rouge("the red mug is on the table", answer), (Scored, Unscored))
-
-
-def test_no_recursion_limit():
-    gold = " ".join(f"w{i}" for i in range(3000))
-    assert score_rouge(gold, gold + " end").points > 0.99

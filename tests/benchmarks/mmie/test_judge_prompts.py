@@ -66,9 +66,4 @@ def test_other_words_that_cannot_be_used_are_a_wrong_setting(tmp_path, content, 
     assert logs == []
 
 
-def test_other_words_that_are_not_there_are_a_wrong_setting(tmp_path):
-    with pytest.raises(SettingWrong, match=r"none\.json"):
-        judge_templates(tmp_path / "none.json")
-
-
 # The official file itself, where somebody has it.
