@@ -67,9 +67,9 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     (`fair_order`).
 
     Columns: those of `image_dataset`, ``id``, ``index`` (position among these samples in the
-    order of the data file, from 0), ``category`` (from the id), ``field`` and ``subfield`` (may be
-    empty). An image is an absolute path that was not opened and may be missing. ``data`` is the
-    revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file.
+    order of the data file, from 0), ``category`` (from the id) and ``field`` (may be empty). An
+    image is an absolute path that was not opened and may be missing. ``data`` is the revision:
+    ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file.
 
     Args:
         selection: ``all``, a category (``sa``, ``pbl``, ``msr``), or ``1k``: our own sample, drawn
@@ -103,7 +103,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     return image_dataset(
         fair_order(numbered, lambda s: s.id, lambda s: s.category, lambda s: s.field),
         revision or file.digest,
-        texts=("id", "category", "field", "subfield"),
+        texts=("id", "category", "field"),
         numbers=("index",),
     )
 

@@ -55,7 +55,6 @@ class _MmieRow(DataRow):
     id: Annotated[DataText, Field(min_length=1)]
     conversations: list[_MmieTurn]
     field: _Label = ""
-    subfield: _Label = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,6 @@ class Sample:
         row: Position in the task's dataset, from 0: lmms-eval's number of the sample.
         category: One of `CATEGORIES`, from the id.
         field: The released field, such as ``Education``; empty if the row has none.
-        subfield: The released subfield; empty if the row has none.
         question: Texts and images in order.
         gold: Texts and images in order; the judge gets only the first text, and only for MSR.
     """
@@ -78,7 +76,6 @@ class Sample:
     row: int = 0
     category: str
     field: str = ""
-    subfield: str = ""
     question: Segments
     gold: Segments
 
@@ -100,7 +97,6 @@ class Sample:
             id=row.id,
             category=category_of(row.id, f"{location}, id {row.id!r}"),
             field=row.field,
-            subfield=row.subfield,
             question=parts("human"),
             gold=parts("gpt"),
         )
