@@ -9,6 +9,7 @@ import pytest
 from support.judge_server import JudgeServer
 from support.judged_samples import submit
 from support.judges import FunctionJudge, class_of, echo, reply, text_of
+from support.signatures import signature_of
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
@@ -19,7 +20,6 @@ from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.judgement import Judgement, combine
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.signature import Signature
 
 
 @pytest.fixture(autouse=True)
@@ -201,7 +201,7 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(monkeypatch, serve, log
 
 def member(official, name="b", **fields):
     verdicts = Verdicts(**{"official": official, "robust": official, **fields})
-    judge = Signature.parse(f"judge:openai|model:{name}")
+    judge = signature_of(f"judge:openai|model:{name}")
     return Judgement(judge=judge, result=JudgeResult(), verdicts=verdicts)
 
 

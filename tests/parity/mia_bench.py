@@ -13,9 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
+
 from mmie_tasks.benchmarks.mia_bench import metrics, official, prompts
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.rows import RunnerTable, aggregation

@@ -20,10 +20,10 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from mmie_tasks.benchmarks.milebench.record import record_fields
 from rouge import Rouge
 
 from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.milebench.record import record_fields
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample, rule_of
 from mmie_tasks.core.verdict import Scored, Verdict
 from parity.comparison import Case, Check, Comparison, Folders, compared

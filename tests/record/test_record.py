@@ -10,21 +10,22 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mmie_tasks.record.sample_line import sample_line
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
+from support.signatures import signature_of
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.record import RECORD_KEY, BadRecord, ImageRecord, Record, read_record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 
 REPLY = JudgeReply(text="Score: 4", model="m")
 AGAIN = JudgeReply(text="Score: 3", model="m")
-JUDGE = Signature.parse("judge:openai|model:m")
-SIGNATURE = Signature.parse("judge:openai|model:m|paper_judge:no|task:sketch@1-A|pkg:0.1.0")
+JUDGE = signature_of("judge:openai|model:m")
+SIGNATURE = signature_of("judge:openai|model:m|paper_judge:no|task:sketch@1-A|pkg:0.1.0")
 
 
 class SketchRecord(Record):
@@ -184,7 +185,7 @@ def test_the_replies_of_one_judge_are_graded_again(
 
 def test_the_replies_of_several_judges_are_graded_and_combined_again() -> None:
     judged = Judged.by([judgement(REPLY), judgement(AGAIN)])
-    fields = {"id": "a", "category": "scene", "signature": Signature.parse("judge:a|judge:b")}
+    fields = {"id": "a", "category": "scene", "signature": signature_of("judge:a|judge:b")}
     written = SketchRecord.of(Verdicts.unscored("unparsed", ""), **fields)
     written = written.model_copy(update={"judgements": judged.judgements})
     again = read_record(SketchRecord, line_of(written)).regraded(grade)

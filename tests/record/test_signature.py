@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from support.signatures import signature_of
 
 from mmie_tasks.record.signature import Signature
 
@@ -32,7 +33,7 @@ def test_a_signature_is_the_same_value_again(
 ) -> None:
     own = tuple({"judge": "x", **judge} for judge in judges)
     signature = Signature(judges=own, benchmark={"paper_judge": "no", **added}, package="1.2")
-    assert Signature.parse(str(signature)) == signature
+    assert signature_of(str(signature)) == signature
     adapter = TypeAdapter(Signature)
     written = json.loads(json.dumps(adapter.dump_python(signature)))
     assert adapter.validate_python(written) == signature
@@ -53,7 +54,7 @@ def test_a_signature_is_the_same_value_again(
     ],
 )
 def test_what_a_signature_says(text: str, name: str, other_judge: bool, judges: int) -> None:
-    signature = Signature.parse(text)
+    signature = signature_of(text)
     assert signature.name == name
     assert signature.is_panel is (judges == 2)
     assert signature.is_of_another_judge is other_judge
@@ -62,14 +63,14 @@ def test_what_a_signature_says(text: str, name: str, other_judge: bool, judges: 
 
 def test_a_judges_own_signature_ends_before_the_benchmarks_part() -> None:
     own = "judge:mmie_score|model:MMIE-Eval|checkpoint:1f2e"
-    assert [str(Signature(judges=(judge,))) for judge in Signature.parse(MMIE).judges] == [own]
-    replayed = Signature.parse(f"{own}|replayed:12ab|paper_judge:yes|prompt:official")
+    assert [str(Signature(judges=(judge,))) for judge in signature_of(MMIE).judges] == [own]
+    replayed = signature_of(f"{own}|replayed:12ab|paper_judge:yes|prompt:official")
     judges = replayed.without("replayed").judges
     assert [str(Signature(judges=(judge,))) for judge in judges] == [own]
 
 
 def test_a_judge_that_could_not_be_opened_is_not_the_papers() -> None:
     text = "judge:unknown|why:no key|reader:official+robust|task:mmie@8-C|data:sha256:1|pkg:0.1.0"
-    signature = Signature.parse(text)
+    signature = signature_of(text)
     assert signature.judges == ({"judge": "unknown", "why": "no key"},)
     assert signature.benchmark["task"] == "mmie@8-C"

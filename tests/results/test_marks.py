@@ -5,7 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.text_facts import TextFacts
 from support.judgements import replied
+from support.signatures import signature_of
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
@@ -13,10 +16,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
-from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import Signature
-from mmie_tasks.record.text_facts import TextFacts
 from mmie_tasks.results.comparability import NotComparable, require_comparable
 from mmie_tasks.results.marks import answerer_marks, paper_marks, text_marks
 from mmie_tasks.results.run import TaskRun, as_counted
@@ -42,7 +42,7 @@ def task_run(
             official=verdict,
             robust=verdict,
             groups={},
-            signature=Signature.parse(signature),
+            signature=signature_of(signature),
         )
         for n, verdict in enumerate(verdicts)
     )
@@ -231,7 +231,7 @@ def test_answers_that_begin_with_their_question_are_counted(
 
 def test_a_mixture_of_two_judges_is_named() -> None:
     run = task_run([Scored(3), Scored(4)])
-    other = replace(run.records[1], signature=Signature.parse(OTHER))
+    other = replace(run.records[1], signature=signature_of(OTHER))
     mixed = replace(run, records=(run.records[0], other))
     assert paper_marks(mixed) == (
         "judge: mmie_score, gpt-4o, not the paper's",
@@ -306,7 +306,7 @@ def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
     verdicts = Verdicts(official=Scored(4), robust=Scored(4))
     members = tuple(
         Judgement(
-            judge=Signature.parse(judge), result=JudgeResult(reply=reply(model)), verdicts=verdicts
+            judge=signature_of(judge), result=JudgeResult(reply=reply(model)), verdicts=verdicts
         )
         for judge, model in zip(judges, (NEW, "gemini-3.8-flash"), strict=True)
     )

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.panels import NOT_JUDGED, judged, mmie_line, signature
+from support.signatures import signature_of
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.record import Line, Record
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.panels import judge_points
 from mmie_tasks.results.run import TaskRun
 from mmie_tasks.results.summary import last_line, notes_of, numbers_of
@@ -103,4 +103,4 @@ def test_the_last_lines_of_a_run_name_the_panel_each_judges_failures_and_all_tok
     assert third in notes
     assert any(note.startswith("judges differ by 2.67 points on average, in 3 ") for note in notes)
     assert any("80 tokens in, 8 out, 4.0000 USD" in note for note in notes)
-    assert Signature.parse(signature(("m", "m"))).name == "panel of m (1), m (2) (median)"
+    assert signature_of(signature(("m", "m"))).name == "panel of m (1), m (2) (median)"

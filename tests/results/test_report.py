@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mmie_tasks.record.sample import LoggedSample, Needle
 from PIL import Image
 from support.judgements import replied
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
@@ -25,7 +26,6 @@ from support.report_runs import run, sample
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.record.reply import JudgeReply, Usage
-from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.report_charts import COLOURS, charts

@@ -18,6 +18,7 @@ import pytest
 from support.judge_server import JudgeServer
 from support.logged_runs import DATE, Line, mia_lines, milebench_lines, mmie_lines, write_run
 from support.report_runs import run, sample
+from support.signatures import signature_of
 
 import mmie_tasks
 from mmie_tasks import load_run
@@ -28,7 +29,6 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.run import TaskRun, open_runs
 
@@ -308,7 +308,7 @@ def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
     judged = Judged.by(
         [
             Judgement(
-                judge=Signature.parse("judge:made_up"),
+                judge=signature_of("judge:made_up"),
                 result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
                 verdicts=Verdicts.unscored("unparsed", bad),
             )

@@ -6,16 +6,16 @@ from dataclasses import replace
 from itertools import zip_longest
 
 import pytest
+from mmie_tasks.record.sample import LoggedSample
 from support.golden import vectors
 from support.judgements import replied
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
+from support.signatures import signature_of
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.reply import JudgeReply, Usage
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.run import TaskRun
 from mmie_tasks.results.summary import last_line, notes_of, numbers_of
 
@@ -34,7 +34,7 @@ def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None
             official=verdict,
             robust=robust or verdict,
             groups={"category": ("SA",)},
-            signature=Signature.parse("judge:openai|model:gpt-4o|paper_judge:no"),
+            signature=signature_of("judge:openai|model:gpt-4o|paper_judge:no"),
         )
         for n, verdict in enumerate(verdicts)
     )

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mmie_tasks.record.sample import LoggedSample, Needle
+
 from mmie_tasks.record.metrics import Metric
 from mmie_tasks.record.reply import JudgeReply, Usage
-from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.report import report_page
 from mmie_tasks.results.run import Run

@@ -5,11 +5,12 @@ import json
 import math
 
 import pytest
+from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from support.logged_runs import mia_lines
+from support.signatures import signature_of
 
 from mmie_tasks.benchmarks.mia_bench import metrics
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judged, Judgement
@@ -181,9 +182,7 @@ def panel_line(*texts_of_judges):
         result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
         judgements.append(
             Judgement(
-                judge=Signature.parse(f"judge:{number}"),
-                result=result,
-                verdicts=grade(sample, result),
+                judge=signature_of(f"judge:{number}"), result=result, verdicts=grade(sample, result)
             )
         )
     return line_of(sample, Judged.by(judgements))

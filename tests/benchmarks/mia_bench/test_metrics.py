@@ -1,13 +1,13 @@
 """What one sample adds to which line of the table, and the counts of a run."""
 
 import pytest
+from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from support.golden import vectors
 from support.mia_replies import SENTENCE
 
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, counts, notes
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
-from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judged, Judgement

@@ -4,6 +4,7 @@ import copy
 import math
 
 import pytest
+from mmie_tasks.record.sample import Needle
 from support.example import DATA
 from support.logged_runs import milebench_lines
 
@@ -13,7 +14,6 @@ from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.metrics import TABLE
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.record import BadRecord
-from mmie_tasks.record.sample import Needle
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.scores import score_of
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mmie_tasks.benchmarks.milebench.record import record_fields
 from rouge import Rouge
 from support.golden import vectors
 
@@ -16,7 +17,6 @@ from mmie_tasks.benchmarks.milebench.official import (
     score_rouge,
     score_substring,
 )
-from mmie_tasks.benchmarks.milebench.record import record_fields
 from mmie_tasks.benchmarks.milebench.sample import Sample, rule_of
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import weighted_mean

@@ -5,11 +5,11 @@ import json
 import re
 
 import yaml
+from mmie_tasks.benchmarks.milebench.record import record_fields
 from support.golden import GOLDEN, vectors
 
 from mmie_tasks.benchmarks.milebench import benchmark
 from mmie_tasks.benchmarks.milebench.prompts import PLACEHOLDER, question_content
-from mmie_tasks.benchmarks.milebench.record import record_fields
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored

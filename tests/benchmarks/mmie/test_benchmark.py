@@ -6,12 +6,12 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from support.logged_runs import mmie_lines
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, percent
 from mmie_tasks.benchmarks.mmie.metrics import TABLE
 from mmie_tasks.benchmarks.mmie.official import percent_of
-from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.record import BadRecord
 from mmie_tasks.record.segment import Segment

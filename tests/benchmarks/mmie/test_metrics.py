@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 
 from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE, counts, notes
-from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from PIL import Image
 from support.opening_data import PROMPTS, draw
 from support.settings import change
@@ -15,7 +16,6 @@ from support.settings import change
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.request import prepared
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.core.verdict import Unscored
