@@ -42,6 +42,7 @@ from mmie_tasks.judges.base import JudgeRequest as JudgeRequest
 from mmie_tasks.judges.base import JudgeUnavailable as JudgeUnavailable
 from mmie_tasks.judges.base import Outcome as Outcome
 from mmie_tasks.judges.base import OutOfBudget as OutOfBudget
+from mmie_tasks.judges.base import ReplyEmpty as ReplyEmpty
 from mmie_tasks.judges.base import ReplySchema as ReplySchema
 from mmie_tasks.judges.base import RequestBroken as RequestBroken
 from mmie_tasks.judges.base import RequestCounts as RequestCounts

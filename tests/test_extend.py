@@ -21,7 +21,7 @@ AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMi
 Doc DownloadPlan Environment ImageOpener Judge JudgeError JudgeMisconfigured
 JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judgement Line
 LoggedSample Metric MmieTasksError Needle OutOfBudget Outcome
-ImageRecord Prepared PublishedRow Record ReplySchema RequestBroken RequestCounts
+ImageRecord Prepared PublishedRow Record ReplyEmpty ReplySchema RequestBroken RequestCounts
 RequestUnfit Row RunnerTable SampleRecord Scale ScoreKind Scored Segment Segments SettingWrong
 Signature TaskSettings TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation
 answer_text check_images coverage failure_of text_segments

@@ -1,6 +1,4 @@
-"""What a start of the runner, and the help of a command, import; `tests/bench/import_cost.py`
-measures both in ms.
-"""
+"""What a start of the runner, and the help of a command, import."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Writes or checks what the task files have from tables of the code: metrics, MileBench's tasks.
 
-python tools/task_yamls.py            # or `make yamls`
+python tools/task_yamls.py
 python tools/task_yamls.py --check    # writes nothing; fails if a file differs
 """
 

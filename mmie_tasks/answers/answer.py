@@ -189,7 +189,7 @@ def _read_text_and_images(
 
 
 def _read_parts(parts: Sequence[object], beside: Mapping[object, object]) -> Answer | None:
-    """The answer in a list of parts; None unless all are parts of MMIE's, OpenAI's or our form.
+    """The answer in a list of parts; None unless all are parts of a form in ``README.md``.
 
     The official ``dataset.py`` (Lillianwei-h/MMIE at eb0fd6e) reads ``text`` and ``image`` of a
     part and ignores further keys: they are counted. An image of another form is a reference to
@@ -205,7 +205,9 @@ def _read_parts(parts: Sequence[object], beside: Mapping[object, object]) -> Ans
         if kind and segment == Segment():
             unread[_name(kind)] += 1
             continue
-        keys = ("type", "text", "path", "image_url") if kind else ("text", "image")
+        keys = {"type", "text", "path", "image_url"} if kind else {"text", "image"}
+        if kind and segment.image:
+            keys |= {"image", "url"}
         further = {key: value for key, value in part.items() if key not in keys}
         segments += [segment, *([] if kind and segment.image else _images_elsewhere(further))]
         unread += _unread(further)
@@ -222,9 +224,12 @@ def _segment(part: object) -> Segment | None:
     match part:
         case {"type": "text" | "output_text", "text": str(text)}:
             return Segment(replace_surrogates(text))
-        case {"type": "image", "path": str(image)}:
-            return Segment(image=replace_surrogates(image))
-        case {"type": "image_url", "image_url": {"url": str(image)}}:
+        case (
+            {"type": "image", "path": str(image)}
+            | {"type": "image", "image": str(image)}
+            | {"type": "image", "url": str(image)}
+            | {"type": "image_url", "image_url": {"url": str(image)}}
+        ):
             return Segment(image=replace_surrogates(image))
         case {"type": str(kind), **further}:
             return _to_nothing({"type": kind, **further}) if "image" in kind else Segment()

@@ -20,7 +20,14 @@ from typing import Literal, TypeAlias
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.hub.images import TooManyPixels, check_whole, image_suffix, inside
+from mmie_tasks.hub.images import (
+    MAX_PIXELS,
+    TooManyPixels,
+    check_whole,
+    image_suffix,
+    inside,
+    size_px,
+)
 from mmie_tasks.record.segment import Segment, Segments
 
 ImageProblem: TypeAlias = Literal["", "missing", "unreadable", "too_large", "remote"]
@@ -146,14 +153,19 @@ class ImageResolver:
         return file
 
 
-def check_image(path: Path) -> ImageFile:
-    """A file, or why it is not a complete image (see `check_whole`). Never raises."""
+def check_image(path: Path, *, header_only: bool = False) -> ImageFile:
+    """A file, or why it is not a complete image (see `check_whole`). Never raises.
+
+    With `header_only`, a file that is cut off has no problem; neither pixels nor hash are read.
+    """
     if not path.exists():
         return _problem("missing", f"`{path}` does not exist")
     if not path.is_file() or not path.stat().st_size:
         return _problem("unreadable", f"`{path}` is empty or not a regular file")
     try:
-        return ImageFile(path=path, sha256=check_whole(path))
+        if header_only:
+            size_px(path, MAX_PIXELS)
+        return ImageFile(path=path, sha256="" if header_only else check_whole(path))
     except TooManyPixels as error:
         return _problem("too_large", error.message)
     except (DataMissing, DataBroken) as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.answers.answer import read_answer
-from mmie_tasks.answers.images import ImageResolver
+from mmie_tasks.answers.images import ImageProblem, ImageResolver, check_image
 from mmie_tasks.answers.saved import ResultText, SavedAnswer
 from mmie_tasks.benchmarks.text_answer import shown_results, tag_of
 from mmie_tasks.core.files import cache_dir
@@ -113,7 +113,8 @@ class NamedImages:
     Attributes:
         answer: The answer, with the absolute paths of the images that exist.
         count: The number of images.
-        missing: References to those that do not exist.
+        unusable: References to those that cannot be used, each with the problem: no such file, a
+            header that cannot be read, a URL.
         moved: Paths of another machine, each with the file that was found by its end.
         folders: The folders that were searched.
         location: File, position and field of the answer's id.
@@ -121,7 +122,7 @@ class NamedImages:
 
     answer: ResultText
     count: int
-    missing: tuple[str, ...]
+    unusable: tuple[tuple[str, ImageProblem], ...]
     moved: Mapping[str, Path]
     folders: tuple[Path, ...]
     location: str
@@ -132,24 +133,26 @@ def named_images(saved: SavedAnswer) -> NamedImages:
     images of its record are those of the answer.
     """
     answer, files = saved.with_images(), resolver(saved.folder)
-    count, missing, moved, rounds = 0, [], {}, []
+    count, moved, rounds = 0, {}, []
+    unusable: list[tuple[str, ImageProblem]] = []
     for text in [answer] if isinstance(answer, str) else answer:
         read = read_answer([text])
         located = text
         for reference in read.images if read.shape in ("parts", "text+images") else ():
             count += 1
             file = files.locate(reference)
-            if file.problem == "missing":
-                missing.append(reference)
-            elif file.path is not None:
+            if file.path is not None:
                 located = _with_path(located, reference, file.path)
                 if file.is_moved:
                     moved[reference] = file.path
+            opened = check_image(file.path, header_only=True) if file.path else file
+            if opened.problem:
+                unusable.append((reference, opened.problem))
         rounds.append(located)
     return NamedImages(
         answer=rounds[0] if isinstance(answer, str) else tuple(rounds),
         count=count,
-        missing=tuple(missing),
+        unusable=tuple(unusable),
         moved=moved,
         folders=files.roots,
         location=saved.location,

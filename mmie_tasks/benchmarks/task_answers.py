@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmie_tasks.answers.images import ImageProblem
 from mmie_tasks.answers.matcher import AnswerMatcher, MatchReport, RequestedSample
 from mmie_tasks.answers.saved import ResultText
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.model_answers import NamedImages, named_images
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.core.wording import counted
+from mmie_tasks.core.wording import counted, listed
 
+_PROBLEMS: Mapping[ImageProblem, str] = {
+    "missing": "does not exist",
+    "unreadable": "is not an image that can be opened",
+    "too_large": "has too many pixels",
+    "remote": "is a URL, which is never fetched",
+}
 _ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
 
@@ -37,28 +45,30 @@ class TaskAnswers:
         """One line: ``mmie: answers 11 of 11, images 14 of 14``, and what is unusual."""
         counts, remarks = self.report.counts, self.report.remarks
         if self.images is not None:
-            count, missing = self._image_counts
-            counts = f"{counts}, images {count - missing:,} of {count:,}"
+            count, problems = self._image_counts
+            counts = f"{counts}, images {count - problems.total():,} of {count:,}"
+            remarks += [listed(problems)] if problems.keys() - {"missing"} else []
         if self.unread_images:
             remarks.append(f"{counted(self.unread_images, 'image')} not read")
         return "; ".join([counts, *remarks])
 
     @property
-    def _image_counts(self) -> tuple[int, int]:
-        """The number of named images, and of the missing ones."""
+    def _image_counts(self) -> tuple[int, Counter[str]]:
+        """The number of named images, and of those that cannot be used, by problem."""
         images = self.images or ()
-        return sum(one.count for one in images), sum(len(one.missing) for one in images)
+        problems = Counter[str](problem for one in images for _, problem in one.unusable)
+        return sum(one.count for one in images), problems
 
     def check_images(self, *, counts_missing: bool, images_option: str, count_option: str) -> None:
         """Check the images of the answers.
 
         Args:
-            counts_missing: Whether missing images are only counted.
+            counts_missing: Whether images that cannot be used are only counted.
             images_option: How the user names the folder of the images, for the hint.
-            count_option: How the user has missing images counted, for the hint.
+            count_option: How the user has such images counted, for the hint.
 
         Raises:
-            AnswersUnusable: Two images were found as one file, or one is missing.
+            AnswersUnusable: Two images were found as one file, or one cannot be used.
         """
         first_of: dict[Path, str] = {}
         for reference, path in (pair for one in self.images or () for pair in one.moved.items()):
@@ -69,14 +79,16 @@ class TaskAnswers:
                     f"`{path}`.",
                     hint=f"name a folder that has them in their folders with `{images_option}`",
                 )
-        lacking = next((one for one in self.images or () if one.missing), None)
+        lacking = next((one for one in self.images or () if one.unusable), None)
         if lacking is None or counts_missing:
             return
-        count, missing = self._image_counts
+        count, problems = self._image_counts
+        reference, problem = lacking.unusable[0]
+        what = "is in a form that is not read" if reference.startswith("{") else _PROBLEMS[problem]
         folders = ", ".join(f"`{folder}`" for folder in lacking.folders)
         raise AnswersUnusable(
-            f"{lacking.location}: the answer's image `{lacking.missing[0]:.200}` does not exist. "
-            f"Missing: {missing:,} of {counted(count, 'image')} of answers to "
+            f"{lacking.location}: the answer's image `{reference:.200}` {what}. "
+            f"{listed(problems).capitalize()} of {counted(count, 'image')} of answers to "
             f"`{self.report.task}`. Searched in {folders}.",
             hint=f"name the images' folder with `{images_option}`, or score the answers without "
             f"them, and count them, with `{count_option}`",

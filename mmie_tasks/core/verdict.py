@@ -17,12 +17,13 @@ UnscoredReason: TypeAlias = Literal[
     "bad_gold",  # the sample cannot be scored: gold missing, empty, or not among its options
     "not_scorable",  # the official scorer raises an error for this pair of texts
     "left_out",  # the official script leaves the sample out
-    # the judge's errors: `judging.requests`, `judging.batch` if judging ended early
+    # the judge's errors: `judges.batch`
     "unavailable",  # no reply from the judge: down, overloaded, or no longer configured correctly
     "unfit",  # the judge cannot take the request: too long, or it contains the judge's own marks
-    "refused",  # the judge replied and declined to judge
+    "refused",  # the judge declined to judge, or a content filter withheld its reply
     "budget",  # the judge was not called: the spending limit was reached
     # the judge's reply: `record.reply`, `official` and `robust` of the benchmark
+    "empty_reply",  # the judge's reply has no text
     "cut_off",  # the judge's reply reached its token limit
     "unparsed",  # the judge's reply contains no readable verdict
     "off_scale",  # the verdict in the reply is impossible: more than full marks, or negative
@@ -46,6 +47,11 @@ class Unscored:
 
 
 Verdict: TypeAlias = Scored | Unscored
+
+NO_REPLY: frozenset[UnscoredReason] = frozenset(
+    ("unavailable", "unfit", "refused", "empty_reply", "budget")
+)
+"""The reasons of a sample to which its judge gave no reply."""
 
 ScoreKind: TypeAlias = Literal["official", "robust"]
 """Which of the `Verdicts` on one answer a score is computed from."""

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from mmie_tasks.core.errors import first_line
+
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 
 _NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
@@ -26,11 +28,11 @@ def download_errors() -> tuple[type[BaseException], ...]:
 
     httpx raises errors that are not OSErrors; their base class is also the base of the Hub's own
     errors. huggingface_hub 1 closes its client when it cannot connect, and the next call raises
-    RuntimeError.
+    RuntimeError. Its client raises ImportError for a SOCKS proxy without the package ``socksio``.
     """
     from huggingface_hub.errors import HfHubHTTPError
 
-    return (OSError, RuntimeError, *HfHubHTTPError.__bases__)
+    return (OSError, RuntimeError, ImportError, *HfHubHTTPError.__bases__)
 
 
 def connection_problem(error: BaseException) -> str:
@@ -69,6 +71,8 @@ def explain(
         case hub.OfflineModeIsEnabled():
             why = "it is not in the Hub's cache and downloads are switched off (`HF_HUB_OFFLINE`)"
             return Explanation(why, f"connect, or {copy}")
+        case ImportError():
+            return Explanation(first_line(error).rstrip("."), "`pip install socksio`")
         case OSError(errno=number) if number in _NOT_WRITABLE:
             hint = "free some space, or set `HF_HOME` to a folder that can be written"
             return Explanation(f"it cannot be written ({error})", hint)

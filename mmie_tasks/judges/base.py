@@ -2,13 +2,14 @@
 
 * JudgeError
   + JudgeUnavailable    no reply after retries: no connection, timeout, 429, 5xx, unusable bodies
-  + JudgeRefused        a reply without a judgement: content filter, refusal, no text
+  + JudgeRefused        a reply without a judgement: content filter, refusal
+  + ReplyEmpty          a reply without text
   + RequestBroken       the request cannot be sent: an image file cannot be read
   + RequestUnfit        this judge cannot take the request: too long, or with its control strings
   + OutOfBudget         the request was not sent: the spending limit is reached
   + JudgeMisconfigured  the judge cannot be used: no key, 401, unknown model, wrong option
 
-The first five concern one sample. `JudgeMisconfigured` stops a run before it generates anything;
+The first six concern one sample. `JudgeMisconfigured` stops a run before it generates anything;
 when it happens later (a revoked key), samples are left unscored as with the others.
 """
 
@@ -43,6 +44,10 @@ class JudgeUnavailable(JudgeError):
 
 class JudgeRefused(JudgeError):
     """The judge replied, but refused to judge."""
+
+
+class ReplyEmpty(JudgeError):
+    """The judge's reply has no text, also when it was requested again."""
 
 
 class RequestBroken(JudgeError):

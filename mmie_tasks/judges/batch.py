@@ -26,6 +26,7 @@ from mmie_tasks.judges.base import (
     JudgeRequest,
     Outcome,
     OutOfBudget,
+    ReplyEmpty,
     RequestBroken,
     RequestUnfit,
     close_judge,
@@ -44,6 +45,7 @@ MetricRows: TypeAlias = Mapping[str, MetricRow]
 
 _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
     JudgeRefused: "refused",
+    ReplyEmpty: "empty_reply",
     RequestBroken: "bad_image",
     RequestUnfit: "unfit",
     OutOfBudget: "budget",

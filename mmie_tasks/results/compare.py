@@ -166,9 +166,10 @@ def compare(
     by_id = (a.by_id, b.by_id)
     records = tuple(dict(sorted({**by_id[1], **by_id[0]}.items())).values())
     floor = max(a.min_coverage, b.min_coverage)
+    metrics = metrics_of(a.benchmark, a.task, records)
+    titles = {(m.by, name): m.title for m in metrics if len(m.weights) == 1 for name in m.weights}
     found = (
-        _difference(metric, a.benchmark, records, by_id, floor, kind)
-        for metric in metrics_of(a.benchmark, a.task, records)
+        _difference(metric, a.benchmark, records, by_id, floor, kind, titles) for metric in metrics
     )
     left_over = Counter[str]()
     scored = []
@@ -208,8 +209,10 @@ def _difference(
     by_id: Sequence[Mapping[str, Record]],
     floor: float,
     kind: ScoreKind,
+    titles: Mapping[tuple[str, str], str],
 ) -> tuple[Difference, StratifiedMean | None] | None:
     """A metric of both runs, and its difference in points; None if no sample counts for it.
+    `titles` are those of groups, by their kind and name.
 
     It has no value unless each run has points for the share `floor` of the samples of either run: a
     smaller share might be a biased choice.
@@ -236,7 +239,8 @@ def _difference(
     without = [
         name for name in dict.fromkeys(groups.values()) if name not in _grouped(pairs[0], groups)
     ]
-    reasons += [f"{name}: no sample has a score in both runs" for name in without[:1]]
+    of_first = [titles.get((metric.by, name), name) for name in without[:1]]
+    reasons += [f"{title}: no sample has a score in both runs" for title in of_first]
     if reasons:
         why_not = "; ".join(reasons[:2])
         return Difference(metric=metric, pairs=len(pairs[0]), why_not=why_not), None

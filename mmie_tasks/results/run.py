@@ -363,6 +363,8 @@ def _read_task(logs: Sequence[SampleLog], benchmark: Benchmark) -> TaskRun | Non
         first, last = min(doc_ids, default=0), max(doc_ids, default=0)
         is_span = last - first + 1 == len(set(doc_ids))
         limit, offset = (len(set(doc_ids)), first) if is_span else (None, None)
+        if (limit, offset) == (saved.n_samples.get(logs[0].task, {}).get("original"), 0):
+            limit = offset = None  # together they are the whole task
     return TaskRun(
         task=logs[0].task,
         benchmark=benchmark,

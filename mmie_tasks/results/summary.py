@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from mmie_tasks.core.tables import NO_VALUE, percent_cell
-from mmie_tasks.core.verdict import SCORE_KINDS, Scored, ScoreKind, Unscored
+from mmie_tasks.core.verdict import NO_REPLY, SCORE_KINDS, Scored, ScoreKind, Unscored
 from mmie_tasks.core.wording import listed
 from mmie_tasks.record.facts import summary_of, totals
 from mmie_tasks.record.judgement import disagreement
@@ -18,8 +18,6 @@ from mmie_tasks.results.scores import reasons_of
 
 COLUMNS = ("task", "model", "official [95 %]", "robust", "scored", "judge", "unlike the paper")
 """The header of the block that a run ends with."""
-
-_JUDGES_REASONS = ("unavailable", "refused", "unfit", "budget")
 
 
 def last_line(run: TaskRun, model: str) -> tuple[str, ...]:
@@ -115,7 +113,7 @@ def unscored_notes(run: TaskRun) -> Iterator[str]:
     messages = Counter(
         verdict.detail
         for verdict in verdicts
-        if isinstance(verdict, Unscored) and verdict.reason in _JUDGES_REASONS and verdict.detail
+        if isinstance(verdict, Unscored) and verdict.reason in NO_REPLY and verdict.detail
     )
     for message, count in messages.most_common(1):
         yield f"{count:,} unscored because: {message}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import SCORE_KINDS, Unscored
+from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Unscored
 from mmie_tasks.core.wording import counted
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache_file import CachedReply, named_errors
@@ -16,6 +16,10 @@ from mmie_tasks.judges.choice import JudgeChoices, choose_judges, open_judge
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.run import TaskRun
+
+_NOT_BY_THE_JUDGE = {
+    *("no_answer", "not_text", "not_drawn", "bad_gold", "not_scorable", "left_out")
+}
 
 
 def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[str, str]) -> None:
@@ -56,6 +60,15 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
             f"{len(unreadable):,} without points are asked for again; it has "
             f"{counted(len(task_run.records), 'sample')}.\n"
         )
+
+
+def nothing_failed(task_run: TaskRun) -> bool:
+    """Whether every sample without points has none for a reason that no judge can change."""
+    records = task_run.records
+    of_judges = [judgement.verdicts for record in records for judgement in record.judgements]
+    verdicts = [record.verdict(kind) for record in records for kind in SCORE_KINDS]
+    verdicts += [one.verdict(kind) for one in of_judges for kind in SCORE_KINDS]
+    return all(isinstance(one, Scored) or one.reason in _NOT_BY_THE_JUDGE for one in verdicts)
 
 
 def _is_unscored(judgement: Judgement) -> bool:

@@ -56,6 +56,12 @@ FORMS = {
     "no parts": ("[]", []),
     "ours": (write_answer(["A", Path(A)]), ["A", f"@{A}"]),
     "OpenAI's": (OPENAI, ["A", f"@{URI}"]),
+    "transformers'": (
+        parts(
+            {"type": "text", "text": "A"}, *({"type": "image", key: A} for key in ("image", "url"))
+        ),
+        ["A", f"@{A}", f"@{A}"],
+    ),
     "drawn": (
         write_drawn_answer([Segment("A"), Segment(image=A, prompt="fox")], FACTS),
         ["A", f"@{A}"],
@@ -122,7 +128,6 @@ def test_what_is_not_read_is_counted(answer: str, counts: dict[str, object]) -> 
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(parts({"text": "A"}, {"type": "image", "image": A}), id="Qwen"),
         pytest.param(parts({"type": "image", "source": {"data": "iVBORw0KGgo"}}), id="Anthropic"),
         pytest.param(parts({"type": "image_url", "image_url": A}), id="a URL alone"),
         pytest.param(parts({"type": "text", "text": "A", "image": A}), id="in a part of a text"),

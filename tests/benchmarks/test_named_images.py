@@ -11,9 +11,11 @@ from support.mmie_data import draw
 
 from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer
+from mmie_tasks.answers.matcher import MatchReport
 from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.model_answers import NamedImages, add_answer_folder, named_images
+from mmie_tasks.benchmarks.task_answers import TaskAnswers
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.record.segment import Segment
 
@@ -45,7 +47,10 @@ def test_images_of_parts_are_found_beside_the_file(
     content = json.loads(str(images.answer))
     shown = [part["image"] for part in content]
     assert shown == [str(tmp_path / "my" / "ü 1.png"), "../secret.png", "no.png"]
-    assert (images.count, images.missing) == (3, ("../secret.png", "no.png"))
+    assert (images.count, images.unusable) == (
+        3,
+        (("../secret.png", "missing"), ("no.png", "missing")),
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,7 @@ def test_a_record_without_its_id_is_the_answer(tmp_path: Path, record: dict[str,
     segments = read_answer([images.answer]).segments
     shown = Segment(image=str(tmp_path / "0.png"))
     assert segments == (Segment("Fold."), shown, Segment("Cut."))
-    assert (images.count, images.missing) == (1, ())
+    assert (images.count, images.unusable) == (1, ())
 
 
 def test_an_answer_may_be_images_alone(tmp_path: Path) -> None:
@@ -103,11 +108,13 @@ def test_other_fields_alone_are_ignored(tmp_path: Path, record: dict[str, object
 
 
 @pytest.mark.parametrize(
-    ("answer", "missing"),
+    ("answer", "unusable"),
     [
         pytest.param("Look: ![x](fig.png)", (), id="mentioned"),
         pytest.param("fig.png", (), id="a text"),
-        pytest.param({"text": "A.", "images": ["https://h/0.png"]}, (), id="of another machine"),
+        pytest.param(
+            {"text": "A.", "images": ["https://h/0.png"]}, ("https://h/0.png",), id="a URL"
+        ),
         pytest.param({"text": "A.", "images": ["data:image/png;base64,AAAA"]}, (), id="data"),
         pytest.param({"text": "A.", "images": ["x/fig.png"]}, ("x/fig.png",), id="list"),
         pytest.param({"text": "A.", "image": "fig.png"}, ("fig.png",), id="object"),
@@ -116,9 +123,24 @@ def test_other_fields_alone_are_ignored(tmp_path: Path, record: dict[str, object
     ],
 )
 def test_only_an_image_in_a_field_or_part_is_missing(
-    tmp_path: Path, answer: object, missing: tuple[str, ...]
+    tmp_path: Path, answer: object, unusable: tuple[str, ...]
 ) -> None:
-    assert named(tmp_path, answer=answer).missing == missing
+    assert tuple(dict(named(tmp_path, answer=answer).unusable)) == unusable
+
+
+def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path: Path) -> None:
+    draw(tmp_path / "0.png")
+    (tmp_path / "1.png").write_bytes(b"<html>404</html>")
+    record = {"answer": TEXT, "images": ["0.png", "1.png", "2.png"]}
+    images = named(tmp_path, **record)
+    assert images.unusable == (("1.png", "unreadable"), ("2.png", "missing"))
+    report = MatchReport(task="mmie", matched=1, missing=0)
+    answers = TaskAnswers(answers=(images.answer,), report=report, images=(images,))
+    assert answers.text == "mmie: answers 1 of 1, images 1 of 3; missing (1), unreadable (1)"
+    options = {"images_option": "--images", "count_option": "--missing count"}
+    with pytest.raises(AnswersUnusable, match=r"`1\.png` is not an image[\s\S]*of 3 images"):
+        answers.check_images(counts_missing=False, **options)
+    answers.check_images(counts_missing=True, **options)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +156,7 @@ def test_a_path_of_another_machine_is_found_by_its_longest_end(tmp_path: Path, n
     add_answer_folder(tmp_path / "other")
     images = named(tmp_path / "saved", answer=answer)
     assert str(tmp_path / "other" / "run7" / "images" / "0.png") in str(images.answer)
-    assert (images.count, images.missing) == (1, ())
+    assert (images.count, images.unusable) == (1, ())
 
 
 def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path: Path) -> None:
@@ -143,3 +165,12 @@ def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path: Path) -
     drawn = write_drawn_answer([Segment(image="ä b.png", prompt="x")], facts)
     (segment,) = read_answer([named(tmp_path, answer=drawn).answer]).segments
     assert segment == Segment(image=str(tmp_path / "ä b.png"), prompt="x")
+
+
+def test_an_image_in_a_form_that_is_not_read_is_not_called_a_missing_file(tmp_path: Path) -> None:
+    part = {"type": "image", "source": {"data": "AAAA"}}
+    images = named(tmp_path, answer=[{"type": "text", "text": "A."}, part])
+    report = MatchReport(task="mmie", matched=1, missing=0)
+    answers = TaskAnswers(answers=(images.answer,), report=report, images=(images,))
+    with pytest.raises(AnswersUnusable, match="in a form that is not read"):
+        answers.check_images(counts_missing=False, images_option="", count_option="")

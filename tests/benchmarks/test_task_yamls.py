@@ -11,7 +11,7 @@ from task_yamls import files
 
 @pytest.mark.parametrize(("path", "text"), files().items(), ids=files())
 def test_a_task_file_agrees_with_the_tables_of_the_code(path: str, text: str) -> None:
-    assert (task_dir() / path).read_text(encoding="utf-8") == text, "run `make yamls`"
+    assert (task_dir() / path).read_text(encoding="utf-8") == text, "tools/task_yamls.py"
 
 
 def test_there_are_39_tasks_and_no_file_of_another() -> None:

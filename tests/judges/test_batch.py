@@ -24,6 +24,7 @@ from mmie_tasks.judges.base import (
     JudgeUnavailable,
     Outcome,
     OutOfBudget,
+    ReplyEmpty,
     RequestBroken,
     RequestUnfit,
 )
@@ -124,6 +125,7 @@ def results_of(judge, *texts):
     [
         pytest.param(JudgeUnavailable("down"), "unavailable", id="down"),
         pytest.param(JudgeRefused("no"), "refused", id="refused"),
+        pytest.param(ReplyEmpty("no text"), "empty_reply", id="empty"),
         pytest.param(RequestBroken("no file"), "bad_image", id="no-file"),
         pytest.param(RequestUnfit("too long"), "unfit", id="too-long"),
         pytest.param(OutOfBudget("spent"), "budget", id="budget"),

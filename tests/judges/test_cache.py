@@ -3,7 +3,6 @@
 import json
 import sqlite3
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 
@@ -85,22 +84,6 @@ def test_every_reply_is_in_the_file_before_it_is_yielded(file):
         assert ask(ScriptedJudge(), file, A)[0].cached
 
 
-def test_closing_early_in_another_thread_closes_the_judge_and_the_file(file):
-    class HoldingJudge(ScriptedJudge):
-        def ask(self, requests):
-            self.outcomes = super().ask(requests)  # keeps it from being garbage-collected
-            return self.outcomes
-
-    judge = HoldingJudge()
-    outcomes = outcomes_of(cached_judge(judge, file), [A, B, C])
-    next(outcomes)
-    with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(next, outcomes).result() == (1, scripted_reply("re: b"))
-        thread.submit(outcomes.close).result()
-    assert judge.closed == 1
-    assert not file.path.with_name(f"{file.path.name}-wal").exists()
-
-
 # Trouble with the file
 
 
@@ -175,14 +158,6 @@ def test_a_reply_is_read_as_it_was_stored_until_it_is_removed(tmp_path, record):
 
 
 # Threads and processes
-
-
-def test_threads_may_share_a_cache(tmp_path):
-    file = CacheFile(tmp_path / "replies.sqlite3")
-    with ThreadPoolExecutor(4) as threads:
-        jobs = [threads.submit(ask, ScriptedJudge(), file, *REQUESTS) for _ in range(4)]
-    assert [len(job.result()) for job in jobs] == [300, 300, 300, 300]
-    assert texts(file) == sorted(f"re: {text}" for text in NUMBERS)
 
 
 @pytest.mark.slow

@@ -55,23 +55,6 @@ def test_an_export_has_every_reply_of_the_cache_or_of_one_judge(
     assert not (tmp_path / "none").exists()
 
 
-def test_an_export_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, capsys):
-    damaged, target = tmp_path / "damaged", tmp_path / "r.jsonl"
-    with CacheFile(damaged).open() as replies:
-        for number in range(200):
-            replies.put(cached_reply(number, "x" * 999))
-    assert run(["export", str(tmp_path / "none" / "r.jsonl"), "--cache", str(damaged)], {}) == 1
-    half = damaged.stat().st_size // 2
-    damaged.write_bytes(damaged.read_bytes()[:half] + b"\xff" * half)
-    target.write_text("old")
-    assert run(["export", str(target), "--cache", str(damaged)], {}) == 1
-    errors = capsys.readouterr().err
-    assert "r.jsonl` cannot be written" in errors
-    assert str(damaged) in errors
-    assert target.read_text() == "old"
-    assert {path.name for path in tmp_path.glob("*r.jsonl*")} == {"r.jsonl"}
-
-
 def test_clear_removes_all_replies_and_leaves_a_file_that_is_not_a_cache(
     environment, cache, tmp_path, capsys
 ):

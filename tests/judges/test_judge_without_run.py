@@ -1,8 +1,6 @@
 """A judge can be asked without a run."""
 
-import asyncio
 import base64
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -65,15 +63,6 @@ def test_a_request_that_fails_is_a_value_beside_the_replies(server, tmp_path):
 def test_a_request_of_another_form_is_an_error_that_shows_the_form(requests):
     with pytest.raises(TypeError, match=r'\("What does it show\?", Path\("a.png"\)\)'):
         mmie_tasks.judge("openai:m", requests)
-
-
-def test_it_works_inside_a_running_event_loop_as_in_a_notebook(server):
-    async def cell():
-        return ask(server, ["a", "b"])
-
-    with ThreadPoolExecutor(1) as thread:  # the browser of other tests has a loop in this one
-        results = thread.submit(lambda: asyncio.run(cell())).result()
-    assert [result.reply.text for result in results] == ["re: a", "re: b"]
 
 
 def test_a_judge_in_this_process_is_closed_afterwards(monkeypatch):

@@ -1,8 +1,6 @@
 """A panel: several judges, most of them on loopback servers, and the median of their points."""
 
 import math
-import os
-import signal
 from contextlib import ExitStack
 
 import pytest
@@ -13,9 +11,8 @@ from support.signatures import signature_of
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
-from mmie_tasks.judges import registry, session
+from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.cache_file import CacheFile, default_path
 from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.judgement import Judgement, combine
@@ -83,38 +80,6 @@ def test_a_judge_that_cannot_be_used_or_is_there_twice_stops_the_run_before_any_
     assert (len(first), len(second)) == (0, 0)
 
 
-def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(serve):
-    first, second = serve("impossible", "4")
-    judged = []
-    judge(choose([first, second]), 2, judged)
-    assert (numbers(first), numbers(second)) == ([0, 0, 1, 1], [0, 1])
-    assert [len(member.result.replies) for member in judged[0].judgements] == [2, 1]
-
-
-def test_ctrl_c_keeps_the_replies_that_have_arrived(serve, monkeypatch):
-    monkeypatch.setattr(session, "STOP_S", 60.0)  # the requests in flight have ended, and count
-    first, second = serve("2", "4")
-    outcomes = []
-
-    def interrupt(outcome):
-        outcomes.append(outcome)
-        if len(outcomes) == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    benchmark = choose([first, second])
-    assert benchmark.session is not None
-    benchmark.session.on_outcome = interrupt
-    with pytest.raises(KeyboardInterrupt):
-        judge(benchmark, 40)
-    with CacheFile(default_path(os.environ)).open() as replies:
-        kept = sum(1 for _ in replies.read_all())
-    asked = len(first) + len(second)
-    assert 0 < kept <= asked
-    rows = judge(choose([first, second]), 40)
-    assert rows == [{"score": 3.0}] * 40
-    assert len(first) + len(second) - asked == 80 - kept
-
-
 # Judges of other packages, and in this process
 
 
@@ -153,28 +118,6 @@ def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
     register(monkeypatch, **{name: InProcessJudge(name, events) for name in names})
     judge(choose(serve("4"), *names), 3)
     assert events == expected
-
-
-class JudgeOnADevice(InProcessJudge):
-    """A judge whose signature depends on its device, which it starts."""
-
-    def __init__(self):
-        super().__init__("c", [])
-
-    @property
-    def signature(self):
-        raise AssertionError("the device is started before the tested model is loaded")
-
-    @signature.setter
-    def signature(self, _): ...
-
-
-def test_the_check_starts_no_device_of_a_judge_in_this_process(monkeypatch, serve):
-    register(monkeypatch, c=JudgeOnADevice())
-    for servers in (serve(), serve("4")):
-        choose(servers, "c").check()
-    with pytest.raises(SettingWrong, match="1 and 2"):
-        choose([], "c", "c").check()
 
 
 def test_a_judge_that_raises_costs_only_its_own_verdicts(monkeypatch, serve, logs):

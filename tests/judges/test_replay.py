@@ -1,7 +1,6 @@
 """A judge that replays recorded replies."""
 
 import stat
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,13 +51,6 @@ def test_recorded_replies_are_replayed_and_no_others(record, tmp_path):
     assert isinstance(outcomes[1], JudgeUnavailable)
     assert "not in the recording" in str(outcomes[1])
     assert isinstance(outcomes[3], RequestBroken)
-
-
-def test_a_cache_that_another_run_is_filling_can_be_replayed(tmp_path):
-    path = tmp_path / "replies.sqlite3"
-    with closing(outcomes_of(cached_judge(ScriptedJudge(), path), [A, B])) as running:
-        next(running)
-        assert dict(ReplayJudge(path).ask([A])) == {0: scripted_reply("re: a", cached=True)}
 
 
 def test_an_export_of_an_older_tree_is_replayed(tmp_path):

@@ -15,7 +15,6 @@ from support.loopback import HANG
 from support.recordings import cached_reply, jsonl
 
 import mmie_tasks
-from mmie_tasks.core.choice import Choice
 from mmie_tasks.judges import registry, session
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeOptions, JudgeRequest
 from mmie_tasks.judges.choice import parse_flags, parse_judges
@@ -101,15 +100,6 @@ def test_each_benchmark_replays_the_judge_that_has_its_requests(tmp_path):
     assert [signature[:8] for signature in signatures] == ["judge:a|", "judge:b|"]
 
 
-def test_another_model_that_replies_is_warned_of_at_its_first_reply(made, logs):
-    judge = BenchmarkJudge("first", "theirs:gpt-4o,cache=off")
-    for _ in range(3):  # a batch for each sample
-        assert dict(submit(judge, "x"))
-    (warning,) = [line for line in logs if "`gpt-4o`" in line]
-    assert "`m`" in warning
-    assert len(made.texts) == 3
-
-
 def test_rows_that_are_read_late_are_judged_in_the_session_that_they_are_of(made):
     benchmark = BenchmarkJudge("first", "theirs")
     sessions = {"their own": list[object](), "another": list[object]()}
@@ -137,16 +127,6 @@ def test_without_a_run_a_judge_has_the_key_that_is_set_when_it_is_asked(made, mo
         replies += [ask(), ask()]
     assert replies == ["none", "first", "first", "second", "second"]
     assert made.keys == ["none", "first", "second"]
-
-
-@pytest.mark.usefixtures("made")
-def test_without_a_run_a_benchmark_uses_the_judge_that_is_set_when_it_is_asked(monkeypatch):
-    benchmark = BenchmarkJudge("first", "theirs:a")
-    signatures = [benchmark.signature()]
-    for choice in ("theirs:b", "theirs:a"):
-        monkeypatch.setenv("MMIE_TASKS_JUDGE", choice)
-        signatures.append(benchmark.signature())
-    assert [signature.name for signature in signatures] == ["a", "b", "a"]
 
 
 # Judging that is stopped, and judges whose memory cannot be freed
@@ -202,31 +182,3 @@ def test_an_interrupt_does_not_wait_for_a_judge_that_cannot_be_stopped(monkeypat
         dict(row)
     assert time.monotonic() - began < SILENT_S / 2
     released.set()
-
-
-class Stuck(FunctionJudge):
-    """A judge in this process whose device is out of order."""
-
-    in_process = True
-
-    def close(self):
-        raise RuntimeError("CUDA error: an illegal memory access was encountered")
-
-
-def test_a_judge_that_cannot_be_closed_costs_a_warning_and_no_reply(monkeypatch, logs):
-    closed = []
-
-    class Closable(Stuck):
-        def close(self):
-            closed.append("closed")
-
-    judges = {"stuck": Stuck(echo), "closable": Closable(echo)}
-    monkeypatch.setattr(session, "open_judge", lambda choice, _: judges[choice.name])
-    running = JudgingSession()
-    for name in judges:
-        running.open(Choice(name=name))
-    running.close()
-    assert closed == ["closed"]
-    assert any("illegal memory access" in line for line in logs)
-    (result,) = mmie_tasks.judge("stuck", "3")
-    assert result.last_text == "3"

@@ -71,6 +71,15 @@ def test_gated_data_is_a_problem_with_a_hint(hub: HubServer, tmp_path: Path) -> 
     assert len(hub.requests) <= 1  # none where huggingface_hub is older than 1.3: see `_metadata`
 
 
+def test_a_socks_proxy_without_its_package_is_a_problem_with_the_reason(tmp_path: Path) -> None:
+    proxy = "import sys; sys.modules['socksio'] = None; environ['ALL_PROXY'] = 'socks5://h:9'"
+    code = f"from os import environ; {proxy}\n{LOOK}"
+    finding = ask("http://127.0.0.1:9", tmp_path, code, NO_PROXY="")[0]
+    assert finding["is_problem"]
+    assert "SOCKS" in finding["message"]
+    assert finding["hint"].startswith("`pip install socksio`")
+
+
 def test_a_missing_checkpoint_is_not_downloaded(models: HubServer, tmp_path: Path) -> None:
     (finding,) = judge(models.url, tmp_path)
     assert not finding["is_problem"]

@@ -97,6 +97,7 @@ def test_without_pairs_every_metric_has_a_reason_and_no_value(of_a1, of_a2):
     comparison = compare(*runs)
     for metric in comparison.metrics:
         assert (metric.a, metric.p, bool(metric.why_not)) == (None, None, True)
+        assert "a: no sample" not in metric.why_not  # the group's title, not its name
     assert comparison.differing == ()
 
 

@@ -173,6 +173,10 @@ def test_four_jobs_with_an_offset_are_one_run(tmp_path: Path, order: tuple[int, 
     assert joined.records == whole.records  # in the order of the task
     assert joined.scores == whole.scores
     assert (joined.limit, joined.offset) == (16, 0)
+    saved = {"results": {"mia_bench": {}}, "n-samples": {"mia_bench": {"original": 16}}}
+    (tmp_path / "parts" / f"{DATES[3]}_results.json").write_text(json.dumps(saved))
+    all_samples = load_run(tmp_path / "parts").tasks["mia_bench"]
+    assert (all_samples.limit, all_samples.offset) == (None, None)
     assert "16 of 400 samples (4 logs)" in paper_marks(joined)
     for command in ("table", "compare"):
         words = [str(tmp_path / "parts"), *([str(tmp_path / "whole")] * (command == "compare"))]

@@ -77,6 +77,9 @@ def test_what_failed_is_asked_again_and_nothing_else(run: Workplace, judge: Judg
     assert signatures(run, "out-filled") == signatures(run, "out")
     (folder,) = (run.folder / "out").iterdir()
     assert [path.name for path in (run.folder / "out-filled").iterdir()] == [folder.name]
+    result = rejudge(run, "out-filled", "--failed")
+    assert (result.status, "Nothing failed" in result.output) == (0, True), result.output
+    assert not (run.folder / "out-filled-filled").exists()
 
 
 def test_an_unreadable_reply_is_not_for_ever(workplace: Workplace, judge: JudgeServer) -> None:
@@ -143,11 +146,13 @@ def test_a_run_whose_images_are_gone_is_judged_only_if_they_are_to_be_counted(
 
 
 def test_the_limit_is_that_of_the_run(workplace: Workplace, judge: JudgeServer) -> None:
-    assert evaluate(workplace, "--limit", "2", url=judge.url).status == 0
+    judge.says(lambda _body: "Hm.")
+    evaluate(workplace, "--limit", "2", url=judge.url)
+    judge.says(by_category)
     result = rejudge(workplace, "out", "--failed", "--output_path", "again")
     assert result.status == 0, result.output
     assert results(workplace.folder / "again")["config"]["limit"] == 2
-    assert len(judge) == 2
+    assert len(judge) == 4
 
 
 def test_of_a_panel_only_the_judge_that_failed_is_asked_again(

@@ -98,7 +98,8 @@ def test_the_run_is_judged_again_although_its_path_holds_separators(
 ) -> None:
     output = workplace.folder / "my, out"
     assert score(workplace, judge, "score", NAME, "-o", str(output)).status == 0
-    result = workplace.run("mmie-tasks", "rejudge", str(output), "--failed", **SETTINGS)
+    words = ("rejudge", str(output), "--failed", "--model_args", "missing=stop")
+    result = workplace.run("mmie-tasks", *words, **SETTINGS)
     assert result.status == 0, result.output
     assert TABLE.items() <= printed(result).items(), result.output
 

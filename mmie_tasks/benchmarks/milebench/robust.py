@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from mmie_tasks.benchmarks.milebench.official import common_words, f_measure, label
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -20,15 +21,13 @@ _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _WORD = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+")
 
 _MARKUP = re.compile(r"[*`#]+|\\(?:boxed|text(?:bf)?)\b")
-# Labels are not parts of words: `Aérien`, `A's`, `N/A`, `U.S.A`, `A-frame`.
 _LATIN = "A-Za-zÀ-ɏ0-9"
-_CAPITALS = (
+_CAPITALS = (  # not in `Aérien`, `A's`, `N/A`, `U.S.A`, `A-frame`
     rf"(?<![{_LATIN}])(?<![{_LATIN}]['’/&-])(?<![A-Z]\.)([A-Z]{{1,2}})(?!['’/&-]?[{_LATIN}])"
 )
 _MARKED = re.compile(rf"(?<![{_LATIN}])([A-Z]{{1,2}})[*`#]+")
 _WORD_A_OR_I = re.compile(rf"[AI][^\S\n]+(?!(?i:is)\b)[{_LATIN}]")
-_BARE = rf"(?!{_WORD_A_OR_I.pattern}){_CAPITALS}"
-_LABEL = re.compile(rf"{_BARE}[^\S\n]*([^\w\s]?)")
+_LABEL = re.compile(rf"(?!{_WORD_A_OR_I.pattern}){_CAPITALS}[^\S\n]*([^\w\s]?)")
 _ALONE = re.compile(r"[\W_]*([A-Za-z]{1,2})[\W_]*")
 _OPTION = r"(?i:\b(?:answer|option|choice))\b"
 _OPTION_LABEL = re.compile(rf"{_OPTION}[^\w.,;:!?]*{_CAPITALS}")
@@ -38,11 +37,12 @@ _DECLARATION = re.compile(
     r"|(?i:is|are|was|would\s+be|should\s+be|must\s+be)\b\s*[:=]?)"
 )
 _LISTED = rf"(?![AI][^\S\n]+(?!(?i:is|and|n?or)\b)[{_LATIN}]){_CAPITALS}"
-_JOINT = r"[^\w\n]{0,8}(?:\b(?:and|n?or)\b|[,;/|&])[^\w\n]{0,8}"
-_JOINED = re.compile(rf"{_LISTED}(?:{_JOINT}{_LISTED})+")
+_JOINED = re.compile(
+    rf"{_LISTED}(?:[^\w\n]{{0,8}}(?:\b(?:and|n?or)\b|[,;/|&])[^\w\n]{{0,8}}{_LISTED})+"
+)
 _A_LINE = re.compile(r"^A[^\S\n]*:(.{1,500})", re.MULTILINE)
 _NEXT_QUESTION = re.compile(r"\n[^\S\n]*(?:question|q|user)[^\S\n]*\d*:", re.IGNORECASE)
-_MAX_DECLARATIONS, _MAX_DECLARED_CHARACTERS = 8, 500
+_MAX_DECLARATIONS, _MAX_DECLARED_CHARACTERS = 8, 500  # bound the work on a repeated megabyte
 
 
 def fold(text: str) -> str:
@@ -84,11 +84,8 @@ def read_rouge(gold: object, answer: object) -> Verdict:
     reference, hypothesis = words(gold), words(answer)
     if not hypothesis:
         return Scored(0.0)
-    return Scored(
-        f_measure(
-            len(common_words(reference, hypothesis)), len(set(reference)), len(set(hypothesis))
-        )
-    )
+    common = len(common_words(reference, hypothesis))
+    return Scored(f_measure(common, len(set(reference)), len(set(hypothesis))))
 
 
 def read_needle(gold: object, answer: object) -> Verdict:
@@ -99,12 +96,10 @@ def read_needle(gold: object, answer: object) -> Verdict:
     >>> read_needle("7984462", "17984462").points
     0.0
     """
-    if problem := _containment_problem(gold, answer):
-        return problem
-    number = fold(str(gold)).replace(",", "")
-    if not number.isdecimal():
+    number = fold(gold).replace(",", "") if isinstance(gold, str) else ""
+    if not (isinstance(answer, str) and number.isdecimal()):
         return read_phrase(gold, answer)
-    text = re.sub(r"(?<=\d),(?=\d)", "", fold(str(answer)))
+    text = re.sub(r"(?<=\d),(?=\d)", "", fold(answer))
     return Scored(float(re.search(rf"(?<!\d){number}(?!\d)", text) is not None))
 
 
@@ -114,41 +109,30 @@ def read_phrase(gold: object, answer: object) -> Verdict:
     >>> read_phrase("no", "I know").points, read_phrase("3-1", "They won 3–1.").points
     (0.0, 1.0)
     """
-    if problem := _containment_problem(gold, answer):
-        return problem
-    gold_text, answer_text = str(gold), str(answer)
-    if not words(gold_text):  # punctuation only: it has no word boundaries
-        return Scored(float(fold(gold_text) in fold(answer_text)))
-    return Scored(float(phrase(gold_text) in phrase(answer_text)))
-
-
-def _containment_problem(gold: object, answer: object) -> Unscored | None:
     if not isinstance(gold, str) or not fold(gold):
         return Unscored("bad_gold", "the gold is empty or not text")
     if not isinstance(answer, str):
         return Unscored("not_text", type(answer).__name__)
-    return None
+    if not words(gold):  # punctuation only: it has no word boundaries
+        return Scored(float(fold(gold) in fold(answer)))
+    return Scored(float(phrase(gold) in phrase(answer)))
 
 
 def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verdict:
     r"""1 point if the answer names the gold, by its text or by its label, otherwise 0.
 
-    A label is a capital letter, or two, and not a part of a word (``Aérien``, ``N/A``); alone on
-    its line, it may be lower case. *A* and *I* are words where a blank and a word other than "is"
-    follow on the same line (``A man``). Labels that "and", "or", a comma or a slash joins (``B or
-    C``) are none. Nor is the label in ``A: B``, which is short for "Answer": a line that begins
-    with ``A:`` and goes on with another label, or is another option's text.
-
-    What follows a line that begins with ``Question:``, ``Q:`` or ``User:``, with or without a
-    number, is another question, and not read. It is this one if no option is chosen before it and
-    all are repeated after it.
+    A label is a capital letter, or two, and not a part of a word; alone on its line, it may be
+    lower case. *A* and *I* are words before a blank and a word on the same line (``A man``), except
+    "is". Labels that "and", "or", a comma or a slash joins (``B or C``) are none. ``A:`` before
+    another label or option on its line means "Answer:".
+    A line that begins with ``Question:``, ``Q:`` or ``User:`` begins another question, which is not
+    read unless it repeats all options after an answer that chooses none.
 
     The first of these rules that gives an option decides:
 
     1. The answer is an option or a label.
-    2. It declares a label or an option's text ("the answer is B", "choice: B", ``<answer>B``; the
-       last such phrase). A declared *A* is a label also before a word ("The answer is A because"),
-       unless an option's text begins there.
+    2. It declares a label or an option ("the answer is B", "choice: B", ``<answer>B``; the last
+       such phrase). A declared *A* is a label also before a word, unless an option begins there.
     3. Of its lines, those that are only an option or a label name one.
     4. It begins with a label. Two labels with the same mark (``A. cat B. dog``) are a list.
     5. It has exactly one label after the word "option", "choice" or "answer" ("I take option B").
@@ -157,8 +141,6 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
 
     The verdict's reading is the label, or empty. `Unscored` if the gold is not an option.
 
-    >>> read_choice("dog", "The answer is B", ["cat", "dog"]).reading
-    'B'
     >>> read_choice("dog", "A. cat\nB. dog\n\nB", ["cat", "dog"]).reading
     'B'
     >>> read_choice("cat", "A bird is shown, so A", ["cat", "dog"]).reading
@@ -207,32 +189,28 @@ class _AnswerOptions:
     def alone(self, text: str) -> frozenset[int]:
         """The option that has this text or label."""
         name = _ALONE.fullmatch(text)
-        return self.equal_to(text) or (self.labelled(name[1].upper()) if name else frozenset())
+        return self.equal_to(text) or (self.labelled([name[1].upper()]) if name else frozenset())
 
-    def labelled(self, *names: str) -> frozenset[int]:
+    def labelled(self, names: Iterable[str]) -> frozenset[int]:
         """The option that all names are the label of."""
-        labelled = frozenset().union(*(self.labels.get(name, frozenset()) for name in names))
+        labelled = frozenset[int]().union(*(self.labels.get(name, ()) for name in names))
         return labelled if len(labelled) == 1 else frozenset()
 
     def mentioned(self, text: str) -> frozenset[int]:
-        """The only option in the text, outside longer options; empty if there are several."""
+        """The only option in the text as whole words outside longer options, or none."""
         # `folded` first, because it distinguishes ``$5`` from ``€5``
         for options, key in ((self.folded, fold(text)), (self.phrases, phrase(text))):
-            if named := _named(key, options):
+            named: list[str] = []
+            texts = sorted({option for option in options if option.strip()}, key=len, reverse=True)
+            for _, same_length in groupby(texts, len):
+                here = [option for option in same_length if option.strip() in key]
+                here = [option for option in here if _whole(option).search(key)]
+                for option in here:
+                    key = _whole(option).sub(" | ", key)
+                named += here
+            if named:
                 return frozenset(i for i, option in enumerate(options) if named == [option])
         return frozenset()
-
-
-def _named(text: str, options: Sequence[str]) -> list[str]:
-    """The options in a text as whole words, each outside the longer ones."""
-    named: list[str] = []
-    for option in sorted({option for option in options if option.strip()}, key=len, reverse=True):
-        rest = text
-        for longer in named if option.strip() in text else ():
-            rest = _whole(longer).sub(" | ", rest) if len(longer) > len(option) else rest
-        if option.strip() in rest and _whole(option).search(rest):
-            named.append(option)
-    return named
 
 
 def _whole(option: str) -> re.Pattern[str]:
@@ -258,15 +236,14 @@ def _chosen(answer: str, options: _AnswerOptions) -> frozenset[int]:
         or _declared(text, options)
         or (alone.pop() if len(alone) == 1 else frozenset())
         or _leading(text, options)
-        or options.labelled(*_OPTION_LABEL.findall(text))
+        or options.labelled(_OPTION_LABEL.findall(text))
         or options.mentioned(answer)
-        or options.labelled(*(name for name, _ in _LABEL.findall(text)))
+        or options.labelled(name for name, _ in _LABEL.findall(text))
     )
 
 
 def _declared(text: str, options: _AnswerOptions) -> frozenset[int]:
     """The option that the last "answer is", "choice:" or ``<answer>`` declares."""
-    # The limits bound the work on an answer that repeats itself for a megabyte.
     for match in reversed(deque(_DECLARATION.finditer(text), maxlen=_MAX_DECLARATIONS)):
         declared = text[match.end() : match.end() + _MAX_DECLARED_CHARACTERS].strip()
         line = declared.partition("\n")[0]
@@ -282,7 +259,7 @@ def _declared(text: str, options: _AnswerOptions) -> frozenset[int]:
 def _leading(text: str, options: _AnswerOptions, *, is_declared: bool = False) -> frozenset[int]:
     """The option whose label begins a text."""
     lead = _LEADING_LABEL.match(text)
-    if not lead or not (chosen := options.labelled(lead[1])):
+    if not lead or not (chosen := options.labelled([lead[1]])):
         return frozenset()
     if _WORD_A_OR_I.match(text, lead.start(1)):
         starts = (phrase(text[lead.start(1) :]), phrase(text[lead.end(1) :]))

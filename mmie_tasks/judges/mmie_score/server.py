@@ -114,7 +114,8 @@ class JudgeServer:
             if now - reported > _PROGRESS_S:
                 reported = now
                 last = "".join(self._last_lines(1))[:150]
-                logger.info(f"MMIE-Score's server is loading, {now - began:.0f} s: {last}")
+                # A warning: `mmie-tasks score` prints nothing below, and this takes minutes.
+                logger.warning(f"MMIE-Score's server is loading, {now - began:.0f} s: {last}")
             time.sleep(_POLL_S)
         lines = "\n".join(self._last_lines(_LOG_LINES))
         raise JudgeMisconfigured(

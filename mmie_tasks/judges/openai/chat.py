@@ -28,6 +28,7 @@ from mmie_tasks.judges.base import (
     JudgeRequest,
     JudgeUnavailable,
     Outcome,
+    ReplyEmpty,
     ReplySchema,
     RequestBroken,
 )
@@ -324,7 +325,7 @@ def read_completion(
     if not text.strip():
         used = f", {usage.output_tokens} tokens, {usage.reasoning_tokens} of hidden reasoning"
         reason = f"the reply has no text (finish_reason `{finish}`{used if is_cut else ''})"
-        raise NoText(JudgeRefused(reason), is_cut=is_cut)
+        raise NoText(ReplyEmpty(reason), is_cut=is_cut)
     model = fields.get("model")
     return JudgeReply(
         text=text,

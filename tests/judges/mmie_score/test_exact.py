@@ -76,13 +76,3 @@ def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(first, s
         assert {operation.fp32_precision for operation in OPERATIONS} <= {"ieee", "none"}
         raise KeyError
     assert readings() == before
-
-
-@pytest.mark.parametrize("left", list(LEFT)[:5])
-def test_a_torch_that_has_only_the_old_switches_gets_the_same(monkeypatch, left):
-    monkeypatch.delattr(type(BACKENDS), "fp32_precision")
-    LEFT[left]()
-    before = old_readings()
-    with exact_arithmetic():
-        assert old_readings() == [False, False, "highest"]
-    assert old_readings() == before

@@ -13,13 +13,7 @@ from support.internvl_golden import CHECKPOINT
 from support.judge_engines import open_folder
 
 from mmie_tasks.judges.base import JudgeRequest, ReplySchema, RequestBroken, RequestUnfit
-from mmie_tasks.judges.mmie_score.inputs import (
-    JudgePrompt,
-    control_strings,
-    prepare,
-    prompt_length,
-    prompt_of,
-)
+from mmie_tasks.judges.mmie_score.inputs import control_strings, prepare, prompt_length, prompt_of
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
 
 CASES = golden.cases()
@@ -88,21 +82,6 @@ def test_an_unusable_request_says_why(
     assert re.search(words, str(error))
 
 
-def test_unusable_requests_fail_with_their_keys_and_the_others_are_prepared() -> None:
-    fine = [of_case(case) for case in CASES[:4]]
-    unusable: list[JudgeRequest] = [param.values[0] for param in UNUSABLE]  # type: ignore[misc]
-    requests = [fine[0], *unusable[:2], *fine[1:3], *unusable[2:], fine[3]]
-    prompts, failed = {}, set()
-    for result in prepare(requests, OPENED):
-        if isinstance(result, JudgePrompt):
-            prompts[result.key] = result.ids
-        else:
-            failed.add(result[0])
-    official = {requests.index(request): CASES[n].input_ids for n, request in enumerate(fine)}
-    assert {key: tuple(ids) for key, ids in prompts.items()} == official
-    assert failed == set(range(len(requests))) - official.keys()
-
-
 def test_the_longest_prompts_come_first() -> None:
     lengths = [len(prompt.ids) for prompt in prepare([of_case(case) for case in CASES], OPENED)]  # type: ignore[union-attr]
     assert lengths == sorted(lengths, reverse=True)
@@ -126,7 +105,3 @@ CONTROL_STRINGS = [
 @pytest.mark.parametrize(("texts", "strings"), CONTROL_STRINGS)
 def test_control_strings_in_the_text_are_listed(texts: list[str], strings: tuple[str]) -> None:
     assert set(control_strings([*texts, IMAGE], ADDED)) == set(strings)
-
-
-def test_a_control_string_in_a_path_is_not_text(tmp_path: Path) -> None:
-    assert control_strings(["See ", tmp_path / "<image>.png"], ADDED) == ()

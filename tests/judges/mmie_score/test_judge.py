@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import threading
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -15,15 +14,12 @@ from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases, read
 from support.judge_creation import create
-from support.recordings import cached_judge
 from support.transformers_5 import needs_transformers_5
-from transformers.utils import import_utils
 
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, RequestBroken, RequestUnfit
-from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.judges.mmie_score import judge as judge_module
 from mmie_tasks.judges.mmie_score import serve, transformers_engine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, check_libraries
@@ -145,11 +141,6 @@ def test_an_unusable_option_is_an_error_at_once(options, words: str) -> None:
         judge_with(**options)
 
 
-def test_an_unknown_device_is_an_error_of_the_check() -> None:
-    with pytest.raises(JudgeMisconfigured, match="device=tpu"):
-        judge_with(device="tpu").check()
-
-
 def test_transformers_4_is_refused_with_a_hint(monkeypatch) -> None:
     monkeypatch.setattr(judge_module, "version", lambda _: "5.0.0rc1")
     check_libraries()
@@ -161,17 +152,6 @@ def test_transformers_4_is_refused_with_a_hint(monkeypatch) -> None:
     assert "install -U" not in hint  # it would break the tested model
 
 
-def test_torch_that_transformers_does_not_use_is_refused_before_anything_is_generated(
-    monkeypatch,
-) -> None:
-    monkeypatch.setattr(import_utils, "is_torch_available", lambda: False)
-    judge = judge_with()
-    [packages, *_] = judge.assets()
-    for check in (judge.check, packages.checks[0].describe):
-        with pytest.raises(JudgeMisconfigured, match=r"(?s)too old.*hint: torch 2\.6 or newer"):
-            check()
-
-
 def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signature(judge) -> None:
     fresh = judge_with()
     assert fresh.machine() is None
@@ -179,47 +159,6 @@ def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signatu
     assert fresh.machine() == f"CPU, torch {torch.__version__}"
     assert torch.__version__ not in fresh.storage_signature
     assert fresh.signature == judge.signature
-
-
-def test_the_hook_runs_once_before_each_loading_of_the_weights(tmp_path) -> None:
-    calls: list[str] = []
-    cached = cached_judge(judge_with(), tmp_path / "replies.sqlite3")
-    assert cached.in_process
-    cached.check()
-    cached.before_loading(lambda: calls.append("hook"))
-    assert calls == []
-    list(outcomes_of(cached, [request("Why?")]))
-    list(outcomes_of(cached, [request("How?")]))
-    assert calls == ["hook"]
-    cached.close()
-    list(outcomes_of(cached, [request("Why?")]))  # cached: nothing is loaded
-    assert calls == ["hook"]
-    list(outcomes_of(cached, [request("When?")]))
-    assert calls == ["hook", "hook"]
-
-
-def test_a_caller_that_stops_reading_does_not_block_others(judge) -> None:
-    requests = [request("Why?", max_tokens=2), request("How? " * 30, max_tokens=40)]
-    outcomes = judge.ask(requests)
-    next(outcomes)
-    outcomes.close()
-    ((_, reply),) = judge.ask([request("Why?", max_tokens=2)])
-    assert isinstance(reply, JudgeReply)
-
-
-def test_calls_from_several_threads_all_get_replies(judge) -> None:
-    alone = next(iter(judge.ask([request("Why?")])))[1]
-    replies: list[object] = []
-
-    def ask() -> None:
-        replies.extend(outcome for _, outcome in judge.ask([request("Why?")]))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert replies == [alone] * 4
 
 
 @pytest.mark.parametrize(
@@ -260,11 +199,6 @@ def test_the_way_is_named_with_the_reason_and_the_cost_of_the_other(logs) -> Non
     judge_with(serve=sys.executable).check()
     (line,) = [message for message in logs if "a server of vLLM that the run starts" in message]
     assert f"(`serve={sys.executable}`); `serve=no` would compute in this process" in line
-
-
-def test_a_dtype_that_is_asked_for_is_in_the_name_of_the_served_model() -> None:
-    judge = judge_with(serve=sys.executable, dtype="float16")
-    assert judge.storage_signature.endswith("-float16|engine:vllm")
 
 
 def test_a_program_that_does_not_serve_leaves_samples_unscored_with_its_words(tmp_path) -> None:

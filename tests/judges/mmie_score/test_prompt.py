@@ -5,12 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import internvl_golden as golden
 
 from mmie_tasks.judges.base import RequestUnfit
-from mmie_tasks.judges.mmie_score.checkpoint.config import END, IMAGE
+from mmie_tasks.judges.mmie_score.checkpoint.config import END
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.inputs import control_strings, ids_of, query, reply_text
 
@@ -81,20 +79,6 @@ def test_an_image_string_in_the_system_message_comes_first() -> None:
     assert whole == around("A <image>", system=f"Look {tokens_of(1)}.")
 
 
-@given(
-    question=st.lists(st.sampled_from([IMAGE, "<ima", "ge>", "<img>", "x", "<", "\n"])).map(
-        "".join
-    ),
-    tiles=st.lists(st.integers(1, 3), max_size=4),
-)
-def test_images_are_replaced_one_after_the_other(question: str, tiles: list[int]) -> None:
-    with_image = f"{IMAGE}\n{question}" if tiles and IMAGE not in question else question
-    one_by_one = around(with_image) if with_image else judge_query("")
-    for count in tiles:
-        one_by_one = one_by_one.replace(IMAGE, tokens_of(count), 1)
-    assert judge_query(question, tiles) == one_by_one
-
-
 @pytest.mark.parametrize(
     ("text", "reply"),
     [
@@ -116,12 +100,6 @@ def test_listed_strings_are_those_that_the_judge_reads_as_tokens(
     assert golden.added_id(tokenizer, mark) in ids_of(
         f"I say {mark} now", [], checkpoint(tokenizer)
     )
-
-
-def test_a_context_string_in_the_text_is_a_token_without_images(
-    tokenizer: SlowLlamaTokenizer,
-) -> None:
-    assert ids_of(judge_query("a <IMG_CONTEXT> b"), [], checkpoint(tokenizer)).count(993) == 1
 
 
 def test_the_longest_prompt_fills_all_positions_of_the_model(tokenizer: SlowLlamaTokenizer) -> None:

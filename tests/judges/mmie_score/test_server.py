@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,15 +130,4 @@ def test_a_program_that_ends_at_once_is_an_error_with_the_end_of_its_log(mark: s
     server = JudgeServer([sys.executable, "-c", "print('no room'); raise SystemExit(3)", mark], {})
     with pytest.raises(JudgeMisconfigured, match=r"(?s)did not start.*no room.*hint: `serve=no`"):
         server.start()
-    assert processes(mark) == []
-
-
-def test_a_start_that_is_stopped_ends_the_server(mark: str) -> None:
-    server = JudgeServer([sys.executable, "-c", "import time; time.sleep(600)", mark], os.environ)
-    monitor = threading.Timer(1.0, server.stop)
-    monitor.start()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server_module, "_END_S", 0.5)
-        with pytest.raises(KeyboardInterrupt):
-            server.start()
     assert processes(mark) == []

@@ -58,12 +58,6 @@ def test_normalized_values_of_pixels_equal_the_official_ones_bit_for_bit(case):
     assert hashlib.sha256(values.numpy().tobytes()).hexdigest() == case["float32_sha256"]
 
 
-def test_a_smaller_type_is_rounded_once_at_the_end():
-    cut = torch.arange(256, dtype=torch.uint8).reshape(1, 16, 16, 1).expand(-1, -1, -1, 3)
-    exact = normalized(cut, torch.float32)
-    assert torch.equal(normalized(cut, torch.bfloat16), exact.to(torch.bfloat16))
-
-
 @pytest.fixture(scope="module")
 def expected(checkpoint):
     return references(checkpoint, PROMPTS)
@@ -151,12 +145,6 @@ def test_a_reply_that_crosses_the_border_in_any_round_is_that_of_transformers(
         assert outputs(engine, [*PROMPTS, crossing]) == {**EXPECTED, 99: reference.ids}
 
 
-def test_a_row_that_ends_with_a_round_leaves_and_the_others_go_on(model, checkpoint):
-    lengths = sorted({len(output) for output in EXPECTED.values()})
-    for length in lengths:
-        assert outputs(sized(model, checkpoint, round_steps=length), PROMPTS) == EXPECTED
-
-
 def test_rows_that_ended_are_not_computed_any_more(model, checkpoint, monkeypatch):
     rows: list[int] = []
     generate = model.generate
@@ -170,19 +158,6 @@ def test_rows_that_ended_are_not_computed_any_more(model, checkpoint, monkeypatc
     prompts = [replace(PROMPTS[0], key=n, max_new_tokens=limit) for n, limit in enumerate(limits)]
     outputs(sized(model, checkpoint, round_steps=4), prompts)
     assert rows == [4, 2, 1, 1]
-
-
-def test_a_round_is_no_longer_than_the_longest_reply_that_is_left(model, checkpoint, monkeypatch):
-    steps: list[int] = []
-    generate = model.generate
-
-    def counted(**arguments):
-        steps.append(arguments["generation_config"].max_new_tokens)
-        return generate(**arguments)
-
-    monkeypatch.setattr(model, "generate", counted)
-    outputs(sized(model, checkpoint, round_steps=4), [replace(PROMPTS[0], max_new_tokens=6)])
-    assert steps == [4, 2]
 
 
 def test_another_size_and_two_images_of_13_tiles_give_the_tokens_of_transformers(tmp_path):
@@ -224,17 +199,6 @@ def test_a_batch_without_memory_is_computed_in_halves(monkeypatch, model, checkp
     assert any("ran out of memory" in message and "at once" in message for message in logs)
 
 
-def test_after_memory_ran_out_the_next_batches_are_smaller(monkeypatch, model, checkpoint):
-    calls = Failing(monkeypatch, model, most_rows=3)
-    engine = sized(model, checkpoint)
-    same = [replace(PROMPTS[0], key=key) for key in range(8)]
-    outputs(engine, same)
-    begun = len(calls.rows)
-    outputs(engine, same)
-    assert calls.rows[:3] == [8, 4, 2]
-    assert max(calls.rows[begun:]) <= 3
-
-
 def test_a_request_without_memory_alone_is_unavailable_and_the_next_one_is_answered(
     monkeypatch, model, checkpoint
 ):
@@ -256,23 +220,8 @@ def test_a_request_without_memory_alone_is_unavailable_and_the_next_one_is_answe
     }
 
 
-def test_another_error_of_the_model_is_raised(monkeypatch, model, engine):
-    def failing(**_):
-        raise RuntimeError("CUDA error: an illegal memory access")
-
-    monkeypatch.setattr(model, "generate", failing)
-    with pytest.raises(RuntimeError, match="illegal"):
-        results(engine, PROMPTS[:2])
-
-
 def test_a_reader_that_stops_leaves_nothing_behind(engine):
     reader = engine.run(PROMPTS)
     next(reader)
     reader.close()
     assert outputs(engine, PROMPTS) == EXPECTED
-
-
-def test_a_model_in_bfloat16_has_a_reply_to_every_request(checkpoint):
-    engine = TransformersEngine.start(checkpoint, device=CPU, dtype=torch.bfloat16)
-    assert all(outputs(engine, PROMPTS).values())
-    engine.close()

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import entry_points
 from pathlib import Path
 from random import Random
 
@@ -108,11 +107,6 @@ def preemptions(server: JudgeServer) -> float:
     )
 
 
-def test_the_plugin_is_an_entry_point_of_vllm():
-    (plugin,) = entry_points(group="vllm.general_plugins", name="mmie_score")
-    assert plugin.value == "mmie_tasks.judges.mmie_score.vllm.plugin:register"
-
-
 def test_a_process_of_vllm_with_another_model_imports_nothing_of_the_judge():
     program = (
         "import sys\n"
@@ -149,29 +143,6 @@ def test_random_mixes_with_preemptions_give_the_official_tokens(server):
         chosen = Random(seed).choices(CASES, k=12 + 6 * seed)  # noqa: S311
         assert together(server, chosen) == [[*case.output_ids] for case in chosen]
     assert preemptions(server) > before
-
-
-def test_generated_tokens_in_the_prompt_give_the_tokens_after_them(server, folder):
-    """What vLLM does with a request that it preempted."""
-    vocabulary = open_folder(folder).config.llm_config.vocab_size
-    border = open_folder(folder).config.llm_config.original_max_position_embeddings
-    asked = []
-    for case in CASES:
-        for cut in range(0, len(case.output_ids) - 1, 5):
-            ids = [*case.input_ids, *case.output_ids[:cut]]
-            ids[0] = vocabulary if len(case.input_ids) > border else ids[0]
-            if not case.images:
-                asked.append((ids, [*case.output_ids[cut:]]))
-    assert len(asked) > 20
-
-    def tokens(ids: list[int], expected: list[int]) -> list[int]:
-        body = {"prompt": ids, "max_tokens": len(expected)}
-        after: list[int] = posted(server, "completions", body).json()["choices"][0]["token_ids"]
-        return after
-
-    with ThreadPoolExecutor(8) as threads:
-        replies = [*threads.map(lambda one: tokens(*one), asked)]
-    assert replies == [expected for _, expected in asked]
 
 
 def test_the_judge_gives_the_official_replies(server, folder, judge, logs):

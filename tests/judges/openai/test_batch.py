@@ -8,15 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.batch_asking import FAST, IMPATIENT, KEY, MODEL, Asking, echo, outcome_text, request
 from support.judge_server import JudgeServer, completion
 from support.loopback import Sent, error
 
-from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.content import content_key
-from mmie_tasks.judges.openai.batch import _result_lines
 from mmie_tasks.judges.openai.chat import Dialect, chat_body
 from mmie_tasks.judges.openai.settings import OpenAIOptions
 
@@ -92,25 +88,6 @@ def test_the_folder_is_its_owners_and_has_keys_of_requests_only(server, asking):
     assert asking.notes == []
 
 
-def test_what_batches_cannot_do_is_an_error_before_anything_is_sent(server, asking):
-    for wrong in ({"api_type": "azure"}, {"max_cost": 1.0}):
-        with pytest.raises(SettingWrong, match="`batch=true`"):
-            asking.judge(**wrong)
-    without_key = replace(asking, url="https://api.openai.com/v1").texts("a", key=None)
-    (asking.folder / "judge").write_text("a file")
-    assert without_key[0].startswith("JudgeMisconfigured: ")
-    assert asking.texts("a")[0].startswith("JudgeMisconfigured: The folder `")
-    assert server.log == []
-
-
-def test_a_parameter_that_the_check_finds_rejected_is_in_no_batch(server, asking):
-    server.then(error(400, message="`temperature` is deprecated for this model."), 1, "chat")
-    judge = asking.judge()
-    judge.check()
-    assert len(list(judge.ask([request("a")]))) == 1
-    assert ["temperature" in line["body"] for line in server.batch.lines()] == [False]
-
-
 # Lines
 
 
@@ -127,7 +104,7 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
         pytest.param(error(500, message="Oops."), "JudgeUnavailable: HTTP 500: Oops.", id="500"),
         pytest.param(error(401, message=f"Wrong {KEY}."), "JudgeMisconfigured: ", id="401"),
         pytest.param({"error": {"message": "Oops."}}, "JudgeUnavailable: the server", id="200"),
-        pytest.param(completion(None), "JudgeRefused: the reply has no text", id="no-text"),
+        pytest.param(completion(None), "ReplyEmpty: the reply has no text", id="no-text"),
         pytest.param(completion("5", finish_reason="abort"), "JudgeUnavailable: ", id="abort"),
     ],
 )
@@ -158,33 +135,6 @@ def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expe
     server.batch.tamper = tampered
     outcomes = asking.texts("a", "b")
     assert [text[: len(start)] for text, start in zip(outcomes, expected, strict=True)] == expected
-
-
-@pytest.mark.parametrize(
-    ("response", "error", "words"),
-    [
-        ({"status_code": 400, "body": None}, {"message": "No."}, "JudgeRefused: the server would"),
-        (None, "Oops.", "JudgeUnavailable: the batch ended without it: Oops."),
-    ],
-)
-def test_the_error_of_a_line_may_be_next_to_its_response(server, asking, response, error, words):
-    fields = {"response": response, "error": error}
-    server.batch.tamper = lambda lines: [json.dumps(json.loads(lines[0]) | fields).encode()]
-    assert asking.texts("a")[0].startswith(words)
-
-
-NAMES = ["custom_id", "response", "status_code", "body", "error"]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner),
-)
-
-
-@given(JSON)
-def test_any_json_line_is_read_or_skipped(value):
-    lines = _result_lines([json.dumps(value).encode()])
-    is_line = isinstance(value, dict) and isinstance(value.get("custom_id"), str)
-    assert list(lines) == ([value["custom_id"]] if is_line else [])
 
 
 # Batches

@@ -1,7 +1,6 @@
 """Bodies of requests, replies, dialects, and what a run of many requests does. Real sockets."""
 
 import json
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -19,6 +18,7 @@ from mmie_tasks.judges.base import (
     JudgeRefused,
     JudgeRequest,
     OutOfBudget,
+    ReplyEmpty,
     ReplySchema,
     RequestBroken,
 )
@@ -63,23 +63,6 @@ def test_a_body_has_the_parts_in_their_order_and_the_bytes_of_images(tmp_path):
     body = chat_body(request, OpenAIOptions(model="m", **more), Dialect(headroom=5))
     assert body["messages"][1]["content"][1]["image_url"]["detail"] == "low"
     assert (body["max_tokens"], body["top_k"], "temperature" in body) == (8, 1, False)
-
-
-@pytest.mark.parametrize(
-    ("data", "name", "mime"),
-    [
-        (b"\x89PNG\r\n\x1a\n..", "a.jpg", "image/png"),
-        (b"RIFF\x00\x00\x00\x00WEBPVP8 ", "a.jpg", "image/webp"),
-        (b"II*\x00", "a", "image/tiff"),
-        (b"?", "a.jpeg", "image/jpeg"),
-        (b"?", "a", "application/octet-stream"),
-    ],
-)
-def test_the_mime_type_follows_the_first_bytes(tmp_path, data, name, mime):
-    (tmp_path / name).write_bytes(data)
-    body = chat_body(JudgeRequest(parts=(tmp_path / name,), max_tokens=9), OPTIONS, Dialect())
-    url = body["messages"][0]["content"][0]["image_url"]["url"]
-    assert url.startswith(f"data:{mime};base64,")
 
 
 # Replies
@@ -188,15 +171,6 @@ def test_a_response_that_trickles_times_out(server):
     assert len(server) >= 2  # one byte every 0.05 s, the first response would take longer than 10 s
 
 
-def test_closing_the_iterator_cancels_the_requests_in_flight(server):
-    server.says(lambda body: HANG if question_of(body) != "question 0" else "5")
-    outcomes = judge_at(server.url).ask(requests(5))
-    assert next(outcomes)[0] == 0
-    outcomes.close()
-    assert len(server) <= 5
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("http")]
-
-
 def test_a_judge_that_is_stopped_yields_the_replies_that_have_arrived_and_ends_in_seconds(server):
     server.says(lambda body: HANG if question_of(body) == "question 9" else "5")
     judge = judge_at(server.url)
@@ -232,15 +206,6 @@ def test_several_parameters_are_adapted_with_one_warning_and_remembered(server, 
     (warning,) = [line for line in log if "now gets" in line]
     assert "`max_completion_tokens` with 8,192 more tokens, without `temperature`" in warning
     assert "is deprecated" in warning
-
-
-def test_a_reasoning_models_gateway_that_knows_only_max_tokens_gets_it(server):
-    rejection = error(422, message="max_completion_tokens: Extra inputs are not permitted")
-    server.says(lambda body: rejection if "max_completion_tokens" in body else "5")
-    judge = judge_at(server.url, model="gpt-5-local")
-    assert [reply.text for reply in [*ask(judge), *ask(judge)]] == ["5"] * 2
-    assert server.statuses == {422: 1, 200: 2}
-    assert server.asked[-1]["max_tokens"] == 50 + HEADROOM
 
 
 def test_a_server_that_accepts_no_dialect_is_a_refusal_and_remembers_none(server):
@@ -292,7 +257,7 @@ ABSURD = {**NO_USAGE, "usage": {"prompt_tokens": 10**30, "completion_tokens": 1}
 
 
 @pytest.mark.parametrize(
-    ("says", "options", "replies", "refusals"),
+    ("says", "options", "replies", "empty"),
     [
         pytest.param("5", {**DOLLAR, "max_cost": 10.5}, 10, 0, id="limit"),
         pytest.param(completion(""), {**DOLLAR, "max_cost": 2.0}, 0, 1, id="paid-without-text"),
@@ -301,21 +266,13 @@ ABSURD = {**NO_USAGE, "usage": {"prompt_tokens": 10**30, "completion_tokens": 1}
         pytest.param(ABSURD, PER_TOKEN, 2, 0, id="absurd-usage"),
     ],
 )
-def test_sending_stops_before_the_limit_is_exceeded(server, says, options, replies, refusals):
+def test_sending_stops_before_the_limit_is_exceeded(server, says, options, replies, empty):
     server.says(says)
     server.delay_s = 0.02
     kinds = Counter(map(type, ask(judge_at(server.url, **options), requests(50, 1000))))
-    left = 50 - replies - refusals
-    assert kinds == Counter({JudgeReply: replies, JudgeRefused: refusals, OutOfBudget: left})
-    assert len(server) == replies + 2 * refusals
-
-
-def test_an_image_counts_as_2000_tokens_before_a_cost_is_known(server, tmp_path):
-    (tmp_path / "a.png").write_bytes(b"x")
-    sent = [JudgeRequest(parts=(tmp_path / "a.png",), max_tokens=9)]
-    (outcome,) = ask(judge_at(server.url, **DOLLAR, max_cost=19.9), sent)
-    assert isinstance(outcome, OutOfBudget)
-    assert "`max_cost`" in str(outcome)
+    left = 50 - replies - empty
+    assert kinds == Counter({JudgeReply: replies, ReplyEmpty: empty, OutOfBudget: left})
+    assert len(server) == replies + 2 * empty
 
 
 def test_without_prices_the_cost_of_a_reply_is_unknown(server):
@@ -362,9 +319,3 @@ def test_a_password_in_an_address_is_sent_and_redacted(server, log):
     assert server.headers[0]["authorization"] == "Basic bWU6aHVzaC1odXNo"
     assert not [text for text in texts if "hush-hush" in text or "bWU6aHVzaC1odXNo" in text]
     assert server.url in texts[0]
-
-
-def test_nothing_is_sent_without_a_required_key():
-    (refused,) = ask(judge_at("https://api.openai.com/v1", key=None))
-    assert isinstance(refused, JudgeMisconfigured)
-    assert "OPENAI_API_KEY" in str(refused)

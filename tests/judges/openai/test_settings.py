@@ -1,7 +1,7 @@
 """Options of the judge, completed from the environment, and its signature."""
 
 import pytest
-from support.judge_asking import judge_of, open_openai
+from support.judge_asking import judge_of
 from support.judge_creation import create
 
 from mmie_tasks.core.errors import SettingWrong
@@ -73,12 +73,6 @@ def test_an_invalid_option_is_rejected_by_name(options, words):
     with pytest.raises(SettingWrong, match="hint: ") as raised:
         create("openai", {"model": "m", **options}, {"OPENAI_API_KEY": "k"})
     assert words in str(raised.value)
-
-
-def test_there_is_no_default_model():
-    """Each benchmark names its own, in one line."""
-    with pytest.raises(SettingWrong, match="which model"):
-        open_openai({"OPENAI_API_KEY": "k"})
 
 
 @pytest.mark.parametrize(("processes", "share"), [("4", 2.5), ("", 10.0)])

@@ -26,19 +26,6 @@ def error_of(tiny):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        pytest.param(b"", "is not JSON", id="empty"),
-        pytest.param(b'{"template": "phi3', "is not JSON", id="cut"),
-        pytest.param(b"[1]", "holds no JSON object, but a list", id="list"),
-    ],
-)
-def test_a_config_that_is_no_json_object_is_refused(tiny, content, message):
-    tiny.write("config.json", content)
-    assert message in error_of(tiny)
-
-
-@pytest.mark.parametrize(
     ("content", "names"),
     [
         pytest.param(

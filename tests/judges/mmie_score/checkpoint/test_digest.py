@@ -3,7 +3,7 @@
 from os import SEEK_END, SEEK_SET
 
 import pytest
-from support.tiny_checkpoint import REMOVED, SHARDS, TinyCheckpoint, safetensors_file
+from support.tiny_checkpoint import SHARDS, TinyCheckpoint, safetensors_file
 
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.files import (
@@ -11,17 +11,6 @@ from mmie_tasks.judges.mmie_score.checkpoint.files import (
     DIGEST_BLOCKS,
     digest_of,
 )
-
-CONVERSATION = b"""
-Conversation(
-    name="phi3-chat",
-    system_template="<|system|>\\n{system_message}",
-    system_message="A message.",
-    roles=("<|user|>\\n", "<|assistant|>\\n"),
-    sep_style=SeparatorStyle.MPT,
-    sep="<|end|>",
-)
-"""
 
 
 def digest(tiny):
@@ -59,18 +48,6 @@ def test_the_same_content_in_another_folder_has_the_same_digest(tiny, tmp_path):
 def test_other_content_has_another_digest(tiny, change):
     before = digest(tiny)
     change(tiny)
-    assert digest(tiny) != before
-
-
-def test_the_file_of_the_message_counts_only_if_it_is_used(tiny):
-    tiny.write("conversation.py", CONVERSATION)
-    unused = digest(tiny)
-    tiny.delete("conversation.py")
-    assert digest(tiny) == unused
-    tiny.set_field("system_message", REMOVED)
-    tiny.write("conversation.py", CONVERSATION)
-    before = digest(tiny)
-    tiny.write("conversation.py", CONVERSATION + b"# more\n")
     assert digest(tiny) != before
 
 

@@ -1,10 +1,9 @@
 """Safetensors files that are cut, broken or of another type."""
 
 import pytest
-from support.tiny_checkpoint import INTERNVL, SHARDS, TinyCheckpoint, safetensors_file
+from support.tiny_checkpoint import INTERNVL, SHARDS, safetensors_file
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.files import read_headers
 
 GOOD = (INTERNVL / "checkpoint" / SHARDS[3]).read_bytes()
@@ -43,11 +42,3 @@ def test_a_file_that_cannot_be_used_is_named(path, content, words):
         read_headers([path])
     assert f"`{path}`" in str(caught.value)
     assert words in str(caught.value)
-
-
-@pytest.mark.parametrize("shard", SHARDS[::3])
-def test_a_truncated_shard_is_named_when_the_checkpoint_is_opened(tmp_path, shard):
-    tiny = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
-    tiny.truncate(shard)
-    with pytest.raises(JudgeMisconfigured, match=shard):
-        open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))

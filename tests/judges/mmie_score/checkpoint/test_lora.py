@@ -46,17 +46,6 @@ def test_an_unmerged_fine_tune_gives_the_merged_weights(tiny, merged_checkpoint)
         torch.testing.assert_close(merged[name], weight, rtol=0, atol=1e-6)
 
 
-def test_only_the_language_model_may_be_wrapped(tiny, merged_checkpoint):
-    parts = split(merged_checkpoint.tensors())
-    plain = {
-        name: t
-        for name, t in merged_checkpoint.tensors().items()
-        if name.startswith("vision_model.")
-    }
-    tiny.store({n: t for n, t in parts.items() if not n.startswith("vision_model.")} | plain)
-    assert "a LoRA fine-tune of 8 weights is merged" in open_tiny(tiny).description()
-
-
 @pytest.mark.parametrize(
     "part", ["lora_A.default.weight", "lora_B.default.weight", "base_layer.weight"]
 )

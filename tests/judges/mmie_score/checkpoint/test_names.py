@@ -36,18 +36,10 @@ REAL_VISION = {
     "image_size": 448,
 }
 REAL = {**GOLDEN, "force_image_size": 448, "llm_config": REAL_TEXT, "vision_config": REAL_VISION}
-GROUPED = {**GOLDEN, "llm_config": {**TEXT, "num_key_value_heads": 2}}
 
 
 def config_of(content):
     return read_config(content, INTERNVL / "checkpoint/config.json")
-
-
-def test_a_fused_weight_has_the_rows_of_all_heads_and_others_those_of_the_model():
-    shapes = expected_shapes(config_of(GROUPED))
-    assert shapes["language_model.model.layers.1.self_attn.qkv_proj.weight"] == (8 * 16, 64)
-    assert shapes["vision_model.encoder.layers.1.attn.qkv.bias"] == (3 * 64,)
-    assert shapes["mlp1.1.weight"] == (64, 256)
 
 
 def test_the_real_model_has_four_billion_weights_and_256_tokens_per_tile():
@@ -65,12 +57,3 @@ def test_the_real_rope_is_scaled_as_the_official_one():
     long, long_scale = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"), seq_len=4097)
     assert round(scale, 6) == round(long_scale, 6) == 1.190238
     assert torch.equal(long, short / 2)
-
-
-def test_no_weights_are_tied_and_all_parts_have_the_attention_kernel():
-    native = empty_model(config_of(GOLDEN), image_token_id=993).config
-    assert not native.tie_word_embeddings
-    assert not native.text_config.tie_word_embeddings
-    assert native.text_config.sliding_window is None
-    parts = (native, native.text_config, native.vision_config)
-    assert {part._attn_implementation for part in parts} == {"sdpa"}

@@ -3,13 +3,11 @@
 import json
 
 import pytest
-import torch
-from support.tiny_checkpoint import INDEX, REMOVED, SHARDS, TinyCheckpoint
+from support.tiny_checkpoint import INDEX, SHARDS, TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 
-EMBEDDINGS = "language_model.model.embed_tokens.weight"
 HEAD = "language_model.lm_head.weight"
 
 
@@ -60,70 +58,9 @@ def test_a_pickle_is_never_opened(tiny):
     assert "without safetensors must be converted" in message
 
 
-def test_weights_in_a_single_file_need_no_index(tiny):
-    tensors = tiny.tensors()
-    tiny.store(tensors, shards=1)
-    (tiny.folder / "model-00001-of-00001.safetensors").rename(tiny.folder / "model.safetensors")
-    tiny.delete(INDEX)
-    assert open_tiny(tiny).weight_bytes == 699392
-
-
 @pytest.mark.parametrize("name", ["../model.safetensors", "pytorch_model.bin", 7])
 def test_the_index_names_safetensors_files_of_the_folder_only(tiny, name):
     content = json.loads((tiny.folder / INDEX).read_bytes())
     content["weight_map"][HEAD] = name
     tiny.write(INDEX, json.dumps(content).encode())
     assert "has no `weight_map`" in error_of(tiny)
-
-
-@pytest.mark.parametrize("weight_map", [REMOVED, [1]])
-def test_an_index_without_a_map_is_refused(tiny, weight_map):
-    tiny.set_field("weight_map", weight_map, INDEX)
-    assert "has no `weight_map`" in error_of(tiny)
-
-
-def test_a_quantized_weight_is_refused(tiny):
-    tiny.change_tensors(lambda t: t.update({"mlp1.0.bias": torch.zeros(256, dtype=torch.int8)}))
-    assert "'I8'" in error_of(tiny)
-
-
-def test_rotary_frequencies_of_an_old_file_are_skipped(tiny):
-    name = "language_model.model.layers.0.self_attn.rotary_emb.inv_freq"
-    tiny.change_tensors(lambda tensors: tensors.update({name: torch.zeros(8)}))
-    assert name not in open_tiny(tiny).weights
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-def test_another_type_of_weights_is_read(tiny, dtype):
-    tiny.store({name: tensor.to(dtype) for name, tensor in tiny.tensors().items()})
-    checkpoint = open_tiny(tiny)
-    assert checkpoint.dtype == str(dtype).removeprefix("torch.")
-
-
-def with_rows(tiny, rows):
-    """Give embeddings and head another number of rows, and say so in the config."""
-
-    def change(tensors):
-        for name in (EMBEDDINGS, HEAD):
-            tensors[name] = torch.cat([tensors[name]] * 2)[:rows]
-
-    tiny.change_tensors(change)
-    tiny.set_field("llm_config.vocab_size", rows)
-
-
-def test_a_vocabulary_may_be_padded(tiny):
-    with_rows(tiny, 1024)
-    assert open_tiny(tiny).config.llm_config.vocab_size == 1024
-
-
-def test_a_tokenizer_that_is_longer_than_the_embeddings_is_refused(tiny):
-    with_rows(tiny, 996)
-    assert "1000 tokens, and `llm_config.vocab_size` in `config.json` is 996" in error_of(tiny)
-
-
-@pytest.mark.parametrize("mark", ["<|end|>", "<IMG_CONTEXT>", "<|user|>"])
-def test_a_missing_special_token_is_named(tiny, mark):
-    for file in ("added_tokens.json", "tokenizer_config.json", "special_tokens_map.json"):
-        content = (tiny.folder / file).read_text()
-        tiny.write(file, content.replace(mark, "<other>").encode())
-    assert repr(mark) in error_of(tiny)

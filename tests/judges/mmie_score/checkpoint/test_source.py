@@ -1,9 +1,5 @@
 """Where a checkpoint is, which files are downloaded, and the errors of a failed download."""
 
-import errno
-import shutil
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from support.hub_files import SCORE as REPO
 from support.hub_files import UNWANTED, checkpoint_files
@@ -14,7 +10,6 @@ from support.tiny_checkpoint import INTERNVL
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score import DEFAULT_MODEL
 from mmie_tasks.judges.mmie_score.checkpoint import locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.source import hub_failure
 
 NEWER = "beef" * 10
 
@@ -48,15 +43,6 @@ def failure(hub, home, revision=None, **more):
 
 def ref(home):
     return home / "hf/hub/models--MMIE--MMIE-Score/refs/main"
-
-
-def test_a_folder_is_local_with_and_without_a_path(tmp_path, monkeypatch):
-    shutil.copytree(INTERNVL / "checkpoint", tmp_path / "judge")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for model in ("judge", "./judge", "~/judge", str(tmp_path / "judge")):
-        located = locate(model, None)
-        assert (located.folder, located.name) == (tmp_path / "judge", "local folder")
 
 
 @pytest.mark.parametrize(
@@ -100,22 +86,10 @@ def test_a_branch_stays_at_the_commit_that_was_first_used(hub, tmp_path):
     assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{NEWER}"
 
 
-def test_a_commit_is_used_as_it_is(hub, tmp_path):
-    answer = located(hub, tmp_path, COMMIT)
-    assert (answer["name"], answer["log"]) == (f"MMIE/MMIE-Score@{COMMIT}", "")
-
-
 @pytest.mark.parametrize("more", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])
 def test_a_cached_checkpoint_is_used_without_a_hub(hub, tmp_path, more):
     folder = located(hub, tmp_path)["folder"]
     assert located(hub, tmp_path, **more)["folder"] == folder
-
-
-def test_two_processes_use_the_same_files(hub, tmp_path):
-    with ThreadPoolExecutor(2) as pool:
-        answers = [*pool.map(lambda _: located(hub, tmp_path)["folder"], range(2))]
-    assert len(set(answers)) == 1
-    assert len(hub.downloads("GET")) == len(set(hub.downloads("GET")))
 
 
 @pytest.mark.parametrize(
@@ -135,12 +109,6 @@ def test_a_refusal_has_a_hint(hub, tmp_path, status, code, reason):
     assert not ref(tmp_path).exists()
 
 
-def test_gated_files_have_their_own_error(hub, tmp_path):
-    """As on the Hub: any account may list a gated repository, but not open its files."""
-    hub.refuses(403, "GatedRepo", methods=("HEAD",))
-    assert "gated and the Hub answered HTTP 403" in failure(hub, tmp_path)
-
-
 @pytest.mark.parametrize(
     "more",
     [
@@ -152,17 +120,3 @@ def test_without_a_hub_and_a_cache_the_hint_names_the_cache(hub, tmp_path, more)
     message = failure(hub, tmp_path, **more)
     assert "at revision `main` could not be downloaded: " in message
     assert "copy the cache (`HF_HOME`)" in message
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        pytest.param(OSError(errno.ENOSPC, "full"), "it cannot be written", id="full"),
-        pytest.param(OSError(errno.EACCES, "no", "/hub"), "'/hub'", id="right"),
-        pytest.param(RuntimeError("closed https://a.b/c?key=1"), "https://…", id="address"),
-    ],
-)
-def test_local_errors_have_their_own_reasons(error, reason):
-    message = str(hub_failure(REPO, "main", error))
-    assert reason in message
-    assert "key=1" not in message
