@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, ValidationError
 
 from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.facts import Facts
@@ -85,7 +85,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: Annotated[str, Field(min_length=1)]
+    id: str
     groups: Mapping[str, tuple[str, ...]] = {}
     question: LoggedSegments = ()
     gold: LoggedSegments = ()

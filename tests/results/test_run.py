@@ -9,7 +9,6 @@ import runpy
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,9 @@ import numpy as np
 import pytest
 from support.judge_server import JudgeServer
 from support.logged_runs import DATE, Line, mia_lines, milebench_lines, mmie_lines, write_run
+from support.records import changed as changed_record
 from support.report_runs import run, sample
-from support.signatures import signature_of
+from support.signatures import signature_from
 
 import mmie_tasks
 from mmie_tasks import load_run
@@ -26,7 +26,7 @@ from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
-from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.marks import paper_marks
@@ -87,7 +87,9 @@ def test_a_sample_that_is_logged_twice_counts_once_if_its_results_are_equal(tmp_
 def test_points_that_are_not_on_the_scale_are_unscored_and_noted(
     tmp_path: Path, points: float
 ) -> None:
-    task = opened(tmp_path, changed(1, official={"points": points}))
+    task = opened(
+        tmp_path, changed(1, verdicts={"official": {"points": points}, "robust": {"points": 1}})
+    )
     verdict = task.records[1].official
     assert isinstance(verdict, Unscored)
     assert verdict.reason == "off_scale"
@@ -96,7 +98,7 @@ def test_points_that_are_not_on_the_scale_are_unscored_and_noted(
 
 def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path: Path) -> None:
     lines = list(mia_lines(2))
-    lines[0]["record"]["official"] = {"points": 130.0}
+    lines[0]["record"]["verdicts"]["official"] = {"points": 130.0}
     write_run(tmp_path, "mia_bench", lines)
     task = load_run(tmp_path).tasks["mia_bench"]
     assert (task.records[0].official, task.notes) == (Scored(130), ())
@@ -107,10 +109,10 @@ def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path: Path
     [
         pytest.param({"doc_id": 1}, "line 7: no record", id="no-record"),
         pytest.param({"record": 1}, "line 7: no record", id="no-object"),
-        pytest.param({"record": {"id": "3"}}, "line 7: `official`", id="another's"),
+        pytest.param({"record": {"id": "3"}}, "line 7: `verdicts`", id="another's"),
         pytest.param(
-            {"record": {**LINES[0]["record"], "official": {"points": 10**400}}},
-            r"line 7: `official\.points`",
+            {"record": {**LINES[0]["record"], "verdicts": {"official": {"points": 10**400}}}},
+            r"line 7: `verdicts\.official\.points`",
             id="huge-points",
         ),
     ],
@@ -309,14 +311,10 @@ def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) ->
 def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
     bad, plain = "a\ud83d", "a\N{REPLACEMENT CHARACTER}"
     content = (Segment(text=bad, image=bad),)
-    judged = Judged.by(
-        [
-            Judgement(
-                judge=signature_of("judge:made_up"),
-                result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
-                verdicts=Verdicts.unscored("unparsed", bad),
-            )
-        ]
+    judgement = Judgement(
+        judge=signature_from("judge:made_up"),
+        result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
+        verdicts=Verdicts.unscored("unparsed", bad),
     )
     hostile = sample(
         bad,
@@ -325,9 +323,9 @@ def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
         answer=content,
         groups={bad: (bad,)},
         shares={"official": {bad: 0.5}},
-        judgements=judged.judgements,
+        judgements=(judgement,),
     )
-    frame = run("a", [replace(hostile, official=Unscored("unparsed", bad))]).samples()
+    frame = run("a", [changed_record(hostile, official=Unscored("unparsed", bad))]).samples()
     (row,) = frame.to_dict("records")
     named = ("id", "unscored_detail", "judge", "reply", plain)
     assert [row[name] for name in named] == [plain] * len(named)

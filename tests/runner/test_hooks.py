@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lmms_eval.caching.response_cache import ResponseCache
 from support.report_runs import SKETCH
-from support.signatures import signature_of
+from support.signatures import signature_from
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks import registry
@@ -55,7 +55,7 @@ def prepare(task: Task, hook: Callable[[object, Benchmark], None]) -> None:
 
 
 def benchmark(**fields: Any) -> Benchmark:
-    signature = lambda doc: signature_of(f"judge:x|first:{doc['id']}")  # noqa: E731
+    signature = lambda doc: signature_from(f"judge:x|first:{doc['id']}")  # noqa: E731
     return varied(SKETCH, **{"signature": signature, **fields})
 
 

@@ -133,10 +133,10 @@ def check_counts(workplace: Workplace) -> None:
     of all samples.
     """
     fact = facts(samples(workplace))["SA-0"]
-    assert (fact["drawn"], fact["not_drawn"], fact["unused"]) == (
+    assert (fact["pictures_drawn"], fact["not_drawn"], fact["unused"]) == (
         1,
-        {"refused": 1},
-        {"pictures over the limit": 1},
+        "refused (1)",
+        "pictures over the limit (1)",
     )
     details = results(workplace)["mmie_tasks"]["mmie"]
     assert [details[f"pictures_{name}"] for name in ("drawn", "failed", "unused")] == [N_DRAWN] * 3
@@ -257,7 +257,7 @@ def test_a_model_of_lmms_eval_writes_with_its_own_weights(
     result = evaluate(workplace, *options, url=judge.url)
     assert result.status == 0, result.output
     assert "interleaved: freed of the writer" in result.output, result.output
-    drawn = {name: fact["drawn"] for name, fact in facts(samples(workplace)).items()}
+    drawn = {name: fact["pictures_drawn"] for name, fact in facts(samples(workplace)).items()}
     assert sum(drawn.values()) == len(drawer) >= N_DRAWN
     assert all(bool(count) != name.startswith("MSR") for name, count in drawn.items())
 

@@ -73,9 +73,10 @@ def test_every_logged_sample_has_what_it_was_scored_from(
     (log,) = (workplace.folder / "out").rglob("*_samples_milebench.jsonl")
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     records = [line["record"] for line in lines]
-    assert {record["dataset"] for record in records} == set(DATASETS)
-    fields = {"id", "gold", "choices", "rule", "official", "robust", "signature"}
+    assert {record["groups"]["dataset"][0] for record in records} == set(DATASETS)
+    fields = {"id", "question", "verdicts", "signature"}
     assert all(fields <= record.keys() for record in records)
+    assert all({"gold", "choices", "rule"} <= record["sample"].keys() for record in records)
     assert whole.status == 0
 
 

@@ -53,7 +53,7 @@ def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(
     assert printed(result, "MIA-Bench")["official"] == 71.25, result.output
     assert "missing_images" not in printed(result)
     assert printed(result)["dropped"] == 1.0
-    judged = [line for line in samples(workplace) if line["record"]["judgements"]]
+    judged = [line for line in samples(workplace) if line["record"].get("judgements")]
     assert len(judged) == len(recorded.splitlines())
     assert all(
         json.loads(line)["signature"].startswith("judge:made_up") for line in recorded.splitlines()

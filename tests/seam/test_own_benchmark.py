@@ -17,7 +17,7 @@ from support.settings import change
 from support.wheels import build, unpack
 
 from mmie_tasks import __version__, load_run
-from mmie_tasks.extend import BadRecord, Benchmark, Signature, Unscored
+from mmie_tasks.extend import BadRecord, Benchmark, Record, Signature, Unscored
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
@@ -163,10 +163,10 @@ def test_saved_answers_that_are_scored_again_have_the_same_verdicts(workplace: W
     read = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert len(read) == 12
     for line in read:
-        record = benchmark().read_record(line)
-        assert benchmark().regraded(record, line) == record
+        record = Record.of_line(line)
+        assert benchmark().regraded(record) == record
         assert Path(str(record.question[0].image)).is_file()
-    assert [benchmark().read_line(line).official for line in read][-1] == Unscored(
+    assert [Record.of_line(line).official for line in read][-1] == Unscored(
         "no_answer", "no saved answer"
     )
 
@@ -175,7 +175,7 @@ def test_saved_answers_that_are_scored_again_have_the_same_verdicts(workplace: W
 def test_a_line_of_another_benchmark_is_a_bad_record() -> None:
     for line in ({}, {"record": 1.0}, {"record": {"id": "00", "category": "size"}}):
         with pytest.raises(BadRecord):
-            benchmark().read_line(line)
+            Record.of_line(line)
 
 
 def test_an_answer_has_an_official_and_a_robust_score(odd_one_out: ModuleType) -> None:
@@ -197,28 +197,19 @@ def test_an_answer_has_an_official_and_a_robust_score(odd_one_out: ModuleType) -
     ("results", "reason"), [(["[GENERATION_FAILED] x"], "no_answer"), (["A"] * 2, "not_text")]
 )
 def test_an_unreadable_answer_is_unscored_and_not_zero(results: list[str], reason: str) -> None:
-    line = {**benchmark().process_results(DOC, results), "filtered_resps": results[0]}
-    record = benchmark().read_record(line)
+    record = Record.of_line(benchmark().process_results(DOC, results))
     assert isinstance(record.official, Unscored)
     assert record.official.reason == reason
-    assert record.robust == record.official == benchmark().regraded(record, line).official
+    assert record.robust == record.official == benchmark().regraded(record).official
 
 
 @pytest.mark.usefixtures("odd_one_out")
 def test_an_answer_to_an_unreadable_picture_stays_unscored() -> None:
     benchmark().opener.open("00", Path("no such file"))
-    line = {**benchmark().process_results(DOC, ["C"]), "filtered_resps": "C"}
-    record = benchmark().read_record(line)
+    record = Record.of_line(benchmark().process_results(DOC, ["C"]))
     assert isinstance(record.official, Unscored)
     assert record.official.reason == "bad_image"
-    assert benchmark().regraded(record, line) == record
-
-
-@pytest.mark.usefixtures("odd_one_out")
-def test_a_scored_answer_that_is_not_in_the_log_cannot_be_scored_again() -> None:
-    line = benchmark().process_results(DOC, ["C"])
-    with pytest.raises(BadRecord, match="does not hold the reply or answer"):
-        benchmark().regraded(benchmark().read_record(line), line)
+    assert benchmark().regraded(record) == record
 
 
 def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:

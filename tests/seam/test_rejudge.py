@@ -55,7 +55,7 @@ def rejudge(workplace: Workplace, *words: str) -> CommandResult:
 
 def scored(workplace: Workplace, output: str) -> int:
     records = [line["record"] for line in samples(workplace, output=output)]
-    return sum("points" in record["official"] for record in records)
+    return sum("points" in record["verdicts"]["official"] for record in records)
 
 
 def signatures(workplace: Workplace, output: str) -> set[str]:
@@ -105,8 +105,10 @@ def test_the_saved_replies_are_read_again_and_nobody_is_asked(
 ) -> None:
     (log,) = (run.folder / "out").rglob("*_samples_mmie.jsonl")
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    scored_lines = [line for line in lines if "points" in line["record"]["official"]]
-    scored_lines[0]["record"]["official"]["points"] = 0  # as an older reader might have read it
+    scored_lines = [line for line in lines if "points" in line["record"]["verdicts"]["official"]]
+    scored_lines[0]["record"]["verdicts"]["official"]["points"] = (
+        0  # as an older reader might have read it
+    )
     log.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     result = rejudge(run, "out")
     assert result.status == 0, result.output

@@ -86,7 +86,9 @@ def against_people(text: str, judge: str) -> list[str]:
 
 @pytest.mark.parametrize("task", ["mmie", "mia_bench"])
 def test_each_benchmark_of_a_run_has_its_own_judge(workplace: Workplace, task: str) -> None:
-    reasons = [record["official"].get("reason") for record in logged(workplace, "A", task)]
+    reasons = [
+        record["verdicts"]["official"].get("reason") for record in logged(workplace, "A", task)
+    ]
     assert reasons.count(None) >= 5
     assert (
         "unavailable" not in reasons

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.results.run import TaskRun
 from support.records import record_of
-from support.signatures import signature_of
+from support.signatures import signature_from
 from support.unloaded_benchmark import UnloadedBenchmark
 
 
@@ -46,7 +45,9 @@ def make_run(points, signatures=None, robust=None, styles=None, groups=None):
             verdict((robust or {}).get(name, value)),
             groups=(groups or {}).get(name, {"letter": (name[0],)}),
             shares={"official": {"style": styles[name]}} if styles and name in styles else {},
-            signature=signature_of((signatures or {}).get(name, "judge:made_up|task:letters@1-A")),
+            signature=signature_from(
+                (signatures or {}).get(name, "judge:made_up|task:letters@1-A")
+            ),
         )
         for name, value in points.items()
     )

@@ -15,12 +15,12 @@ from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any, ParamSpec
 
-
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK as MIA_BENCH
 from mmie_tasks.benchmarks.milebench import sample as mile
 from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK as MILEBENCH
+from mmie_tasks.benchmarks.milebench.benchmark import scored_fields
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, grade
@@ -29,7 +29,7 @@ from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import NOT_JUDGED, Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
-from support.signatures import signature_of
+from support.signatures import signature_from
 
 JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"
@@ -106,7 +106,7 @@ def mmie_lines(
             answer=shown,
             verdicts=NOT_JUDGED,
             facts={"shown_images": 1, "shape": "text"},
-            signature=signature_of(signature),
+            signature=signature_from(signature),
         )
         line = _line(index, answer, f"{question[0].text}\n<image>", gold[0].text or "")
         yield _judged(record, reply, grade, judge).line(line, BENCHMARK.scale.full_marks)
@@ -116,7 +116,7 @@ def _judged(
     record: Record, reply: JudgeReply, grade: Callable[[JudgeResult], Verdicts], judge: str
 ) -> Record:
     result = JudgeResult(reply=reply)
-    judgement = Judgement(judge=signature_of(judge), result=result, verdicts=grade(result))
+    judgement = Judgement(judge=signature_from(judge), result=result, verdicts=grade(result))
     return record.judged([judgement])
 
 
@@ -156,7 +156,7 @@ def milebench_lines(
                 choices=("a red square", "a green bar") if rule == "choice" else (),
             )
             answer = gold if lots.random() < skill else "a green bar"
-            fields = {"rule": rule, "gold": gold, "choices": list(sample.choices)}
+            fields = scored_fields(sample)
             hidden = f"The number is {gold}. " if needle else ""
             filler = _words(number, 30) * (1 + number % 4)
             prompt = f"{'<image>' * many} {filler} {hidden}{_words(number, 20)} What is it?"
@@ -174,7 +174,7 @@ def milebench_lines(
                 verdicts=MILEBENCH.score(fields, answer),
                 facts=facts,
                 sample=fields,
-                signature=signature_of(signature),
+                signature=signature_from(signature),
             )
             line = _line(number * 29 + position, answer, prompt, gold)
             yield record.line(line, MILEBENCH.scale.full_marks)
@@ -213,7 +213,7 @@ def mia_lines(
             answer=(Segment(answer),),
             verdicts=NOT_JUDGED,
             sample=fields,
-            signature=signature_of(signature),
+            signature=signature_from(signature),
         )
         judged = _judged(record, reply, partial(MIA_BENCH.grade, fields), judge)
         judged = judged.model_copy(update={"facts": mia_metrics.reply_facts(sample, judged)})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-
 from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judgement
@@ -13,7 +12,7 @@ from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
 from support.records import record_of
-from support.signatures import signature_of
+from support.signatures import signature_from
 
 MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")
@@ -34,7 +33,9 @@ def member(points: object, model: str = "m") -> Judgement:
             reply=JudgeReply(text=f"### Score\n{points}", model=model, usage=usage)
         )
     return Judgement(
-        judge=signature_of(f"judge:openai|model:{model}|t:0"), result=result, verdicts=grade(result)
+        judge=signature_from(f"judge:openai|model:{model}|t:0"),
+        result=result,
+        verdicts=grade(result),
     )
 
 
@@ -46,7 +47,7 @@ def judged(*points: object, sample_id: str = "SA-1") -> Record:
         groups={"category": ("SA",), "field": ("art",)},
         question=(Segment(text="Draw."),),
         answer=(Segment(text="A kite."),),
-        signature=signature_of(signature()),
+        signature=signature_from(signature()),
     )
     members = [member(value, model) for value, model in zip(points, MODELS, strict=False)]
     return record.judged(members) if members else record

@@ -8,6 +8,7 @@ from typing import Any
 
 from mmie_tasks.core.verdict import ScoreKind, Verdict, Verdicts
 from mmie_tasks.record.record import Record
+from mmie_tasks.record.segment import Segment
 
 
 def record_of(
@@ -17,9 +18,13 @@ def record_of(
     shares: Mapping[ScoreKind, Mapping[str, float]] | None = None,
     **fields: Any,
 ) -> Record:
-    """The record of a sample; without `robust`, both verdicts are the same."""
+    """The record of a sample; without `robust`, both verdicts are the same.
+
+    Its answer is another one than those of other ids.
+    """
     verdicts = Verdicts(official=official, robust=robust or official, shares=shares or {})
-    return Record(id=id, verdicts=verdicts, **fields)
+    answer = (Segment(f"The answer to {id}."),)
+    return Record(**{"id": id, "verdicts": verdicts, "answer": answer, **fields})
 
 
 def changed(record: Record, **fields: Any) -> Record:

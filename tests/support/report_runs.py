@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale
@@ -13,7 +12,7 @@ from mmie_tasks.record.record import Record
 from mmie_tasks.results.run import Run, TaskRun
 from mmie_tasks.results.saved_results import SavedResults
 from support.records import record_of
-from support.signatures import signature_of
+from support.signatures import signature_from
 from support.unloaded_benchmark import UnloadedBenchmark
 
 SIGNATURE = "judge:made_up|model:made-up|task:sketch@1-A"
@@ -73,7 +72,7 @@ def sample(
         id,
         verdict(points),
         verdict(other),
-        signature=signature_of(signature),
+        signature=signature_from(signature),
         **{"groups": {"category": (category,)}, **fields},  # type: ignore[arg-type]
     )
 

@@ -7,7 +7,7 @@ from mmie_tasks.record.signature import Signature
 _OF_BENCHMARK = ("paper_judge", "prompt", "reader", "task", "data")
 
 
-def signature_of(text: str) -> Signature:
+def signature_from(text: str) -> Signature:
     """The signature that prints this text: judges, each beginning with ``judge``, then the rest."""
     judges: list[dict[str, str]] = []
     benchmark: dict[str, str] = {}

@@ -39,6 +39,11 @@ _READERS = {
 }
 
 
+def scored_fields(sample: Sample) -> dict[str, Any]:
+    """What the score of an answer to a sample depends on."""
+    return {"rule": sample.rule, "gold": sample.gold, "choices": list(sample.choices)}
+
+
 class MileBench(Benchmark):
     """29 datasets with 2 to 109 images a sample, scored by rule."""
 
@@ -77,8 +82,7 @@ class MileBench(Benchmark):
 
     @override
     def fields(self, doc: Doc) -> Mapping[str, Any]:
-        sample = Sample.from_doc(doc)
-        return {"rule": sample.rule, "gold": sample.gold, "choices": list(sample.choices)}
+        return scored_fields(Sample.from_doc(doc))
 
     @override
     def groups(self, doc: Doc) -> Mapping[str, str]:
