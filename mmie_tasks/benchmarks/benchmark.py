@@ -75,7 +75,7 @@ class Prepared:
         record: The sample's record, to which `Benchmark.process_results` adds groups and signature;
             without a request, its verdicts say why.
         request: None if the judge gets none.
-        drawn_by: Protocol and drawer of an answer of ``--model interleaved``, else None.
+        drawn_by: Protocol and drawer of an answer with drawn images, else None.
     """
 
     record: Record

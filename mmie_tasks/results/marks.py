@@ -112,9 +112,11 @@ def _image_marks(samples: Sequence[Record], counts: Counter[str]) -> Iterator[st
 
 def _picture_marks(task_run: TaskRun, counts: Counter[str]) -> Iterator[str]:
     words = filter(None, (signature.picture_words for signature in task_run.signatures))
+    names = ", ".join(dict.fromkeys(words))
     is_drawn = task_run.answer_form == "drawn"
+    if names and not is_drawn:
+        yield f"asked for pictures by words of ours ({names}), and no drawer drew them"
     if is_drawn:
-        names = ", ".join(dict.fromkeys(words))
         yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
     if is_drawn and (cut := counts["truncated"]):
         yield f"{counted(cut, 'answer')} cut by the limit on images"

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
+from textwrap import fill
 from typing import TypeAlias
 
 from tabulate import tabulate
@@ -39,6 +40,7 @@ def page(rows: Sequence[Row]) -> str:
         _cells(rows), HEADERS, tablefmt="pipe", colalign=("left", "left", *["right"] * 3)
     )
     notes = "\n".join(_notes(rows)).replace("\n", "  \n")
+    variables = " ".join(f"{source.variable}=..." for source in SOURCES)
     return TEMPLATE.format(
         date=date,
         versions=f"{versions}, Python {platform.python_version()}",
@@ -46,7 +48,7 @@ def page(rows: Sequence[Row]) -> str:
         notes=notes,
         sources="\n".join(_source_rows()),
         answers=ANSWERS,
-        variables=" \\\n  ".join(f"{source.variable}=..." for source in SOURCES),
+        variables=fill(variables, 64, subsequent_indent="  ").replace("\n", " \\\n"),
     )
 
 
@@ -87,28 +89,23 @@ TEMPLATE = """\
 # Parity: real answers and real judge replies, scored again
 
 Written by `make parity` on {date}, with {versions}.
-A row whose source was not at hand says "not run".
 
 {table}
 
 {notes}
 
-**What this shows**: readers, scorers, averages and requests are the official ones: on real answers
-and replies where a source has them, otherwise on cases that we made up ("made-up"). **What it does
-not show**: no model was run, and no judge was asked. Where a benchmark's page says "not run", that
-holds.
-
-MMIE and MIA-Bench publish neither answers nor replies. The SHA-256 of what their official code
-makes of our cases is in `tests/golden/parity_digests.json`, so that `make test` compares with it
-without a clone.
+Readers, scorers, averages and requests are compared with the official ones: on real answers and
+replies where a source has them, otherwise on cases that we made up ("made-up"). No model was run,
+and no judge was asked. MMIE and MIA-Bench publish neither answers nor replies: the SHA-256 of what
+their official code makes of our cases is in `tests/golden/parity_digests.json`, with which `make
+test` compares.
 
 ## Sources
 
-The user fetches them, and nothing of them is in this repository: official code is run from the
-clone: `git clone https://github.com/OWNER/NAME`, then `git -C NAME checkout COMMIT`. Of V2PE the
-folders `internvl2_2b` and `internvl2_5_8b` below `{answers}` are enough (`git clone
---filter=blob:none --sparse`, then `git sparse-checkout set`). A folder that lacks a file of its
-source at that commit is an error.
+Nothing of them is in this repository. Clone each at its commit (`git clone
+https://github.com/OWNER/NAME`, `git -C NAME checkout COMMIT`); of V2PE `internvl2_2b` and
+`internvl2_5_8b` below `{answers}` are enough (`--filter=blob:none --sparse`). A
+source that is not named is "not run"; a folder that lacks a file of its source is an error.
 
 | repository | commit | size | licence | variable |
 | --- | --- | --- | --- | --- |

@@ -17,7 +17,6 @@ from support.signatures import signature_from
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.record import Line, Record
-from mmie_tasks.results.panels import judge_points
 from mmie_tasks.results.run import TaskRun
 from mmie_tasks.results.summary import last_line, notes_of, numbers_of
 
@@ -45,16 +44,6 @@ def test_a_logged_panel_is_read_as_it_was_judged() -> None:
     assert Record.of_line(logged(judged())).members == ()
     row = run_of(written, judged(None, 3, 3)).samples.iloc[1]
     assert (row["official"], row["input_tokens"], row["reply"]) == (3, 20, None)
-
-
-def test_the_facts_of_a_sample_name_each_judges_points_and_their_difference() -> None:
-    assert judge_points(judged(4, 5, None)) == {
-        "judge gpt-4o": "4",
-        "judge gpt-4o-mini": "5",
-        "judge qwen": "no points: unavailable",
-        "judges differ by": "1",
-    }
-    assert judge_points(judged()) == {}
 
 
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:

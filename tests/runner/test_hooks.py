@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,14 +12,11 @@ from support.report_runs import SKETCH
 from support.signatures import signature_from
 from support.unloaded_benchmark import varied
 
-from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
-from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.choice import ChosenJudges
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.runner import early_checks, hooks, loaded_tasks, results_metadata
 
 PACKAGE = "their_package"
@@ -48,30 +43,9 @@ class Task:
         self.built += 1
 
 
-def prepare(task: Task, hook: Callable[[object, Benchmark], None]) -> None:
-    """Apply a hook to a task, if it belongs to a benchmark."""
-    if (benchmark := loaded_tasks.benchmark_of(task)) is not None:
-        hook(task, benchmark)
-
-
 def benchmark(**fields: Any) -> Benchmark:
     signature = lambda doc: signature_from(f"judge:x|first:{doc['id']}")  # noqa: E731
     return varied(SKETCH, **{"signature": signature, **fields})
-
-
-@pytest.fixture
-def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Registers a benchmark `sketch` of another package."""
-
-    def register(**fields: Any) -> None:
-        entry = BenchmarkEntry(name="sketch", target=f"{PACKAGE}.benchmark:BENCHMARK")
-        module = ModuleType(f"{PACKAGE}.benchmark")
-        module.BENCHMARK = benchmark(**fields)  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, PACKAGE, ModuleType(PACKAGE))
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setattr(registry, "entries", lambda: (entry,))
-
-    return register
 
 
 def sign(configs: dict[str, Any], task: Task, **fields: Any) -> None:
@@ -107,70 +81,6 @@ def test_results_are_signed_after_judging_and_name_the_machine() -> None:
         "judged_on": "NVIDIA H200, torch 2.12.0",
     }
     assert task.dump_config() == {"metadata": {"version": "1-A"}}
-
-
-def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
-    options = {"model": "m", "base_url": "https://host/v1?code=word"}
-    chosen = ChosenJudges(judges=(Choice(name="openai", options=options),))
-    judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
-    configs: dict[str, Any] = {"sketch": {}}
-    sign(configs, Task(), judge=judge)
-    assert "judges" not in configs["sketch"]["metadata"]
-
-
-def test_a_predict_only_run_is_not_signed() -> None:
-    task = Task()
-    task._metric_fn_list = {"bypass": None}
-    configs = {"sketch": task.dump_config()}
-    sign(configs, task)
-    assert configs == {"sketch": task.dump_config()}
-
-
-def test_a_signature_that_cannot_be_made_stops_a_run_before_requests_are_built(
-    register: Callable[..., None],
-) -> None:
-    def signature(_: object) -> Signature:
-        raise SettingWrong("The floor is not a number.", hint="0.5")
-
-    register(signature=signature)
-    task = Task()
-    prepare(task, early_checks.check_before_requests)
-    with pytest.raises(SettingWrong):
-        task.build_all_requests()
-    assert task.built == 0
-
-
-def test_a_benchmark_of_another_package_is_known_by_its_modules(
-    register: Callable[..., None],
-) -> None:
-    register()
-    known = []
-    for module in (f"{PACKAGE}.task", PACKAGE, f"{PACKAGE}_too.task", "elsewhere.task"):
-        task = Task()
-        task.config.process_docs.__module__ = module
-        known.append(loaded_tasks.benchmark_of(task) is not None)
-    assert known == [True, True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("options", "checked_ids"),
-    [
-        pytest.param({}, "01234", id="all"),
-        pytest.param({"limit": 2}, "01", id="limit"),
-        pytest.param({"limit": 2, "offset": 1}, "12", id="offset"),
-        pytest.param({"limit": 9, "offset": 3}, "34", id="more-than-there-are"),
-        pytest.param({"offset": 7}, "", id="behind-the-end"),
-    ],
-)
-def test_only_the_samples_of_the_run_are_checked(
-    register: Callable[..., None], options: dict[str, int], checked_ids: str
-) -> None:
-    ids: list[str] = []
-    register(check_data=lambda docs: ids.extend(doc["id"] for doc in docs))
-    task = Task()
-    prepare(task, early_checks.check_before_requests)
-    task.build_all_requests(**options)
-    assert "".join(ids) == checked_ids
 
 
 class Model:
@@ -222,3 +132,12 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is not a benchmark"):
         early_checks.check_judges([mmie_benchmark.BENCHMARK], rank)
+
+
+def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
+    options = {"model": "m", "base_url": "https://host/v1?code=word"}
+    chosen = ChosenJudges(judges=(Choice(name="openai", options=options),))
+    judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
+    configs: dict[str, Any] = {"sketch": {}}
+    sign(configs, Task(), judge=judge)
+    assert "judges" not in configs["sketch"]["metadata"]

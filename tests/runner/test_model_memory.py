@@ -8,7 +8,6 @@ import pytest
 from lmms_eval.api.model import lmms
 from torch import nn
 
-from mmie_tasks.runner import model_memory
 from mmie_tasks.runner.model_memory import free_tested_models
 
 UNFREEZE = gc.unfreeze
@@ -61,13 +60,6 @@ def test_modules_are_freed_and_what_the_runner_reads_later_stays() -> None:
     assert model.rank == 0
 
 
-def test_the_writer_of_a_pair_is_freed() -> None:
-    writer = Model()
-    alive = held_by(writer)
-    free_tested_models([space(writer=writer, tested_model="a + b")])
-    assert alive() is None
-
-
 def test_a_model_among_frozen_objects_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a garbage collection deletes a cycle, and none that is frozen."""
     monkeypatch.setattr(gc, "unfreeze", UNFREEZE)
@@ -77,24 +69,3 @@ def test_a_model_among_frozen_objects_is_freed(monkeypatch: pytest.MonkeyPatch) 
     gc.freeze()
     free()
     assert alive() is None
-
-
-@pytest.mark.parametrize(
-    ("allocated_gib", "level"), [pytest.param(0, "INFO"), pytest.param(3, "WARNING")]
-)
-def test_memory_that_stays_allocated_is_a_warning_with_its_size(
-    monkeypatch: pytest.MonkeyPatch, logs, allocated_gib: int, level: str
-) -> None:
-    gib = 2**30
-    cuda = space(
-        mem_get_info=lambda: (5 * gib, 8 * gib),
-        memory_allocated=lambda: allocated_gib * gib,
-        empty_cache=lambda: None,
-    )
-    monkeypatch.setattr(model_memory, "_cuda", lambda: cuda)
-    free()
-    (line,) = logs
-    assert line.record["level"].name == level
-    assert line.startswith("5.0 of 8.0 GiB")
-    assert f"; {allocated_gib}.0 GiB are still allocated in this process." in line
-    assert ("--predict_only" in line) == (level == "WARNING")

@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,16 +75,6 @@ def test_a_request_that_cannot_be_sent_concerns_only_itself(asking):
     large, fine = asking.texts("b" * 500, "c", limits=replace(FAST, size_bytes=500))
     assert large.startswith("RequestBroken: the request is too large for a batch")
     assert fine == "C"
-
-
-def test_the_folder_is_its_owners_and_has_keys_of_requests_only(server, asking):
-    seen = []
-    server.before["retrieve"] = lambda: seen.extend(note.read_text() for note in asking.notes)
-    asking.texts("a secret")
-    assert set(seen) == {json.dumps([content_key(request("a secret"))])}
-    (folder,) = (asking.folder / "judge" / "batches").iterdir()
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert asking.notes == []
 
 
 # Lines
@@ -192,12 +181,6 @@ def test_an_outage_while_a_batch_runs_costs_nothing(server, asking, route):
     assert len(server.batch.batches) == 1
 
 
-def test_a_batch_whose_creation_was_not_confirmed_is_not_created_again(server, asking):
-    server.loses(1, "create")
-    assert asking.texts("a")[0].startswith("JudgeUnavailable: ")
-    assert len(server.batch.batches) == 1
-
-
 CALLS = ("upload", "create")
 DOWN, PAGE = error(503), Sent(b"<html>Please log in")
 
@@ -246,16 +229,6 @@ def test_a_run_that_was_killed_pays_once_unless_its_batch_was_not_noted_yet(
     assert asking.notes == []
 
 
-def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking):
-    held = server.holds("retrieve")
-    asking.killed("a", "b", "c", when=held.reached.is_set)
-    assert asking.texts("b", "d") == ["B", "D"]
-    assert len(asking.notes) == 1
-    assert asking.texts("a", "c") == ["A", "C"]
-    assert asking.notes == []
-    assert [batch["request_counts"]["total"] for batch in server.batch.batches.values()] == [3, 1]
-
-
 def test_a_run_that_is_stopped_waits_for_no_poll_and_a_later_one_goes_on(server, asking, logs):
     server.batch.polls = 1_000
     judge = asking.judge()
@@ -267,3 +240,9 @@ def test_a_run_that_is_stopped_waits_for_no_poll_and_a_later_one_goes_on(server,
     server.batch.batches["batch_1"]["_polls"] = 0
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1
+
+
+def test_a_batch_whose_creation_was_not_confirmed_is_not_created_again(server, asking):
+    server.loses(1, "create")
+    assert asking.texts("a")[0].startswith("JudgeUnavailable: ")
+    assert len(server.batch.batches) == 1
