@@ -9,6 +9,7 @@ from time import process_time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mmie_tasks.record.text_facts import text_facts
 
 from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.drawn import (
@@ -22,7 +23,6 @@ from mmie_tasks.answers.failures import failure_of, no_answer
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.text_facts import text_facts
 
 A, B = "/o/a.png", "/o/b.png"
 URI = f"data:image/png;base64,{'A' * 80}"
