@@ -58,7 +58,7 @@ class _MmieRow(DataRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class MmieSample:
     """One question and its gold answer.
 
     Attributes:
@@ -80,7 +80,7 @@ class Sample:
     gold: Segments
 
     @classmethod
-    def from_row(cls, fields: object, location: str) -> Sample:
+    def from_row(cls, fields: object, location: str) -> MmieSample:
         """Read a row of the data file: the turns of ``human`` are the question, those of ``gpt``
         the gold answer. `location` names the row in messages: ``row 7``.
 
@@ -102,7 +102,7 @@ class Sample:
         )
 
     @classmethod
-    def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
+    def from_doc(cls, doc: Mapping[str, Any]) -> MmieSample:
         """Read a row of the dataset that lmms-eval iterates (see ``data.py``)."""
         question, gold = (
             tuple(Segment(text=part["text"], image=part["image"]) for part in doc[name])

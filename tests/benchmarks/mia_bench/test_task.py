@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import read_robust
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.mia_bench.sample import MiaSample
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
@@ -164,7 +164,7 @@ def behaviour():
     """A digest of everything that can move a score: prompt, settings and both readers."""
     lines = [json.dumps([listed()["generation_kwargs"], prompts.MAX_TOKENS, prompts.SHA256])]
     for case in vectors("mia_bench")["cases"]:
-        sample = Sample(
+        sample = MiaSample(
             id="0",
             instruction="I",
             type="basic",

@@ -4,7 +4,7 @@ import pytest
 from support.example import DATA, change, copy_of
 
 from mmie_tasks.benchmarks.milebench.data import dataset
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, Sample, datasets_in
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, MileSample, datasets_in
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 
 
@@ -20,7 +20,7 @@ def entry(**changes):
 
 
 def read(one):
-    return Sample.from_annotation(one, dataset="DocVQA", rule="choice", instructions=["Do it."])
+    return MileSample.from_annotation(one, dataset="DocVQA", rule="choice", instructions=["Do it."])
 
 
 def test_a_sample_has_an_id_a_level_and_the_text_of_its_gold():

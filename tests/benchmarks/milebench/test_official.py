@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.milebench.official import (
     score_rouge,
     score_substring,
 )
-from mmie_tasks.benchmarks.milebench.sample import Sample, rule_of
+from mmie_tasks.benchmarks.milebench.sample import MileSample, rule_of
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import weighted_mean
 
@@ -67,7 +67,7 @@ def test_the_normaliser_is_the_official_one(pair):
 def aggregate_samples(case):
     for i, entry in enumerate(case["samples"]):
         kind = "multi-choice" if case["scorer"] == "multi_choice" else "open-ended"
-        sample = Sample(
+        sample = MileSample(
             dataset=case["dataset"],
             sample_id=str(i),
             rule=rule_of(case["dataset"], kind),

@@ -9,7 +9,7 @@ from support.golden import GOLDEN, vectors
 from mmie_tasks.benchmarks.milebench import benchmark
 from mmie_tasks.benchmarks.milebench.benchmark import scored_fields
 from mmie_tasks.benchmarks.milebench.prompts import PLACEHOLDER, question_content
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, MileSample
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored
 
@@ -26,7 +26,7 @@ def behaviour():
     golden, lines = vectors("milebench"), [json.dumps(shared()["generation_kwargs"])]
     for case in golden["prompts"]:
         if not case["combine_image"]:
-            sample = Sample.from_annotation(
+            sample = MileSample.from_annotation(
                 case["annotation"],
                 dataset=case["dataset"],
                 rule="rouge",
@@ -35,7 +35,7 @@ def behaviour():
             parts = question_content(sample)
             lines.append("".join(p if isinstance(p, str) else PLACEHOLDER for p in parts))
     for case in golden["cases"]:
-        sample = Sample(
+        sample = MileSample(
             dataset=DATASETS[0],
             sample_id="0",
             rule={"multi_choice": "choice", "rouge": "rouge", "needle": "needle"}[case["scorer"]],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.mmie_data import conversation, conversations_folder, folder, in_file_order, segment
 
 from mmie_tasks.benchmarks.mmie.data import ImageFolder, dataset, ids_of_1k, missing_images
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, MmieSample
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.record.segment import Segment
 
@@ -30,7 +30,7 @@ def load(path, selection="all"):
 
 
 def read(row):
-    return Sample.from_row(row, "row 0")
+    return MmieSample.from_row(row, "row 0")
 
 
 # Rows

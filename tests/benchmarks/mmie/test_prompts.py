@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.benchmarks.mmie.prompts import assemble, query
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.record.segment import Segment
 
 GOLD = (Segment("gold"),)
@@ -16,7 +16,7 @@ TEMPLATE = "Rate {{this}}.\nQ:{question}\nA:{answer}\nR:{gt_answer}\n"
 
 
 def sample(*question, gold=GOLD, category="MSR"):
-    return Sample(id=f"{category}-1", category=category, question=question, gold=gold)
+    return MmieSample(id=f"{category}-1", category=category, question=question, gold=gold)
 
 
 def image_segments(*numbers):

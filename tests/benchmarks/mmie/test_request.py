@@ -17,7 +17,7 @@ from support.settings import change
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.record.segment import Segment
@@ -32,7 +32,7 @@ def surroundings(monkeypatch, tmp_path):
 
 def sample(category="SA", *, images=1, gold="7"):
     question = [Segment("Begin.", str(Path("q.png").absolute())) for _ in range(images)]
-    return Sample(
+    return MmieSample(
         id=f"{category}-1",
         category=category,
         question=tuple(question or [Segment("Begin.")]),
@@ -175,7 +175,7 @@ def test_an_image_is_looked_for_in_the_working_directory_of_now(tmp_path, monkey
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     question = (Segment("Begin."),)
-    of = Sample(id="SA-1", category="SA", question=question, gold=())
+    of = MmieSample(id="SA-1", category="SA", question=question, gold=())
     assert build(parts("a.png"), of=of).record.facts.get("missing_images", 0) == 1
 
 

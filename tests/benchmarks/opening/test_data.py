@@ -10,7 +10,7 @@ from support.opening_data import EXAMPLE, draw, row, write_data
 
 from mmie_tasks.benchmarks.opening import data, official_files
 from mmie_tasks.benchmarks.opening.data import asset, check_data, dataset, missing_images
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.pinned_file import Pin
 from mmie_tasks.record.segment import Segment
@@ -20,7 +20,9 @@ PICTURE = [{"text": "<BEGIN> <image>", "image": "./images/Task/1-i-1.jpg"}]
 
 
 def test_a_row_has_its_topic_in_its_id() -> None:
-    sample = Sample.from_row(row("1201003", [STEP], [{"text": "b", "image": "c.jpg"}]), "row 1")
+    sample = OpeningSample.from_row(
+        row("1201003", [STEP], [{"text": "b", "image": "c.jpg"}]), "row 1"
+    )
     assert (sample.id, sample.topic, sample.subtask) == (
         *("1201003", "image_based_3d_reasoning"),
         "Task",
@@ -47,7 +49,7 @@ def test_a_row_has_its_topic_in_its_id() -> None:
 )
 def test_an_odd_row_is_named_with_its_field(fields: object, words: str) -> None:
     with pytest.raises(BadSample, match=f"row 7.*{words}|{words}"):
-        Sample.from_row(fields, "row 7")
+        OpeningSample.from_row(fields, "row 7")
 
 
 def test_the_example_is_read_with_absolute_pictures() -> None:

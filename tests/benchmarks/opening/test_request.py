@@ -16,15 +16,15 @@ from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.opening.request import prepared
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.segment import Segment
 
 TEXTS = json.loads(PROMPTS.read_text(encoding="utf-8"))
 
 
-def sample(*question: Segment, steps: int = 2) -> Sample:
-    return Sample(
+def sample(*question: Segment, steps: int = 2) -> OpeningSample:
+    return OpeningSample(
         id="0101001",
         topic="storybook_creation",
         subtask="T",

@@ -21,7 +21,7 @@ from mmie_tasks.benchmarks.opening.data import dataset
 from mmie_tasks.benchmarks.opening.official import METRICS, read_official
 from mmie_tasks.benchmarks.opening.request import prepared
 from mmie_tasks.benchmarks.opening.robust import read_robust
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.facts import totals
@@ -188,7 +188,9 @@ def behaviour() -> str:
     lines = [json.dumps(listed()["generation_kwargs"])]
     saved = {answer.id: answer.answer for answer in read_answers([EXAMPLE]).answers}
     for sample_id, doc in sorted(docs().items()):
-        request = prepared(Sample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings).request
+        request = prepared(
+            OpeningSample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings
+        ).request
         if request is not None:
             parts = [part if isinstance(part, str) else "picture" for part in request.parts]
             lines.append(json.dumps([parts, request.max_tokens, request.system]))
