@@ -65,8 +65,8 @@ def summary_of(samples: Iterable[Facts]) -> Iterator[str]:
                 values[name][value] += 1
     for name, counts in values.items():
         texts = {text: count for text, count in counts.items() if isinstance(text, str)}
-        if len(texts) == 1 or len(texts) <= min(_MAX_TEXTS, counts.total() - 1):
-            yield f"{shown_name(name)}: {listed(texts)}"
-        elif not texts:
+        if not texts:
             total = sum(int(value) * count for value, count in counts.items())
             yield f"{shown_name(name)}: {total:,} in {counts.total():,}"
+        elif len(texts) == 1 or len(texts) <= min(_MAX_TEXTS, counts.total() - 1):
+            yield f"{shown_name(name)}: {listed(texts)}"

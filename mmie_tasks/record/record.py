@@ -34,8 +34,8 @@ NOT_JUDGED = Verdicts.unscored("unavailable", "")
 NO_REPLY = "the log does not hold the reply or answer"
 _OLD = "a log of an earlier version, whose scores can no longer be read"
 _OLD_HINT = (
-    "score its answers again, with the replies in the judge's cache: `mmie-tasks score LOG "
-    "--tasks TASK`, or `--model predictions --model_args path=LOG`"
+    "its answers can be scored again: `mmie-tasks score LOG --tasks TASK`, or `--model predictions "
+    "--model_args path=LOG`"
 )
 
 _LOGGED_CHARS = 80  # a verdict's reading may be the whole answer; a sign follows where it is cut

@@ -118,6 +118,19 @@ def test_a_line_without_a_sample_is_an_error_with_its_number(
         opened(tmp_path, [*LINES, line])
 
 
+def test_of_a_log_of_an_earlier_version_only_the_answers_are_read(tmp_path: Path) -> None:
+    """The form of the commit 4f3f6b95."""
+    verdict = {"points": 4.0, "reading": "4"}
+    record = {"id": "SA-0", "official": verdict, "robust": verdict, "category": "SA"}
+    line = {"doc_id": 0, "id": "SA-0", "filtered_resps": "A kite.", "record": record}
+    with pytest.raises(AnswersUnusable, match="line 1: a log of an earlier version") as error:
+        opened(tmp_path, [line])
+    assert "mmie-tasks score LOG" in str(error.value)
+    assert "--model predictions --model_args path=LOG" in str(error.value)
+    (answer,) = read_answers([tmp_path]).answers
+    assert (answer.id, answer.answer) == ("SA-0", "A kite.")
+
+
 def test_runs_of_one_name_are_told_apart_by_number_and_no_date_is_no_error(tmp_path: Path) -> None:
     for name, date in (("a", "20261121_090000"), ("b", "20261332_250000")):
         write_run(tmp_path / name / "model", "mmie", LINES, date)
