@@ -6,7 +6,6 @@ The order of the folders is that of CONTRIBUTING.md. Imports inside functions co
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -225,21 +224,6 @@ def type_names(tree: ast.AST) -> Iterator[str]:
                 yield name.lstrip("_")
 
 
-def unmarked_aliases(tree: ast.Module) -> list[str]:
-    """Names of the spelling of types that are assigned without ``: TypeAlias``, at module level.
-
-    What a call returns is no alias: ``T = TypeVar("T")``.
-    """
-    return [
-        node.targets[0].id
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and not isinstance(node.value, ast.Call)
-        and re.fullmatch(r"_?[A-Z]\w*[a-z]\w*", node.targets[0].id)
-    ]
-
-
 def test_no_class_name_stands_for_two_things() -> None:
     modules: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
@@ -249,13 +233,6 @@ def test_no_class_name_stands_for_two_things() -> None:
     assert modules.keys() > {"LoggedSample", "ScoreKind"}
     doubled = {name for name, paths in modules.items() if len(paths) > 1}
     assert doubled == SAME_IN_EACH_BENCHMARK
-
-
-def test_every_type_alias_is_marked_as_one() -> None:
-    unmarked = {path.name: unmarked_aliases(parsed(path)) for path in PACKAGE.rglob("*.py")}
-    assert {name: names for name, names in unmarked.items() if names} == {}
-    source = "Rule = Literal['a']\nT = TypeVar('T')\nROWS = 3\n_Row = tuple[str]"
-    assert unmarked_aliases(ast.parse(source)) == ["Rule", "_Row"]
 
 
 def test_every_folder_has_a_layer() -> None:
@@ -276,43 +253,19 @@ def test_every_module_keeps_the_rules() -> None:
     [
         pytest.param("benchmarks/a/official.py", "import numpy", id="scoring-takes-a-library"),
         pytest.param("benchmarks/a/robust.py", "from mmie_tasks.core import files", id="scoring"),
-        pytest.param("benchmarks/a/sample.py", "from . import task", id="relative"),
-        pytest.param("core/verdict.py", "from mmie_tasks.core import files", id="pure-import"),
         pytest.param(
             "benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.b import sample", id="neighbour"
         ),
-        pytest.param(
-            "benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.a import task", id="task"
-        ),
-        pytest.param("judges/x.py", "import mmie_tasks.benchmarks.a.sample", id="judge"),
         pytest.param("judges/x.py", "from mmie_tasks.answers import parsing", id="same-layer"),
-        pytest.param("benchmarks/x.py", "from mmie_tasks.results import run", id="results"),
-        pytest.param("hub/x.py", "from mmie_tasks.judges import base", id="hub"),
-        pytest.param("results/x.py", "from mmie_tasks.runner import hooks", id="results"),
+        pytest.param("hub/x.py", "from mmie_tasks.judges import base", id="upwards"),
         pytest.param("judges/x.py", "def f():\n    import lmms_eval", id="runner-in-a-function"),
-        pytest.param("cli.py", "from lmms_eval import cli", id="cli-imports-lmms-eval"),
-        pytest.param("hub/a.py", "from mmie_tasks.runner import plugin", id="our-runner"),
         pytest.param(
             "core/a.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mmie_tasks import hub",
             id="for-types-only",
         ),
-        pytest.param(
-            "preflight/a.py",
-            "from importlib import import_module\nimport_module('x' + 'y')",
-            id="by-string",
-        ),
         pytest.param("core/files.py", "import os\nHOME = os.environ['HOME']", id="environ"),
-        pytest.param(
-            "core/files.py", "from os import getenv\nclass A:\n    b = getenv('')", id="class"
-        ),
-        pytest.param("core/files.py", "import os\ndef f(a=os.environ): ...", id="default"),
     ],
 )
 def test_a_violation_is_found(path: str, source: str) -> None:
     assert len(violations(PurePosixPath(path), ast.parse(source))) == 1
-
-
-def test_a_circle_of_folders_is_found() -> None:
-    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
-    assert [folder for folder in graph if folder in reachable(graph, folder)] == ["a", "b", "c"]

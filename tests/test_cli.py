@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -42,23 +41,6 @@ def test_path_and_version_print_one_line(
     assert capsys.readouterr().out == f"{task_dir()}\nmmie-tasks {__version__}\n"
 
 
-def test_help_lists_our_commands_and_names_those_of_the_runner(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    outputs = set()
-    for words in ([], ["-h"], ["--help"]):
-        run_main(monkeypatch, *words)
-        outputs.add(capsys.readouterr().out)
-    (output,) = outputs
-    positions = [
-        output.index(word)
-        for word in ("  eval ", "  score ", "  report ", "  doctor ", "`mmie-tasks tasks list`")
-    ]
-    assert positions == sorted(positions)
-    assert "--version" in output
-    assert max(map(len, output.splitlines())) <= 100
-
-
 def test_every_command_has_one_line_of_the_help_and_can_be_loaded() -> None:
     for name in COMMANDS:
         assert HELP.count(f"\n  {name} ") == 1
@@ -95,27 +77,6 @@ def test_every_command_has_a_help_that_shows_its_defaults(
             assert f"default: {action.default}" in output
 
 
-def test_the_help_of_eval_has_our_options_and_names_that_of_the_runner(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert status_of(monkeypatch, "--model", "x", "--help") == 0
-    output = capsys.readouterr().out
-    assert output.index("\n  --judge_args k=v,...") < output.index("`lmms-eval --help`")
-    assert "--judge-args" not in output
-
-
-def test_options_have_the_runners_style_and_one_meaning(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    more = {"doctor": {"--judge", "--judge_args"}, "prefetch": {"--judge", "--dry_run"}}
-    results = ("report", "table", "agreement", "compare")
-    for name in (*more, *results):
-        assert status_of(monkeypatch, name, "--help") == 0
-        words = {word.strip("[],()`;:.") for word in capsys.readouterr().out.split()}
-        assert {"--tasks", "--task", *more.get(name, ())} <= words, name
-        assert not [word for word in words if word.startswith("--") and "-" in word[2:]], name
-
-
 @pytest.mark.parametrize(
     ("typo", "nearest"),
     [pytest.param("raport", "report", id="ours"), pytest.param("evall", "eval", id="the-runners")],
@@ -146,38 +107,6 @@ def test_a_subcommand_prints_an_error_with_a_hint(
         with pytest.raises(SystemExit, match=r"not-there[\s\S]*hint: "):
             run_main(monkeypatch, name, "not-there", *more)
     assert capsys.readouterr().out == ""
-
-
-@pytest.mark.slow
-def test_a_closed_pipe_gives_no_traceback(tmp_path: Path) -> None:
-    write_run(tmp_path, "mmie", mmie_lines(6))
-    command = f"'{sys.executable}' -m mmie_tasks table '{tmp_path}' | true"
-    process = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    assert process.stderr == ""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("no_color", "has_codes"), [("", True), ("1", False)], ids=["colours", "NO_COLOR"]
-)
-def test_the_log_on_a_terminal_has_colours_unless_they_are_refused(
-    no_color: str, has_codes: bool
-) -> None:
-    script = (
-        "import sys; sys.argv[1:] = ['path']; from mmie_tasks.cli import main; main()\n"
-        "from loguru import logger; logger.warning('odd')"
-    )
-    terminal, end = pty.openpty()
-    kept = {name: value for name, value in os.environ.items() if name != "LOGURU_COLORIZE"}
-    environment = {**kept, "NO_COLOR": no_color}
-    subprocess.run(
-        [sys.executable, "-c", script], check=True, stdout=end, stderr=end, env=environment
-    )
-    os.close(end)
-    written = os.read(terminal, 65_536)
-    os.close(terminal)
-    assert b"odd" in written
-    assert (b"\x1b" in written) is has_codes
 
 
 def test_ctrl_c_ends_a_command_with_status_130_and_without_a_traceback(

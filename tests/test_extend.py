@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import mmie_tasks
 from mmie_tasks import extend
 
@@ -102,29 +100,3 @@ def files_of_users() -> Iterator[Path]:
 def test_pages_examples_and_tests_of_other_packages_use_public_names_only() -> None:
     private = {path: private_addresses(path) for path in files_of_users()}
     assert {path.relative_to(ROOT).as_posix(): used for path, used in private.items() if used} == {}
-
-
-def test_the_files_that_use_public_names_are_looked_at() -> None:
-    using = {
-        path.relative_to(ROOT).as_posix()
-        for path in files_of_users()
-        if path.suffix != ".py" and addresses_in_text(path.read_text(encoding="utf-8"))
-    }
-    task_file = "examples/own_benchmark/odd_one_out/task_yamls/odd_one_out/odd_one_out.yaml"
-    assert using > {"docs/extend.md", "mmie_tasks/answers/README.md", task_file}
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        pytest.param("a.md", "```python\nfrom mmie_tasks.core.verdict import Scored\n```", id="md"),
-        pytest.param("a.md", "Then `import mmie_tasks.judges`.", id="prose"),
-        pytest.param("a.yaml", "  - {aggregation: !function mmie_tasks.record.rows.f}", id="yaml"),
-        pytest.param("a.yaml", "f: !function mmie_tasks.extend.no_such_name", id="no-such-name"),
-        pytest.param("a.py", "def f():\n    import mmie_tasks.judges.base", id="in-a-function"),
-        pytest.param("a.py", "from mmie_tasks.record import record", id="from"),
-    ],
-)
-def test_a_private_address_is_found(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    assert len(private_addresses(tmp_path / name)) == 1

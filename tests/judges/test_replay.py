@@ -118,18 +118,6 @@ def test_of_several_judges_the_newest_that_has_all_requests_is_replayed(
     assert ("t" in judge.signature) == (text == "new")
 
 
-def test_several_judges_are_listed_before_the_run_the_newest_first(two_judges, warnings):
-    ReplayJudge(two_judges, signature="t:1").check()
-    assert warnings == []
-    ReplayJudge(two_judges).check()
-    (warning,) = warnings
-    listed = f"  {NEWER} (2 replies)\n  {OLDER} (3 replies)"
-    assert listed in warning
-    with pytest.raises(SettingWrong) as caught:
-        ReplayJudge(two_judges, signature="none").check()
-    assert f"  {OLDER} (3 replies)\n" in str(caught.value)
-
-
 TWICE = "".join(export_line(cached_reply("1", text)) for text in ("one", "another")).encode()
 
 

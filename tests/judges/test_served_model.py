@@ -2,12 +2,8 @@
 
 import pytest
 from support.judge_asking import open_openai
-from support.judge_server import PASSED, JudgeServer
-from support.loopback import error
 
-from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.served_model import ServedModel, judges_itself, served_model, shared_server
-from mmie_tasks.judges.session import JudgingSession
 from mmie_tasks.runner.evaluation import served_model_of
 
 URL = "http://127.0.0.1:8000/v1"
@@ -99,26 +95,3 @@ def test_an_address_that_the_judge_and_the_tested_model_share_is_named_with_its_
 )
 def test_judge_and_tested_model_are_one_if_model_and_address_are(model, options, tested, name):
     assert judges_itself(judge_with({}, model, **options), tested) == name
-
-
-def check_at(server, tested_url=None):
-    judge = judge_with({"OPENAI_BASE_URL": server.url}, timeout=10.0)
-    tested = ServedModel(model="qwen", url=tested_url or server.url)
-    JudgingSession(tested=tested).check(judge)
-
-
-def test_a_server_that_denies_or_lacks_the_judges_model_is_named_with_its_variable(logs):
-    with JudgeServer("5", models=("qwen",)) as server:
-        check_at(server, tested_url="http://127.0.0.1:9/v1")  # no list counts there
-        with pytest.raises(JudgeMisconfigured) as lacks:
-            check_at(server)
-        server.check = error(404, code="model_not_found", message="There is no `gpt-4o`.")
-        with pytest.raises(JudgeMisconfigured) as denies:
-            check_at(server)
-        server.models, server.check = error(403), PASSED
-        check_at(server)
-    assert f"judge gpt-4o at {server.url}, from `OPENAI_BASE_URL`, which" in "".join(logs)
-    for text in (str(lacks.value), str(denies.value)):
-        for words in ("`qwen`", "hint: `JUDGE_BASE_URL=...` or `--judge_args base_url=...`"):
-            assert words in text
-    assert "It has `qwen`; the address is from `OPENAI_BASE_URL`." in str(denies.value)

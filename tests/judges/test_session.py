@@ -12,13 +12,11 @@ from support.judge_server import JudgeServer
 from support.judged_samples import submit
 from support.judges import FunctionJudge, echo, reply, text_of
 from support.loopback import HANG
-from support.recordings import cached_reply, jsonl
 
 import mmie_tasks
 from mmie_tasks.judges import registry, session
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeOptions, JudgeRequest
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeOptions
 from mmie_tasks.judges.choice import parse_flags, parse_judges
-from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession, judging_in
 
 
@@ -80,24 +78,6 @@ def test_the_choice_of_a_session_counts_until_the_session_ends():
     with judging_in(JudgingSession(parse_judges(["openai:launched"], "here")), [judge]):
         assert str(judge.signature()) == "judge:openai|model:launched|paper_judge:no"
     assert str(judge.signature()) == "judge:openai|model:right|paper_judge:yes"
-
-
-def test_each_benchmark_replays_the_judge_that_has_its_requests(tmp_path):
-    def recorded(judge, text):
-        key = content_key(JudgeRequest(parts=(text,), max_tokens=9))
-        cached = cached_reply(1, signature=f"judge:{judge}")
-        return type(cached)(cached.signature, key, cached.reply, cached.time_s)
-
-    path = jsonl(tmp_path / "r.jsonl", recorded("a", "of first"), recorded("b", "of second"))
-    replaying = JudgingSession(parse_judges([f"replay:path={path}"], "here"))
-    judged = []
-    benchmarks = {name: BenchmarkJudge(name, "replay") for name in ("first", "second")}
-    with judging_in(replaying, benchmarks.values()):
-        for name, judge in benchmarks.items():
-            assert dict(submit(judge, f"of {name}", judged))
-        signatures = [str(judge.signature()) for judge in benchmarks.values()]
-    assert [str(one.judgements[0].judge)[:8] for one in judged] == ["judge:a|", "judge:b|"]
-    assert [signature[:8] for signature in signatures] == ["judge:a|", "judge:b|"]
 
 
 def test_rows_that_are_read_late_are_judged_in_the_session_that_they_are_of(made):

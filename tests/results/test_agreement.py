@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,14 +138,6 @@ def test_answers_that_are_no_random_draw_correct_nothing(tmp_path, rated):
     assert "not the first" in row["corrected"]["why_not"]
 
 
-def test_a_run_out_of_proportion_has_no_interval(tmp_path):
-    for name, judge in (("a", GPT), ("b", OURS)):
-        write_run(tmp_path / name, "mmie", mmie_lines(60, judge=judge, unscored=0))
-    row = scores(f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}")["b"]
-    assert row["by its judge"]["interval"] is row["corrected"]["interval"] is None
-    assert "proportions" in row["corrected"]["why_not"]
-
-
 def test_an_older_judge_of_another_models_answers_moves_the_judges_points(tmp_path):
     old, new, theirs = lines()[:60], lines(judge=OURS), lines(judge=OURS, answers="b", skill=0.8)
     for name, made in (("old", old), ("new", new), ("theirs", theirs)):
@@ -213,27 +203,6 @@ def test_a_file_must_say_whose_answers_were_scored_if_runs_have_several(judges, 
         SCALE.percent(1),
         SCALE.percent(2),
     ]
-
-
-def test_the_most_disputed_samples_come_first(tmp_path):
-    judge = {line["record"]["id"]: points_of(line) for line in lines(30)}
-    crowd = {id_: 6 * (points < 3) for id_, points in judge.items()}
-    csv = people(tmp_path / "crowd.csv", crowd.items())
-    write_run(tmp_path / "c", "mmie", lines(30))
-    rows = parts(tmp_path / "c", csv, top=30)["Samples they disagree on most"]["rows"]
-    far = sorted((-abs(judge[id_] - crowd[id_]), id_) for id_ in judge)
-    assert [(-row["spread"], row["sample"]) for row in rows] == far
-    assert "disagree on most" not in agreement(tmp_path / "c", csv, top=0)
-
-
-def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
-    rows = [("\x1b[2Ja", 1, "ann"), ("\x1b[2Ja", 4, "bob"), ("b|c", 5, "ann"), ("b|c", 5, "bob")]
-    csv = people(tmp_path / "crowd.csv", rows, "id,score,rater")
-    text = agreement(csv, task="mmie")
-    assert "| bob     | ann         |   2 |" in text
-    assert "\x1b" not in text
-    with pytest.raises(SettingWrong, match=r"add `--task`"):
-        agreement(csv)
 
 
 @pytest.mark.usefixtures("judges")
@@ -327,30 +296,6 @@ def test_any_text_is_read_or_refused_with_an_error(tmp_path_factory, text):
     except AnswersUnusable:
         return
     assert all(p is None or 0 <= p <= 6 for of_rater in raters.values() for p in of_rater.values())
-
-
-def test_the_page_makes_a_reference_of_published_replies_of_opening(tmp_path, monkeypatch):
-    page = Path(__file__).parents[2] / "docs" / "judge.md"
-    [code] = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    replies = [
-        {
-            "data_id": "0301096",
-            "model": {"id": "1", "name": name},
-            "score": {"Correctness": {"Score": first}, "Completeness": {"Score": second}},
-        }
-        for name, first, second in (("SEED-X", 3, 6), ("GILL", 1, 1))
-    ]
-    (tmp_path / "Interleaved_Arena").mkdir()
-    file = tmp_path / "Interleaved_Arena" / "gpt-score_results.json"
-    file.write_text(json.dumps(replies), encoding="utf-8")
-    [line] = islice(mmie_lines(1), 1)
-    line["record"]["id"] = "0301096"
-    write_run(tmp_path / "out" / "seed-x", "mmie", [line])
-    monkeypatch.chdir(tmp_path)
-    exec(code, {})  # noqa: S102 - of our own page
-    [rater] = read_people(tmp_path / "gpt-4o.csv", SCALE)
-    digest = load_run("out/seed-x").samples()["answer_digest"].item()
-    assert rater.verdicts.to_numpy().tolist() == [["0301096", digest, 4.5]]
 
 
 def test_a_persons_ids_without_their_zeros_are_those_of_the_run(tmp_path):

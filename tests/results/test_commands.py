@@ -142,19 +142,3 @@ def test_missing_scores_are_never_printed_as_nan_or_none(
     output = output_of(word, tmp_path / "run")
     assert not output.startswith("error") or word in ("agreement", "compare")
     assert non_numbers(output) == []
-
-
-@pytest.mark.parametrize("word", ["agreement", "compare"])
-def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None:
-    text = f"{'so ' * 1_700_000}\n### Score\n3"
-    changed_run(tmp_path / "run", edit(0, "judgements.0.result.reply.text", text))
-    assert len(output_of(word, tmp_path / "run")) < 50_000
-
-
-@every_command
-def test_a_command_without_a_run_is_a_usage_error(
-    word: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        load_command(word)([], {})
-    assert f"usage: mmie-tasks {word}" in capsys.readouterr().err

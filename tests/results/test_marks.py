@@ -112,16 +112,6 @@ def test_a_part_of_the_published_samples_is_named(
     )
 
 
-@pytest.mark.parametrize(
-    ("task", "n_samples"),
-    [("mmie_pbl", 11_482), ("milebench_DocVQA", 200), ("milebench_adv", 5_200), ("mia_bench", 400)],
-)
-def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: int) -> None:
-    benchmark = benchmark_of_task(task)
-    assert benchmark is not None
-    assert benchmark.published[task] == n_samples
-
-
 def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> (
     None
 ):
@@ -383,8 +373,3 @@ def test_what_is_unusual_is_counted(facts: list[TextFacts], mark: str) -> None:
 )
 def test_usual_answers_have_no_mark(usual: list[LoggedSample]) -> None:
     assert list(text_marks(usual)) == []
-
-
-def test_at_most_three_texts_are_quoted() -> None:
-    facts = [fact for number in range(5) for fact in same(f"Please try again later, {number}.")]
-    assert len(list(text_marks(texts(*facts)))) == 3

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.results import measures as module
 from mmie_tasks.results.measures import MEASURES, alpha, measure
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
@@ -106,17 +105,6 @@ def test_the_interval_of_a_mean_is_students_t_with_one_unseen_error():
     assert measured(np.column_stack((x, y)))["bias"].interval == pytest.approx(expected)
 
 
-def test_many_different_samples_are_left_out_in_parts(monkeypatch):
-    random = np.random.default_rng(4)
-    points = random.random((300, 1)) * 100 + random.normal(0, 20, (300, 2))
-    in_parts = measured(points, HUNDRED)
-    monkeypatch.setattr(module, "_MAX_PARTS", 300)
-    one_by_one = measured(points, HUNDRED)
-    for name in ("pearson", "mae", "bias"):
-        widths = [m[name].interval.high - m[name].interval.low for m in (in_parts, one_by_one)]
-        assert widths[0] == pytest.approx(widths[1], rel=0.25), name
-
-
 def judged(random, judge, count):
     """A judge and people, the people by its name: even, or 80 % full marks."""
     skewed = np.where(random.random(count) < 0.8, 6, random.integers(0, 6, count))
@@ -156,17 +144,3 @@ def test_alpha_is_that_of_the_library_over_the_samples_with_two_ratings(rows):
     result = alpha(points, SIX)
     assert result.value == pytest.approx(expected, abs=1e-9)
     assert result == alpha(points[::-1], SIX)
-
-
-@pytest.mark.parametrize(
-    ("points", "why"),
-    [
-        pytest.param([[1, np.nan], [np.nan, 2]], "no sample", id="no-overlap"),
-        pytest.param([[3, 3], [3, 3], [5, np.nan]], "all points are the same", id="constant"),
-        pytest.param(np.random.default_rng(0).random((300, 2)), "too many", id="continuous"),
-    ],
-)
-def test_an_undefined_alpha_has_a_reason(points, why):
-    result = alpha(np.array(points), SIX)
-    assert result.value is None
-    assert why in result.why_not

@@ -18,7 +18,6 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.record import Line, Record
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.panels import judge_points
 from mmie_tasks.results.run import TaskRun
 from mmie_tasks.results.summary import last_line, notes_of, numbers_of
 
@@ -51,17 +50,6 @@ def test_a_logged_panel_is_read_as_it_was_judged() -> None:
     run, _ = run_of(judgement, judged(None, 3, 3))
     row = run.samples.iloc[1]
     assert (row["official"], row["input_tokens"], row["reply"]) == (3, 20, None)
-
-
-def test_the_facts_of_a_sample_name_each_judges_points_and_their_difference() -> None:
-    points = judge_points(BENCHMARK.read_line(mmie_line(judged(4, 5, None))))
-    assert points == {
-        "judge gpt-4o": "4",
-        "judge gpt-4o-mini": "5",
-        "judge qwen": "no points: unavailable",
-        "judges differ by": "1",
-    }
-    assert judge_points(BENCHMARK.read_line(mmie_line(NOT_JUDGED))) == {}
 
 
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:

@@ -24,12 +24,11 @@ from support.report_runs import run, sample
 
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.report_charts import COLOURS, charts
-from mmie_tasks.results.report_samples import dispute, plain
 from mmie_tasks.results.run import Run, open_runs
 
 report = load_command("report")
@@ -154,40 +153,6 @@ def test_charts_have_the_numbers_of_the_runs() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("costs", "shown"),
-    [pytest.param((0.25, 0.25), "$0.5000"), pytest.param((0.25, None), "unknown")],
-)
-def test_tokens_and_cost_are_those_of_all_replies(costs: Iterable[float], shown: str) -> None:
-    replies = (
-        JudgeReply(
-            text="x",
-            model="m",
-            cached=True,
-            usage=Usage(input_tokens=10, output_tokens=5, cost_usd=c),
-        )
-        for c in costs
-    )
-    page = page_of([run("one", [sample("1", judgements=replied(*replies))])])
-    assert f"one 2 2 20 10 {shown} m (2)" in words_of(page)
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        pytest.param([(2, 2), (3, 3)], 0.25, id="runs"),
-        pytest.param([(0, 3)], 0.75, id="scores"),
-        pytest.param([(None, 0)], 1, id="unscored-beside-scored"),
-        pytest.param([(2, 2), None], 0, id="a-run-that-lacks-it"),
-    ],
-)
-def test_the_dispute_is_the_largest_difference_of_runs_or_scores(
-    row: list[tuple[float | None, float | None] | None], expected: float
-) -> None:
-    samples = tuple(None if pair is None else sample("a", pair[0], pair[1]) for pair in row)
-    assert dispute(samples, 4) == expected
-
-
 def test_the_page_has_the_most_disputed_then_the_worst_samples_and_says_so() -> None:
     points = {"a": (4, 4), "b": (1, 1), "c": (2, 3), "d": (None, None), "e": (4, 4)}
     one = run("one", [sample(name, *pair) for name, pair in points.items()])
@@ -234,13 +199,6 @@ def test_an_image_is_in_the_page_once_and_all_images_are_limited(tmp_path: Path)
     assert [f'data-image="{index}"' in page for index in (0, 1, 2)] == [True, True, False]
 
 
-def test_of_many_images_six_are_shown_and_the_others_counted(tmp_path: Path) -> None:
-    question = tuple(Segment(image=image(tmp_path / f"{index}.png")) for index in range(9))
-    page = page_of([run("one", [sample("1", question=question)])])
-    assert len(embedded(page)) == 6
-    assert "and 3 more images" in words_of(page)
-
-
 @pytest.mark.parametrize(("is_same", "shown"), [(True, 1), (False, 0)])
 def test_an_image_that_has_changed_since_it_was_judged_is_not_shown(
     tmp_path: Path, is_same: bool, shown: int
@@ -285,13 +243,6 @@ def test_a_file_that_is_no_image_has_a_note(
     assert note in words_of(page)
 
 
-def test_a_reference_that_was_unusable_is_never_opened(tmp_path: Path) -> None:
-    answer = (Segment(image=image(tmp_path / "a.png"), problem="outside"),)
-    page = page_of([run("one", [sample("1", answer=answer)])])
-    assert embedded(page) == []
-    assert f"outside: {tmp_path}" in words_of(page)
-
-
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), min_size=1, max_size=30)
 
 
@@ -317,17 +268,3 @@ def test_no_tag_begins_in_a_text_of_a_log(text: str) -> None:
     )
     tags = re.compile(r"<[a-z!/]+")
     assert sorted(set(tags.findall(page))) == sorted(set(tags.findall(harmless)))
-
-
-def test_hostile_texts_are_shown_with_symbols_for_what_a_page_cannot_hold() -> None:
-    page = page_of([everywhere("</script>\x00\ud83d")]).partition("<script>")[0]
-    assert "</script>␀" not in page
-    assert page.count("&lt;/script&gt;␀�") > 10
-    assert len(page_of([everywhere("w" * 100_000)])) < 7_000_000  # with 5 MB of Plotly
-
-
-@given(ANY_TEXT)
-def test_a_plain_text_is_utf_8_without_control_characters(text: str) -> None:
-    shown = plain(text)
-    shown.encode()
-    assert not [c for c in shown if c not in "\t\n" and (c < " " or "\x7f" <= c < "\xa0")]

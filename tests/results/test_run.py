@@ -6,10 +6,8 @@ import copy
 import json
 import math
 import runpy
-import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +21,8 @@ import mmie_tasks
 from mmie_tasks import load_run
 from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.cli import load_command
-from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
-from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import Signature
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.run import TaskRun, open_runs
 
@@ -146,13 +140,6 @@ def test_only_numeric_scores_of_the_runner_are_stored(
     assert opened(tmp_path, results=results).stored == {"g": 50.5}
 
 
-@pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 99_999, b'{"results": 3}'])
-def test_results_that_cannot_be_read_are_none(tmp_path: Path, content: bytes) -> None:
-    write_run(tmp_path, "mmie", LINES)
-    (tmp_path / f"{DATE}_results.json").write_bytes(content)
-    assert load_run(tmp_path).tasks["mmie"].stored == {}
-
-
 # Several logs of one run, and files that are not of the run they seem to belong to.
 
 
@@ -207,13 +194,6 @@ def test_a_log_of_another_judge_or_model_is_another_run(tmp_path: Path) -> None:
     assert len(read_answers([tmp_path / "b"]).answers) == 8
 
 
-def test_a_broken_older_log_does_not_stop_the_newest(tmp_path: Path) -> None:
-    write_run(tmp_path, "mia_bench", MIA_LINES[:8], date=DATES[1])
-    (tmp_path / f"{DATES[0]}_samples_mia_bench.jsonl").write_text("no JSON\n{}\n")
-    assert len(load_run(tmp_path).samples()) == 8
-    assert len(read_answers([tmp_path]).answers) == 8
-
-
 @pytest.mark.parametrize(
     ("saved", "is_used"),
     [
@@ -243,30 +223,6 @@ def test_a_results_file_of_another_evaluation_is_ignored_with_a_note(
     assert task.stored == ({"official": 1.0} if is_used else {})
     assert any("another evaluation" in note for note in task.notes) != is_used
     assert (task.limit, task.offset) == ((4, 2) if is_used else (None, None))
-
-
-@pytest.mark.parametrize("copy", ["._{}", "__MACOSX/{}", ".ipynb_checkpoints/{}"])
-def test_hidden_copies_are_never_read(tmp_path: Path, copy: str) -> None:
-    log = write_run(tmp_path / "run", "mia_bench", MIA_LINES)
-    hidden = log.parent / copy.format(log.name)
-    hidden.parent.mkdir(exist_ok=True)
-    shutil.copy(log, hidden)
-    (run,) = open_runs([str(tmp_path)])
-    assert len(run.samples()) == len(read_answers([tmp_path]).answers) == 16
-    hidden.write_bytes(b"\0")
-    assert len(read_answers([tmp_path]).answers) == 16
-
-
-def test_tasks_are_in_the_order_of_the_command(tmp_path: Path) -> None:
-    write_run(tmp_path, "mia_bench", MIA_LINES)
-    write_run(tmp_path, "mmie", mmie_lines(12), results={})
-    saved = json.loads((tmp_path / f"{DATE}_results.json").read_text())
-    saved["results"]["mia_bench"] = {}
-    saved["config"] = {"resolved_cli_args": {"tasks": "mmie,mia_bench"}}
-    (tmp_path / f"{DATE}_results.json").write_text(json.dumps(saved))
-    assert list(load_run(tmp_path).tasks) == ["mmie", "mia_bench"]
-    table = load_command("table")([str(tmp_path)], {})
-    assert table.index(" MMIE ") < table.index(" MIA-Bench ")
 
 
 # The tables.
@@ -306,36 +262,6 @@ def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) ->
     assert by_component["official_math"].between(0, 100).eq(indicators["math"] == 1).all()
 
 
-def test_a_lone_surrogate_in_any_text_is_a_replacement_character() -> None:
-    bad, plain = "a\ud83d", "a\N{REPLACEMENT CHARACTER}"
-    content = (Segment(text=bad, image=bad),)
-    judged = Judged.by(
-        [
-            Judgement(
-                judge=Signature.parse("judge:made_up"),
-                result=JudgeResult(reply=JudgeReply(text=bad, model=bad)),
-                verdicts=Verdicts.unscored("unparsed", bad),
-            )
-        ]
-    )
-    hostile = sample(
-        bad,
-        question=content,
-        gold=content,
-        answer=content,
-        groups={bad: (bad,)},
-        shares={"official": {bad: 0.5}},
-        judgements=judged.judgements,
-    )
-    frame = run("a", [replace(hostile, official=Unscored("unparsed", bad))]).samples()
-    (row,) = frame.to_dict("records")
-    named = ("id", "unscored_detail", "judge", "reply", plain)
-    assert [row[name] for name in named] == [plain] * len(named)
-    assert row["question"] == row["gold"] == row["answer"] == f"{plain}\n<image>"
-    assert row["answer_images"] == [plain]
-    assert row[f"official_{plain}"] == 50
-
-
 def test_a_sample_without_points_is_not_a_number_and_a_group_hides_no_column() -> None:
     unscored = sample("1", None, robust=4, groups={"reply": ("short",)})
     frame = run("a", [unscored, sample("2", 2)]).samples()
@@ -360,23 +286,6 @@ def test_scores_are_a_table_with_a_row_for_each_metric_and_kind(out: Path) -> No
     np.testing.assert_array_equal(numbers, np.array(expected, dtype=float))
     missing = frame["percent"].isna()
     assert frame.loc[missing, "why_not"].str.contains("score").all()
-
-
-def test_a_text_in_a_notebook_is_no_markup_and_the_repr_one_line() -> None:
-    odd = run("<b>\n", [sample("1", 2)])
-    assert "\n" not in repr(odd)
-    assert "<b>" not in odd._repr_html_()
-    assert odd._repr_html_().count("<tr") == 1 + 2  # header; both scores of the headline
-
-
-def test_errors_name_the_tasks_that_a_run_has(out: Path, tmp_path: Path) -> None:
-    opened = mmie_tasks.load_run(out)
-    with pytest.raises(SettingWrong, match=r"(?s)task `mme`.*`mia_bench`, `milebench`, `mmie`"):
-        opened.samples("mme")
-    with pytest.raises(SettingWrong, match="has several tasks"):
-        opened.samples()
-    with pytest.raises(AnswersUnusable, match="does not exist"):
-        mmie_tasks.load_run(tmp_path / "nowhere")
 
 
 def test_the_example_reads_a_run_and_asks_a_judge(

@@ -84,28 +84,6 @@ def test_a_headline_without_a_score_has_the_reason(
     assert last_line(run_of(*verdicts, robust=robust), "")[-1].startswith(reason)
 
 
-@pytest.mark.parametrize(
-    ("task", "limit", "reason"),
-    [
-        ("milebench", 8, "`--limit 58` has two of each; 18 of 26 datasets not in this run"),
-        ("milebench_adv", 8, "`--limit 52` has two of each; 18 of 26 datasets not in this run"),
-        ("milebench", None, "18 of 26 datasets not in this run: MovingDirection"),
-    ],
-)
-def test_a_run_with_too_small_a_limit_for_its_headline_names_the_smallest(
-    task: str, limit: float | None, reason: str
-) -> None:
-    run = run_of(*[Scored(1.0)] * 8, task=task)
-    names = [*run.benchmark.metrics[0].weights]
-    records = [
-        replace(record, groups={"dataset": (name,)})
-        for record, name in zip(run.records, names, strict=False)
-    ]
-    why = last_line(replace(run, records=tuple(records), limit=limit), "")[-1]
-    assert why.count("no ") == 1
-    assert f"no official score: {reason}" in why
-
-
 def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:
     run = run_of(Scored(1.0), Unscored("left_out"))
     assert last_line(run, "")[4] == "1 of 1, 1 left out"

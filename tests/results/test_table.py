@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -122,13 +121,6 @@ def test_published_scores_stand_below_the_runs_with_their_source() -> None:
     assert none.endswith("Sketch: this package holds no published scores.")
 
 
-def test_a_part_of_a_benchmark_is_named_by_its_task_and_has_no_published_scores() -> None:
-    part = of_benchmark(run("a", [sample("1"), sample("2")], task="sketch_a"), benchmark=PUBLISHED)
-    scores = score_table([part], published=True)
-    assert [column.title for column in scores.columns] == ["sketch_a"]
-    assert [row.is_published for row in scores.rows] == [False]
-
-
 def test_csv_has_a_cell_for_every_number() -> None:
     opened = of_benchmark(MODEL_A, benchmark=PUBLISHED)
     text = written(score_table([opened, MODEL_B], published=True), "csv")
@@ -156,18 +148,6 @@ def test_latex_is_escaped_and_has_superscripts() -> None:
     assert not {"\ue000", "\ue001"} & set(text)
 
 
-@pytest.mark.parametrize(
-    ("name", "begin"),
-    [("t.csv", "model,published,MMIE,"), ("t.tex", "\\begin{tabular}"), ("t.md", "Scores in ")],
-)
-def test_the_suffix_of_the_file_decides_the_format(
-    two_models: list[str], tmp_path: Path, name: str, begin: str
-) -> None:
-    path = tmp_path / name
-    run_table([*two_models, "--tasks", "mmie", "-o", str(path)], {})
-    assert path.read_text(encoding="utf-8").startswith(begin)
-
-
 def test_the_published_scores_of_mmie_are_those_of_its_site() -> None:
     rows: Mapping[str, list[float]] = {
         model: percents for model, *percents in vectors("mmie_published")["rows"]
@@ -190,29 +170,6 @@ def test_the_published_totals_of_milebench_are_means_of_its_published_tasks(
     assert sum(diagnostic) / len(diagnostic) == pytest.approx(row.scores["diag"], abs=0.1)
 
 
-def test_every_format_has_the_judges_of_every_run_and_no_command(
-    two_models: list[str], tmp_path: Path
-) -> None:
-    lines = mmie_lines(30, unscored=0, answers="two", judge="judge:openai|model:m_1|t:0")
-    write_run(tmp_path / "two", "mmie", lines)
-    first, second = "Judge of mia_bench, mmie: made-up.", "Judge of mmie: m_1."
-    text, latex = (
-        run_table([*two_models, "--published", "--format", f], {}) for f in ("md", "latex")
-    )
-    assert f"\n{first}\n{second}" in text
-    assert "Judge of mmie: m\\_1." in latex
-    assert "mmie-tasks" not in text + latex
-    one, two = csv.DictReader(io.StringIO(run_table([*two_models, "--format", "csv"], {})))
-    assert (one["judges"], two["judges"]) == (first, second)
-    rows = json.loads(run_table([*two_models, "--tasks", "mmie", "--json"], {}))["rows"]
-    assert [row["judges"] for row in rows] == [{"mmie": "made-up"}, {"mmie": "m_1"}]
-    (score,) = rows[0]["scores"]
-    assert (score["task"], score["metric"], score["scored"]) == ("mmie", "official", 30)
-    assert "30 of 20,103 samples" in score["notes"]
-    by_rule = run_table([two_models[1], "--tasks", "milebench", "--format", "csv"], {})
-    assert [row["judges"] for row in csv.DictReader(io.StringIO(by_rule))] == [""]
-
-
 def drawn_run(name: str, signature: str = f"{SIGNATURE}|answers:step-1,images,model=flux") -> Run:
     samples = [sample(str(number), number % 5, signature=signature) for number in range(10)]
     return run(name, samples, benchmark=PUBLISHED)
@@ -228,17 +185,6 @@ def test_runs_whose_pictures_we_drew_have_their_own_columns() -> None:
         assert [cell != "-" for cell in rows[name]] == [column == index for index in range(2)]
     assert rows["Someone's (published)"][1:] == ["-"]
     assert "]: pictures drawn by our reconstruction (step-1), not by the paper's pipeline" in text
-
-
-def test_columns_without_runs_are_there_only_for_published_scores() -> None:
-    ending = ", drawn by our reconstruction"
-    drawn = [f"Sketch{ending}", f"Sketch robust{ending}"]
-    alone, scores = (score_table([drawn_run("a")], robust=True, published=p) for p in (False, True))
-    assert [column.title for column in alone.columns] == drawn
-    assert [column.title for column in scores.columns] == ["Sketch", *drawn]
-    rows = scores.as_json()["rows"]
-    flags = [[s["drawn_by_reconstruction"] for s in row["scores"]] for row in rows]  # type: ignore[attr-defined]
-    assert flags == [[True, True], [False]]
 
 
 def test_the_papers_columns_are_those_of_its_table(two_models: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,11 +53,6 @@ def task(
     )
 
 
-def lines(folder: Path, name: str = "t") -> list[dict[str, Any]]:
-    (path,) = folder.rglob(f"*_answers_{name}.jsonl")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.mark.parametrize(
     ("responses", "answer"),
     [
@@ -76,47 +70,6 @@ def test_saved_answers_are_read_as_the_model_gave_them(
     begun(tmp_path).save([task([responses])])
     (saved,) = read_answers([tmp_path]).answers
     assert (saved.answer, saved.task, saved.id) == (answer, "t", "s0")
-
-
-def test_requests_without_a_text_answer_are_left_out(tmp_path: Path) -> None:
-    output = begun(tmp_path)
-    output.save([task([["a"], []]), task([["-1.5"]], "likelihood", kind="loglikelihood")])
-    assert [line["doc_id"] for line in lines(tmp_path)] == [0]
-    assert not list(tmp_path.rglob("*likelihood*"))
-
-
-def test_a_task_whose_answers_cannot_be_saved_costs_no_other(
-    tmp_path: Path, logs: list[str]
-) -> None:
-    broken = task([["a"]], "broken")
-    del broken.instances
-    tasks = [broken, None, task([["a"]])]
-    begun(tmp_path).save(tasks)
-    assert len(lines(tmp_path)) == 1
-    assert any("`broken` could not be saved" in line for line in logs)
-
-
-def test_answers_to_samples_without_an_id_are_not_saved_and_cost_no_warning(
-    tmp_path: Path, logs: list[str]
-) -> None:
-    begun(tmp_path).save([task([["a"]], id_name="name")])
-    assert not list(tmp_path.rglob("*_answers_*"))
-    assert logs == []
-
-
-def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path: Path, logs: list[str]) -> None:
-    (tmp_path / "m").write_text("a file", encoding="utf-8")
-    begun(tmp_path).save([task([["a"]])])
-    assert any("could not be saved" in line for line in logs)
-
-
-def test_without_an_output_path_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    output = begun(tmp_path, evaluation_tracker=None)
-    output.save([task([["a"]])])
-    assert (list(tmp_path.iterdir()), output.resume_hint) == ([], "")
 
 
 def logged(folder: Path, samples: list[dict[str, Any]]) -> None:

@@ -16,7 +16,6 @@ from lmms_eval.caching.response_cache import ResponseCache
 from lmms_eval.models import get_model
 from PIL import Image
 from support.judge_server import Body, JudgeServer
-from support.loopback import error
 from support.pictures import header_only
 
 from mmie_tasks.answers.answer import Answer, read_answer
@@ -146,35 +145,6 @@ def body_of(messages: Sequence[Message], usage: object = None) -> Body:
     return {**more, "choices": choices}
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected"),
-    [
-        pytest.param(
-            [{"content": "one"}, {"content": [image_part(A)]}],
-            ["one", png(1)],
-            id="vLLM-Omni: text and image in two choices",
-        ),
-        pytest.param(
-            [{"content": [image_part(A)]}, {"content": "one"}],
-            [png(1), "one"],
-            id="vLLM-Omni: the image first",
-        ),
-        pytest.param([{"content": f"one {A} two"}], ["one", png(1), "two"], id="URI in prose"),
-        pytest.param(
-            [{"content": [text_part("one"), {"type": "audio"}], "images": [image_part(A)]}],
-            ["one", png(1)],
-            id="parts and images",
-        ),
-    ],
-)
-def test_images_are_read_where_servers_put_them(
-    chat: JudgeServer, messages: Sequence[Message], expected: object
-) -> None:
-    chat.says(body_of(messages))
-    (output,) = ask(model_for(chat))
-    assert contents(read_answer([arriving(output)])) == expected
-
-
 def test_many_requests_at_once_get_their_own_images_and_a_second_run_writes_no_file(
     chat: JudgeServer, images: Path
 ) -> None:
@@ -217,37 +187,6 @@ def test_a_reply_without_images_is_what_the_model_openai_makes_of_it(
 
 
 @pytest.mark.parametrize(
-    ("options", "sent"),
-    [({"modalities": "image;text"}, ["image", "text"]), ({}, None)],
-    ids=["image;text", "none"],
-)
-def test_modalities_are_sent_with_every_request_and_nothing_else_changes(
-    chat: JudgeServer, options: Mapping[str, str], sent: object
-) -> None:
-    ask(model_for(chat, enable_thinking_kwarg=False, **options), 2)
-    ask(model_for(chat, "openai", enable_thinking_kwarg=False), 2)
-    ours, theirs = chat.asked[:2], chat.asked[2:]
-    assert [body.pop("modalities", None) for body in ours] == [sent] * 2
-    assert sorted(ours, key=number_in) == sorted(theirs, key=number_in)
-
-
-def test_a_failed_request_is_lmms_evals_own_failure(chat: JudgeServer, images: Path) -> None:
-    chat.says(error(400, code="bad", message="no"))
-    (output,) = ask(model_for(chat))
-    assert str(arriving(output)).startswith("[LMMS_EVAL_REQUEST_FAILED after 1 retries]")
-    assert not list(images.iterdir())
-
-
-def test_a_folder_that_cannot_be_created_ends_the_run_before_a_request(
-    chat: JudgeServer, images: Path
-) -> None:
-    images.parent.touch()
-    with pytest.raises(SystemExit, match=str(images)):
-        ask(model_for(chat))
-    assert not len(chat)
-
-
-@pytest.mark.parametrize(
     ("reference", "problem"),
     [
         pytest.param(lambda: f"data:image/png;base64,{'A' * 10_000_000}", "unreadable", id="10 MB"),
@@ -266,7 +205,3 @@ def test_an_image_that_cannot_be_used_is_counted_and_fills_neither_disk_nor_log(
     assert segments[0].text == "one"
     assert [segment.problem for segment in segments if segment.image] == [problem, ""]
     assert [path.read_bytes() for path in images.iterdir()] == [png(2)]
-
-
-def test_a_failure_in_parts_is_a_failure(chat: JudgeServer) -> None:
-    assert read_answer([answer_to({"content": [text_part("[ERROR] no")]}, chat)]).failure

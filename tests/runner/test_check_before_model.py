@@ -20,7 +20,6 @@ from mmie_tasks.runner.evaluation import new_evaluation, running
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LOG = "20261101_000000_samples_{}.jsonl"
-NOWHERE = "/not/there"
 
 MMIE = "mmie_tasks.benchmarks.mmie.benchmark"
 THEIRS = BenchmarkEntry(name="theirs", target="their_package.benchmark:BENCHMARK")
@@ -45,15 +44,6 @@ def their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     broken = BenchmarkEntry(name="broken", target="not_there.benchmark:BENCHMARK")
     monkeypatch.setattr(loaded_tasks, "entries", lambda: (ours, broken, THEIRS))
     return path
-
-
-def test_a_judged_benchmark_of_another_package_is_checked_too(their_task: Path) -> None:
-    index = {"theirs": indexed(their_task), "mmie": indexed(task_dir() / "mmie" / "mmie.yaml")}
-    names = {
-        entry.name
-        for entry, _ in loaded_tasks.benchmarks_of_tasks(["theirs", "mmie", "unknown"], index)
-    }
-    assert names == {"theirs", "mmie"}
 
 
 def test_groups_are_expanded_and_files_outside_a_benchmarks_folder_do_not_count(
@@ -143,20 +133,6 @@ def test_what_cannot_be_used_is_refused(
     assert all(name in str(refusal.value) for name in names)
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_folder_of_data_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MILEBENCH_DATA", NOWHERE)
-    with pytest.raises(DataMissing, match=f"`MILEBENCH_DATA` is `{NOWHERE}`"):
-        check(["theirs", "milebench_DocVQA"])
-
-
-@pytest.mark.usefixtures("folder")
-def test_prompts_that_a_setting_names_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MMIE_DATA", str(EXAMPLES / "mmie" / "data"))
-    with pytest.raises(DataMissing, match=NOWHERE):
-        check(["mmie"], prompts=NOWHERE)
-
-
 @pytest.mark.parametrize(
     ("tasks", "path"),
     [
@@ -172,8 +148,3 @@ def test_answers_that_may_be_to_a_requested_task_are_left_to_the_run(
     tasks: list[str], path: str
 ) -> None:
     check(tasks, "predictions", path)
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_run_that_only_predicts_needs_no_judge_prompts() -> None:
-    check(["opening"], predict_only=True)

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, resolver
-from mmie_tasks.judges.choice import ALL_OTHERS, parse_flags
-from mmie_tasks.runner import command_line, hooks
-from mmie_tasks.runner.evaluation import RunningEvaluation, new_evaluation, running_evaluation
+from mmie_tasks.runner import hooks
+from mmie_tasks.runner.evaluation import RunningEvaluation, running_evaluation
 
 
 class Model:
@@ -77,24 +76,3 @@ def test_nothing_is_left_of_an_evaluation_that_dies(tmp_path: Path) -> None:
     runner.simple_evaluate(tmp_path / "second")
     check_apart(runner.evaluations)
     assert runner.images == [True, False]
-
-
-def test_evaluate_alone_is_an_evaluation_too() -> None:
-    runner = Runner()
-    for _ in range(2):
-        runner.evaluate(lm=Model(), task_dict={})
-    check_apart(runner.evaluations)
-
-
-def test_options_of_our_command_hold_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluations: list[RunningEvaluation] = []
-    monkeypatch.setattr(
-        "lmms_eval.cli.dispatch.main", lambda: evaluations.append(new_evaluation({}, {}))
-    )
-    monkeypatch.setattr(command_line, "after_import", lambda *_: None)
-    judges = parse_flags(["replay"], ())
-    command_line.run_lmms_eval(judges)
-    command_line.run_lmms_eval()
-    evaluations.append(new_evaluation({}, {}))
-    assert [bool(each.session.choices) for each in evaluations] == [True, False, False]
-    assert evaluations[0].session.choices[ALL_OTHERS].judges[0].name == "replay"

@@ -108,49 +108,6 @@ def test_results_are_signed_after_judging_and_name_the_machine() -> None:
     assert task.dump_config() == {"metadata": {"version": "1-A"}}
 
 
-def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
-    options = {"model": "m", "base_url": "https://host/v1?code=word"}
-    chosen = ChosenJudges(judges=(Choice(name="openai", options=options),))
-    judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
-    configs: dict[str, Any] = {"sketch": {}}
-    sign(configs, Task(), judge=judge)
-    assert "judges" not in configs["sketch"]["metadata"]
-
-
-def test_a_predict_only_run_is_not_signed() -> None:
-    task = Task()
-    task._metric_fn_list = {"bypass": None}
-    configs = {"sketch": task.dump_config()}
-    sign(configs, task)
-    assert configs == {"sketch": task.dump_config()}
-
-
-def test_a_signature_that_cannot_be_made_stops_a_run_before_requests_are_built(
-    register: Callable[..., None],
-) -> None:
-    def signature(_: object) -> Signature:
-        raise SettingWrong("The floor is not a number.", hint="0.5")
-
-    register(signature=signature)
-    task = Task()
-    prepare(task, early_checks.check_before_requests)
-    with pytest.raises(SettingWrong):
-        task.build_all_requests()
-    assert task.built == 0
-
-
-def test_a_benchmark_of_another_package_is_known_by_its_modules(
-    register: Callable[..., None],
-) -> None:
-    register()
-    known = []
-    for module in (f"{PACKAGE}.task", PACKAGE, f"{PACKAGE}_too.task", "elsewhere.task"):
-        task = Task()
-        task.config.process_docs.__module__ = module
-        known.append(loaded_tasks.benchmark_of(task) is not None)
-    assert known == [True, True, False, False]
-
-
 @pytest.mark.parametrize(
     ("options", "checked_ids"),
     [
@@ -221,3 +178,12 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is not a benchmark"):
         early_checks.check_judges([mmie_benchmark.BENCHMARK], rank)
+
+
+def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
+    options = {"model": "m", "base_url": "https://host/v1?code=word"}
+    chosen = ChosenJudges(judges=(Choice(name="openai", options=options),))
+    judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
+    configs: dict[str, Any] = {"sketch": {}}
+    sign(configs, Task(), judge=judge)
+    assert "judges" not in configs["sketch"]["metadata"]

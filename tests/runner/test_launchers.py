@@ -27,15 +27,6 @@ def test_our_launchers_are_added_and_a_taken_name_keeps_its_meaning(
     }
 
 
-def test_an_unknown_name_ends_the_run_with_the_valid_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SystemExit) as error:
-        added(monkeypatch)["opnai"]
-    assert "no judge or launcher `opnai`" in str(error.value)
-    assert "`of_ours`, `sglang`" in str(error.value)
-    with pytest.raises(SystemExit, match="`mmie-tasks eval --judge mmie=JUDGE "):
-        added(monkeypatch)["panel"]
-
-
 def named(choices: JudgeChoices) -> dict[str, tuple[str, dict[str, str]]]:
     return {
         benchmark: (judge.name, dict(judge.options))
@@ -56,31 +47,3 @@ def test_an_invalid_option_ends_the_run_when_the_launcher_is_created() -> None:
         with pytest.raises(SystemExit, match=f"`{name}[`=]") as end:
             launchers.openai(**{name: value})
         assert "sk-123" not in str(end.value)
-
-
-@pytest.mark.parametrize(
-    ("launcher_args", "choices"),
-    [
-        pytest.param("name=openai,model=4", {"": ("openai", {"model": "4"})}, id="plain"),
-        pytest.param(
-            "name=openai,model=m,base_url=http://[::1]:1/v1?a=b",
-            {"": ("openai", {"model": "m", "base_url": "http://[::1]:1/v1?a=b"})},
-            id="address",
-        ),
-    ],
-)
-def test_launcher_args_are_read_by_the_runners_parser(
-    launcher_args: str, choices: dict[str, tuple[str, dict[str, str]]]
-) -> None:
-    assert named(launchers.parse_launcher_args(launcher_args)) == choices
-
-
-@pytest.mark.parametrize("launcher_args", [None, "name=sglang,tp=8"])
-def test_other_launchers_choose_no_judge(launcher_args: str | None) -> None:
-    assert launchers.parse_launcher_args(launcher_args) == {}
-
-
-@pytest.mark.parametrize("args", ["name=openai,model=m,mmie.name=mmie_score", "name=default"])
-def test_a_judge_for_one_benchmark_is_chosen_by_the_other_option(args: str) -> None:
-    with pytest.raises(SystemExit, match="`mmie-tasks eval --judge mmie=JUDGE "):
-        launchers.parse_launcher_args(args)

@@ -8,7 +8,6 @@ import pytest
 from lmms_eval.api.model import lmms
 from torch import nn
 
-from mmie_tasks.runner import model_memory
 from mmie_tasks.runner.model_memory import free_tested_models
 
 UNFREEZE = gc.unfreeze
@@ -77,24 +76,3 @@ def test_a_model_among_frozen_objects_is_freed(monkeypatch: pytest.MonkeyPatch) 
     gc.freeze()
     free()
     assert alive() is None
-
-
-@pytest.mark.parametrize(
-    ("allocated_gib", "level"), [pytest.param(0, "INFO"), pytest.param(3, "WARNING")]
-)
-def test_memory_that_stays_allocated_is_a_warning_with_its_size(
-    monkeypatch: pytest.MonkeyPatch, logs, allocated_gib: int, level: str
-) -> None:
-    gib = 2**30
-    cuda = space(
-        mem_get_info=lambda: (5 * gib, 8 * gib),
-        memory_allocated=lambda: allocated_gib * gib,
-        empty_cache=lambda: None,
-    )
-    monkeypatch.setattr(model_memory, "_cuda", lambda: cuda)
-    free()
-    (line,) = logs
-    assert line.record["level"].name == level
-    assert line.startswith("5.0 of 8.0 GiB")
-    assert f"; {allocated_gib}.0 GiB are still allocated in this process." in line
-    assert ("--predict_only" in line) == (level == "WARNING")

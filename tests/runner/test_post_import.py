@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
-import threading
 from collections.abc import Iterator
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -44,30 +41,6 @@ def test_a_function_registered_twice_is_called_once_with_the_loaded_module(name:
     assert modules == [1]
 
 
-def test_the_function_is_called_at_once_for_a_module_imported_earlier(name: str) -> None:
-    module = importlib.import_module(name)
-    modules: list[ModuleType] = []
-    after_import(name, modules.append)
-    assert modules == [module]
-
-
-def test_a_reload_calls_the_function_again(name: str) -> None:
-    modules: list[ModuleType] = []
-    after_import(name, modules.append)
-    module = importlib.import_module(name)
-    assert importlib.reload(module) is module
-    assert modules == [module, module]
-
-
-def test_the_imported_module_keeps_its_own_loader(name: str) -> None:
-    after_import(name, lambda _module: None)
-    module = importlib.import_module(name)
-    assert module.__spec__ is not None
-    assert type(module.__spec__.loader) is type(module.__loader__) is SourceFileLoader
-    assert vars(module.__loader__).keys() == {"name", "path"}
-    assert inspect.getsource(module) == "value = 1\n"
-
-
 def test_a_failed_import_calls_nothing_and_the_next_one_counts(name: str, folder: Path) -> None:
     modules: list[ModuleType] = []
     after_import(name, modules.append)
@@ -78,18 +51,3 @@ def test_a_failed_import_calls_nothing_and_the_next_one_counts(name: str, folder
     (folder / f"{name}.py").write_text("value = 'repaired'\n")
     importlib.import_module(name)
     assert len(modules) == 1
-
-
-def test_many_threads_that_import_at_once_get_a_finished_module(name: str, folder: Path) -> None:
-    (folder / f"{name}.py").write_text("import time\ntime.sleep(0.05)\nvalue = 1\n")
-    notified, imported = [], []
-    after_import(name, lambda module: notified.append(module.value))
-    threads = [
-        threading.Thread(target=lambda: imported.append(importlib.import_module(name).value))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (notified, imported) == ([1], [1] * 8)

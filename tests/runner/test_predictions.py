@@ -7,16 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from datasets import Dataset, Image
+from datasets import Dataset
 from support.mmie_data import draw
-from support.mmie_judge import words
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks import model_answers
-from mmie_tasks.benchmarks.mmie import request
-from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.mmie.settings import MmieSettings
-from mmie_tasks.record.segment import Segment
 from mmie_tasks.runner.predictions import Predictions
 
 
@@ -79,28 +74,6 @@ def test_a_row_of_another_order_keeps_its_answer_and_a_url_names_a_sample(tmp_pa
     assert Predictions(path=path).generate_until(requests(docs, 0, 1, 2)) == ["no", MISSING, "two"]
 
 
-def test_a_name_that_is_given_precedes_that_of_the_files(saved: Path) -> None:
-    copy = saved.with_name("b.json")
-    copy.write_text('{"DocVQA/1": "one"}', encoding="utf-8")
-    assert Predictions(path=saved, model="org/tested").tested_model == "org/tested"
-    assert Predictions(path=saved).tested_model == "answers"
-    assert Predictions(path=f"{saved};{copy}").tested_model == "predictions"
-
-
-def test_an_image_beside_saved_answers_is_found_from_any_folder(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model_answers, "_answer_folders", {})
-    settings = MmieSettings(prompts=words(saved.with_name("words.json")))
-    draw(saved.parent / "out" / "a.png")
-    Predictions(path=str(saved))
-    sample = Sample(
-        id="SA-1", index=0, row=0, category="SA", field="", question=(Segment("?"),), gold=()
-    )
-    facts = request.prepared(sample, ["A fox. ![fox](out/a.png)"], settings).record.facts
-    assert (facts.answer_images, facts.missing_images) == (1, 0)
-
-
 def with_images(folder: Path) -> Path:
     """Two answers with images, the second of which is missing."""
     draw(folder / "a.png")
@@ -149,39 +122,6 @@ def test_two_images_of_another_machine_that_are_found_as_one_file_end_the_run(
     Predictions(path=path).generate_until(requests(DOCS, 0, 1, task="mmie"))
 
 
-@pytest.mark.parametrize("task", ["mia_bench", "milebench", "another"])
-def test_a_task_with_text_answers_counts_images_and_does_not_stop(
-    tmp_path: Path, logs: list[str], task: str
-) -> None:
-    model = Predictions(path=with_images(tmp_path))
-    assert model.generate_until(requests(DOCS, 0, 1, task=task)) == ["A. <image>"] * 2
-    assert "2 images not read" in logs[-1]
-
-
-def test_no_image_column_is_decoded(saved: Path) -> None:
-    docs = Dataset.from_list(ROWS).cast_column("image", Image())
-    with pytest.raises(FileNotFoundError):
-        _ = docs[0]
-    assert Predictions(path=saved).generate_until(requests(docs, 0)) == ["zero"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        pytest.param({}, "`path=` is missing", id="no path"),
-        pytest.param({"path": "nowhere"}, "`nowhere` does not exist", id="no such path"),
-        pytest.param({"path": 1, "temperature": 0}, "no argument `temperature`", id="unknown"),
-        pytest.param({"path": 1, "images": "nowhere"}, "`nowhere`, which is not", id="no images"),
-        pytest.param({"path": 1, "missing": "skip"}, "`skip`, not", id="missing"),
-    ],
-)
-def test_an_invalid_argument_ends_the_run_with_a_hint(
-    arguments: dict[str, object], message: str
-) -> None:
-    with pytest.raises(SystemExit, match=rf"{message}[\s\S]*\n\nhint: "):
-        Predictions(**arguments)
-
-
 def test_a_task_without_a_single_answer_ends_the_run(saved: Path) -> None:
     docs = [{"id": "ALFRED/0"}, {"id": "IEdit/1"}]
     with pytest.raises(SystemExit, match=r"id `ALFRED/0`. Saved, for example: id `DocVQA/0`"):
@@ -202,11 +142,3 @@ def test_two_answers_to_one_sample_end_the_run(tmp_path: Path) -> None:
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(SystemExit, match=r"a\.jsonl, line 1, and .*a\.jsonl, line 2"):
         Predictions(path=path).generate_until(requests(ROWS, 0))
-
-
-def test_other_kinds_of_request_are_refused(saved: Path) -> None:
-    model = Predictions(path=saved)
-    agentic = Request(("text", {"until": []}, lambda: None, 0, "t", "test"))
-    for ask in (model.loglikelihood, model.generate_visual_cot, model.generate_until):
-        with pytest.raises(SystemExit, match=r"`t` .* has only texts"):
-            ask([agentic])

@@ -12,7 +12,6 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.runner import registration
-from mmie_tasks.runner.hooks import wrap_task_loader
 from mmie_tasks.runner.registration import Index, add_tasks, read_override, register_tasks
 
 
@@ -79,17 +78,6 @@ def manager(indexed: list[object]) -> type:
     return TaskManager
 
 
-def test_a_second_registration_changes_nothing(logs: list[str]) -> None:
-    indexed: list[object] = []
-    tasks = SimpleNamespace(TaskManager=manager(indexed))
-    for _ in range(2):
-        register_tasks(tasks)
-    assert tasks.TaskManager().initialize_tasks("x") == {"mmie": task("ours")}
-    assert indexed == ["x", "x", str(task_dir())]
-    assert len(logs) == 1
-    assert "mmie: ours instead of the built-in" in logs[0]
-
-
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Creates a package with a folder of task files, and registers its benchmark."""
@@ -152,22 +140,6 @@ def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users
     )
 
 
-def test_a_package_takes_no_name_of_ours_nor_of_another(
-    package: Callable[..., Path], logs: list[str]
-) -> None:
-    folders: dict[str, Index | Exception] = {
-        str(task_dir()): {"mmie": task("ours"), "ours": tag("mmie")},
-        str(package("a")): {"mmie": task("a"), "ours": tag("free"), "free": task("a")},
-        str(package("b")): {"free": task("b")},
-    }
-    index = indexed_with(folders)
-    assert index == {"mmie": task("ours"), "ours": tag("mmie"), "free": task("a")}
-    assert [line.strip() for line in logs] == [
-        "mmie-tasks: `mmie`, `ours` of the benchmark `a` left out: name taken",
-        "mmie-tasks: `free` of the benchmark `b` left out: name taken",
-    ]
-
-
 @pytest.mark.parametrize("error", [ValueError("bad"), yaml.YAMLError("bad"), AssertionError()])
 def test_each_broken_package_is_left_out_with_one_warning(
     package: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, logs: list[str], error: Exception
@@ -187,16 +159,17 @@ def test_each_broken_package_is_left_out_with_one_warning(
     assert logs == []
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        pytest.param(None, id="no-config"),
-        pytest.param(SimpleNamespace(process_docs=None), id="no-functions"),
-        pytest.param(SimpleNamespace(process_results=read_override), id="not-of-a-benchmark"),
-    ],
-)
-def test_a_task_of_no_benchmark_is_left_as_it_is(config: object) -> None:
-    original = object()
-    task = SimpleNamespace(config=config, build_all_requests=original)
-    wrap_task_loader(lambda _manager: {"task": task})(None)
-    assert task.build_all_requests is original
+def test_a_package_takes_no_name_of_ours_nor_of_another(
+    package: Callable[..., Path], logs: list[str]
+) -> None:
+    folders: dict[str, Index | Exception] = {
+        str(task_dir()): {"mmie": task("ours"), "ours": tag("mmie")},
+        str(package("a")): {"mmie": task("a"), "ours": tag("free"), "free": task("a")},
+        str(package("b")): {"free": task("b")},
+    }
+    index = indexed_with(folders)
+    assert index == {"mmie": task("ours"), "ours": tag("mmie"), "free": task("a")}
+    assert [line.strip() for line in logs] == [
+        "mmie-tasks: `mmie`, `ours` of the benchmark `a` left out: name taken",
+        "mmie-tasks: `free` of the benchmark `b` left out: name taken",
+    ]

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from support.logged_runs import Line, mia_lines, milebench_lines, mmie_lines, write_run
 
-from mmie_tasks.benchmarks.mmie.benchmark import Mmie
 from mmie_tasks.runner.rejudge import run
 
 
@@ -68,21 +67,6 @@ def test_a_verdict_that_differs_from_the_log_is_shown(
     assert new.split()[0] == f"{points:g}"
 
 
-def test_the_score_before_and_after_is_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    right = read_again(tmp_path / "a", capsys, "mmie", LINES["mmie"])["mmie official"][0]
-    lines = copy.deepcopy(LINES["mmie"])
-    for line in lines[:3]:
-        line["record"]["official"] = WRONG
-    before, after, difference, scored = read_again(tmp_path / "b", capsys, "mmie", lines)[
-        "mmie official"
-    ]
-    assert after == right
-    assert float(difference) == pytest.approx(float(after) - float(before), abs=0.011) != 0
-    assert scored == "12 of 12"
-
-
 def test_a_sample_whose_reply_is_not_in_the_log_stays_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,14 +76,3 @@ def test_a_sample_whose_reply_is_not_in_the_log_stays_as_it_is(
     printed = read_again(tmp_path, capsys, "mmie", lines)
     assert "mmie: 0 verdicts changed." in printed
     assert any("cannot be read again: the log does not hold" in line for line in printed)
-
-
-def test_an_error_in_a_reader_costs_its_sample_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_arguments: object) -> None:
-        raise KeyError("no such part")
-
-    monkeypatch.setattr(Mmie, "grade", fails)
-    printed = read_again(tmp_path, capsys, "mmie", LINES["mmie"])
-    assert any("KeyError: 'no such part' (12)" in line for line in printed)

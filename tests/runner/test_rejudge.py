@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 from support.logged_runs import DATE, Line, milebench_lines, mmie_lines, write_run
 
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
-from mmie_tasks.runner import judge_again
 from mmie_tasks.runner.rejudge import run
 
 JUDGE = ("--judge", "replay")
@@ -84,29 +81,3 @@ def test_what_cannot_be_judged_again_is_named_with_a_hint(
     with pytest.raises(kind) as error:
         run([str(folder), *words], {"OPENAI_API_KEY": "k"})
     assert named in str(error.value)
-
-
-def test_images_that_changed_since_the_run_are_counted_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: list[str]
-) -> None:
-    contents = {"same": b"1", "changed": b"2", "damaged": b"3", "gone": b"4", "unknown": b"5"}
-    for name, content in contents.items():
-        (tmp_path / name).write_bytes(content)
-    answer = [
-        {"image": str(tmp_path / name), "sha256": hashlib.sha256(content).hexdigest()}
-        for name, content in contents.items()
-    ]
-    answer[-1]["sha256"] = ""
-    lines = list(mmie_lines(3))
-    for line in lines:
-        line["record"]["answer"] = answer
-    judged(tmp_path / "out", lines)
-    for name in ("changed", "damaged", "unknown"):
-        (tmp_path / name).write_bytes(b"other")
-    (tmp_path / "gone").unlink()
-    monkeypatch.setattr(judge_again, "run_lmms_eval", lambda *_, **__: 0)
-    monkeypatch.setattr(sys, "argv", ["mmie-tasks"])
-    assert run([str(tmp_path / "out"), *JUDGE], {}) == 0
-    (warning,) = logs
-    assert "2 images" in warning
-    assert str(tmp_path / "changed") in warning

@@ -3,9 +3,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from support.unloaded_benchmark import UnloadedBenchmark, varied
+from support.unloaded_benchmark import UnloadedBenchmark
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, UnscoredReason, Verdicts
 from mmie_tasks.record.judgement import Judged, Judgement
 from mmie_tasks.record.metrics import Metric, Scale
@@ -71,28 +70,6 @@ def test_unparsed_replies_from_the_cache_are_counted_in_the_last_line(
     summary.add("sketch", BENCHMARK, [Record.of(judged, id="1").model_dump()], {})
     last_line = summary.block("stub", "report").splitlines()[-1]
     assert last_line.startswith("1 unreadable reply came from the cache; ") == counted
-
-
-@pytest.mark.parametrize(
-    ("benchmark", "reason"),
-    [
-        pytest.param(
-            varied(BENCHMARK, read_record=lambda line: line["filtered_resps"]),
-            "KeyError: 'filtered_resps'",
-            id="bug",
-        ),
-        pytest.param(BENCHMARK, "BadRecord: `id` is", id="bad-record"),
-    ],
-)
-def test_a_benchmark_that_cannot_read_its_records_costs_no_run(
-    logs: list[str], benchmark: Benchmark, reason: str
-) -> None:
-    summary = RunSummary()
-    summary.add("sketch", benchmark, [{"official": {}}], {})
-    assert summary.block("stub", "") == ""
-    assert len(logs) == 1
-    assert logs[0].startswith("Sketch: no summary of `sketch`: ")
-    assert reason in logs[0]
 
 
 def test_the_table_has_no_mean_without_a_value_and_no_empty_standard_error() -> None:

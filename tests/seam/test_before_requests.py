@@ -73,35 +73,6 @@ def test_invalid_data_ends_a_command_with_status_1_before_generation(workplace: 
     assert "stub: generating" not in result.output
 
 
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        pytest.param(
-            ("predictions", "--model_args", "path=nowhere", "--tasks", "sketch"),
-            "`nowhere`",
-            id="no-answers",
-        ),
-        pytest.param(
-            ("stub", "--tasks", "plugins"), "`--tasks plugins`", id="folder-without-tasks"
-        ),
-    ],
-)
-def test_what_lmms_eval_is_given_and_cannot_be_used_ends_it_with_status_1(
-    workplace: Workplace, words: tuple[str, ...], name: str
-) -> None:
-    result = workplace.run("lmms-eval", "--model", *words)
-    assert (result.status, name in result.output) == (1, True), result.output
-    assert "Traceback" not in result.output
-    assert "looked at" not in result.output
-
-
-def test_a_misspelt_option_of_the_runner_is_answered_with_the_nearest(workplace: Workplace) -> None:
-    result = workplace.run("mmie-tasks", "eval", "--model", "stub", "--limt", "1")
-    assert result.status == 2, result.output
-    assert "did you mean `--limit`?" in result.output
-    assert "usage:" not in result.output
-
-
 def test_invalid_data_is_an_exception_in_python(from_python: CommandResult) -> None:
     assert f"caught: {BROKEN}" in from_python.output
 
@@ -116,6 +87,17 @@ def test_data_is_checked_for_tags_predict_only_runs_and_changed_tasks(
 ) -> None:
     _before, after = from_python.output.split("looking again")
     assert after.count(LOOKED.format(4)) == 3  # sketch and mmie by their tag, the changed sketch
+
+
+def test_a_judge_whose_check_raises_ends_a_run_without_a_traceback(workplace: Workplace) -> None:
+    write(workplace.plugins / "coin.py", COIN)
+    workplace.install_entry_point("mmie_tasks.judges", "coin", "coin:Coin")
+    arguments = ("--model", "stub", "--tasks", "mia_bench", "--judge", "coin")
+    data = str(EXAMPLES / "mia_bench" / "data")
+    result = workplace.run("mmie-tasks", "eval", *arguments, MIA_BENCH_DATA=data)
+    assert result.status == 1
+    assert "The judge `coin` cannot be used: ZeroDivisionError: no side.\n\nhint: " in result.output
+    assert "Traceback" not in result.output
 
 
 CONFIG = """
@@ -136,20 +118,3 @@ def test_failed_evaluations_end_with_status_1_after_the_others(workplace: Workpl
     failed = "the evaluation of `stub (answer=none)` on `sketch` failed; its error is above."
     assert result.output.count(failed) == 1
     assert result.output.count("RuntimeError: the stub") == 1
-
-
-def test_an_evaluation_without_tasks_ends_with_status_2(workplace: Workplace) -> None:
-    result = workplace.run("mmie-tasks", "--model", "stub")
-    assert result.status == 2, result.output
-    assert "hint: `mmie-tasks tasks list`" in result.output
-
-
-def test_a_judge_whose_check_raises_ends_a_run_without_a_traceback(workplace: Workplace) -> None:
-    write(workplace.plugins / "coin.py", COIN)
-    workplace.install_entry_point("mmie_tasks.judges", "coin", "coin:Coin")
-    arguments = ("--model", "stub", "--tasks", "mia_bench", "--judge", "coin")
-    data = str(EXAMPLES / "mia_bench" / "data")
-    result = workplace.run("mmie-tasks", "eval", *arguments, MIA_BENCH_DATA=data)
-    assert result.status == 1
-    assert "The judge `coin` cannot be used: ZeroDivisionError: no side.\n\nhint: " in result.output
-    assert "Traceback" not in result.output

@@ -15,7 +15,7 @@ import pytest
 from support.judge_server import Body, JudgeServer
 from support.loopback import HANG, Sent
 from support.mmie_judge import by_category
-from support.mmie_seam import KEY, TABLE, N, evaluate, printed, samples
+from support.mmie_seam import TABLE, N, evaluate, printed, samples
 from support.runner import CommandResult, Workplace, write
 from support.sketch import write_users
 
@@ -147,37 +147,3 @@ def test_the_first_process_saves_the_answers_of_all_before_the_first_request(
     assert TABLE.items() <= printed(result).items(), result.output
     assert path in saved(workplace)  # and that of the second run
     assert len(samples(workplace)) == N
-
-
-def run_with(
-    workplace: Workplace, judge: JudgeServer, *options: str, key: str = KEY
-) -> CommandResult:
-    """A run with these options alone for what it saves."""
-    return workplace.run(
-        *("lmms-eval", "--model", "predictions", "--model_args", "path=answers.json"),
-        *("--tasks", "mmie"),
-        *(
-            "--launcher_args",
-            f"name=openai,model=judge-model,base_url={judge.url},prompts=words.json",
-        ),
-        *options,
-        MMIE_DATA="data",
-        OPENAI_API_KEY=key,
-    )
-
-
-def test_without_logged_samples_a_warning_comes_before_anything_is_generated(
-    workplace: Workplace, judge: JudgeServer
-) -> None:
-    output = run_with(workplace, judge, "--output_path", "out").output
-    assert saved(workplace)
-    assert output.index("without `--log_samples`") < output.index("Running generate_until")
-
-
-def test_what_will_be_lost_is_said_once_and_before_the_judge_is_asked_anything(
-    workplace: Workplace, judge: JudgeServer
-) -> None:
-    result = run_with(workplace, judge, key="wrong")
-    assert result.status == 1
-    assert result.output.count("without `--output_path`") == 1
-    assert result.output.index("without `--output_path`") < result.output.index("correct the key")

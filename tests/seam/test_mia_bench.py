@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.judge_server import JudgeServer, completion
-from support.mia_judge import failing_every_other, full_marks, image_of, stormy
-from support.runner import TORCHRUN, CommandResult, Workplace
+from support.judge_server import JudgeServer
+from support.mia_judge import full_marks, image_of, stormy
+from support.runner import CommandResult, Workplace
 
 from mmie_tasks.results.run import open_runs
 
@@ -110,57 +110,6 @@ def test_replies_of_a_judge_server_give_the_table_the_log_and_the_usage(
     assert KEY not in everything_written(workplace) + result.output
 
 
-def test_a_runner_that_reads_each_sample_at_once_has_all_judged_together(
-    workplace: Workplace, server: JudgeServer
-) -> None:
-    workplace.install_entry_point("lmms_eval.models", "older", "support.stub_manifest:OLDER")
-    result = evaluate(workplace, "--model", "stub_in_older_runner", url=server.url)
-    assert FULL.items() <= printed(result).items(), result.output
-    assert "Judged MIA-Bench: 8 requests" in result.output
-
-
-def test_cached_replies_of_another_model_are_counted_in_the_mark(
-    workplace: Workplace, server: JudgeServer
-) -> None:
-    server.says(lambda body: completion(full_marks(body), model="gemini-3.8-flash"))
-    result = evaluate(workplace, "--limit", "3", "--output_path", "first", url=server.url)
-    assert "; replies by gemini-3.8-flash\n" in result.output
-    assert result.output.count("are by `gemini-3.8-flash`") == 1
-    server.says(full_marks)
-    result = evaluate(workplace, url=server.url)
-    assert len(server) == 8
-    assert "replies by gemini-3.8-flash (3 of 8)" in result.output
-    table = workplace.run("mmie-tasks", "table", "out").output
-    assert "replies by gemini-3.8-flash (3 of 8)" in table
-
-
-def test_two_processes_judge_their_own_halves(workplace: Workplace, server: JudgeServer) -> None:
-    judge = f"openai:model=judge-model,base_url={server.url}"
-    result = evaluate(workplace, command=TORCHRUN, MMIE_TASKS_JUDGE=judge)
-    assert result.output.count("ours instead of the built-in of the same name") == 1
-    assert FULL.items() <= printed(result).items(), result.output
-    assert len(server) == 8
-    assert sorted(line["doc_id"] for line in samples(workplace)) == list(range(8))
-
-
-def test_a_sample_without_a_verdict_is_counted_and_not_scored_zero(
-    workplace: Workplace, server: JudgeServer
-) -> None:
-    server.says(failing_every_other)
-    result = evaluate(workplace, url=server.url)
-    values = printed(result)
-    assert values["coverage"] == 75.0, result.output
-    assert values["unscored_refused"] == 2.0
-    assert "official" not in values
-    assert values["official_complex"] == 100.0
-    unscored = [line["unscored"] for line in samples(workplace) if line["score"] is None]
-    assert unscored == ["refused"] * 2
-    server.says(full_marks)
-    result = evaluate(workplace, "--output_path", "again", url=server.url)
-    assert FULL.items() <= printed(result).items(), result.output
-    assert len(server) == 8 + 2  # the six replies of the first run are not paid for again
-
-
 def test_a_wrong_key_stops_the_run_before_the_model_generates(
     workplace: Workplace, server: JudgeServer
 ) -> None:
@@ -193,24 +142,6 @@ def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
     assert (folder.name, names) == ("org__stub-7b", {"org/stub-7b"})
     (run,) = open_runs([str(workplace.folder / "out")])
     assert run.name == "stub-7b"
-
-
-def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -> None:
-    workplace.install(EXAMPLE.parent / "own_judge")
-    grader = "print('component 1: 1/1, component 2: 1/1, total score: 1/2. Half.')"
-    (workplace.folder / "grade.py").write_text(grader, encoding="utf-8")
-    result = evaluate(workplace, "--launcher_args", "name=command,command=python grade.py")
-    assert printed(result)["official_basic"] == 50.0, result.output
-    assert "judge:command|model:python grade.py" in result.output
-
-
-def test_the_runners_baseline_reads_the_scores_of_any_log(
-    workplace: Workplace, server: JudgeServer
-) -> None:
-    evaluate(workplace, url=server.url)
-    (path,) = (workplace.folder / "out").rglob("*_samples_mia_bench.jsonl")
-    result = evaluate(workplace, "--baseline", str(path), "--output_path", "again", url=server.url)
-    assert "[Baseline] mia_bench: diff=0.00%" in result.output, result.output
 
 
 def test_options_of_our_command_choose_the_judge_and_a_storm_of_its_faults_costs_no_sample(

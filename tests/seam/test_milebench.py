@@ -9,8 +9,6 @@ import pytest
 from support.example import ANSWERS, DATA
 from support.runner import CommandResult, Workplace
 
-from mmie_tasks.benchmarks.milebench.sample import DATASETS
-
 WHOLE = "MileBench"
 TABLE = {  # what the example gives: half of it is there for the scores to differ
     "coverage": "100",
@@ -67,27 +65,6 @@ def test_the_log_shows_both_scores_coverage_and_signature(whole: CommandResult) 
     assert "milebench: answers 58 of 58" in whole.output
 
 
-def test_every_logged_sample_has_what_it_was_scored_from(
-    workplace: Workplace, whole: CommandResult
-) -> None:
-    (log,) = (workplace.folder / "out").rglob("*_samples_milebench.jsonl")
-    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    records = [line["record"] for line in lines]
-    assert {record["dataset"] for record in records} == set(DATASETS)
-    fields = {"id", "gold", "choices", "rule", "official", "robust", "signature"}
-    assert all(fields <= record.keys() for record in records)
-    assert whole.status == 0
-
-
-def test_the_results_file_has_version_and_signature(
-    workplace: Workplace, whole: CommandResult
-) -> None:
-    (results,) = (workplace.folder / "out").rglob("*_results.json")
-    config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
-    assert config["metadata"]["version"] == "5-D"
-    assert config["metadata"]["signature"] in whole.output
-
-
 def test_logged_answers_score_the_same_again_together_and_by_dataset(
     workplace: Workplace, whole: CommandResult
 ) -> None:
@@ -99,21 +76,6 @@ def test_logged_answers_score_the_same_again_together_and_by_dataset(
     assert tables[0] == pytest.approx(tables[1])
     assert rounded(again, "MileBench DocVQA")["official"] == 100
     assert "answers 2 of 2" in again.output
-
-
-@pytest.mark.parametrize("command", ["lmms-eval", "mmie-tasks eval"])
-def test_a_list_of_tasks_may_be_longer_than_a_file_name(workplace: Workplace, command: str) -> None:
-    datasets = DATASETS[:14]
-    tasks = ",".join(f"milebench_{dataset}" for dataset in datasets)
-    assert len(tasks) > 300
-    result = workplace.run(
-        *(*command.split(), "--model", "predictions", "--model_args", f"path={ANSWERS}"),
-        *("--tasks", tasks),
-        MILEBENCH_DATA=str(DATA),
-    )
-    assert result.status == 0, result.output
-    scored = {task for task, metric in result.table if metric == "official"}
-    assert scored == {f"MileBench {dataset}" for dataset in datasets}, result.output
 
 
 def test_a_model_sees_the_images_on_two_processes(workplace: Workplace) -> None:

@@ -10,7 +10,7 @@ import pytest
 from support.judge_server import JudgeServer
 from support.mmie_judge import by_category, content_of, gives, text_of
 from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed, results, samples
-from support.runner import CommandResult, Workplace, write
+from support.runner import CommandResult, Workplace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,30 +111,3 @@ def test_missing_answers_and_judge_failures_are_counted_and_not_scored_zero(
     assert values["missing_images"] == 1.0
     assert values["parse_rate"] == 75.0
     assert [line["score"] for line in samples(workplace)].count(None) == 3
-
-
-def test_a_missing_question_image_stops_the_run_unless_it_is_only_counted(
-    workplace: Workplace, judge: JudgeServer
-) -> None:
-    (workplace.folder / "data" / "images" / "0.png").unlink()
-    result = evaluate(workplace, url=judge.url)
-    assert result.status == 1, result.output
-    assert "missing_images=count" in result.output
-    result = evaluate(workplace, url=f"{judge.url},missing_images=count")
-    assert printed(result)["missing_images"] == 1.0, result.output
-    (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
-    assert "Tale 0 begins.\n\n### Answer\nThen a.\nImage-0: <image>\n" in text_of(tale)
-
-
-def test_with_transformers_4_the_papers_judge_stops_a_run_before_the_model_generates(
-    workplace: Workplace,
-) -> None:
-    info = workplace.plugins / "transformers-4.57.6.dist-info"  # as importlib.metadata finds it
-    write(info / "METADATA", "Metadata-Version: 2.1\nName: transformers\nVersion: 4.57.6\n")
-    words = ("--model", "stub", "--judge_args", "prompts=words.json")
-    result = evaluate(workplace, *words, command=("mmie-tasks", "eval"))
-    assert result.status == 1, result.output
-    assert "needs transformers 5 or newer, and 4.57.6 is installed" in result.output
-    assert "mmie-tasks[mmie-score]" in result.output.partition("hint: ")[2]
-    assert "stub: generating" not in result.output
-    assert "Traceback" not in result.output

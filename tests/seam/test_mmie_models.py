@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 from support.judge_server import JudgeServer
 from support.mmie_judge import content_of, text_of
-from support.mmie_seam import TABLE, N, evaluate, printed, samples
+from support.mmie_seam import TABLE, N, evaluate, printed
 from support.runner import Workplace
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -28,33 +27,3 @@ def test_answers_of_a_drawing_model_are_judged_with_its_images(
     shown = [drawings / f"mmie-0-{number}.png" for number in (1, 2)]
     pictures = [part for part in content_of(tale) if isinstance(part, bytes)]
     assert pictures[1:] == [path.read_bytes() for path in shown]
-
-
-def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(
-    workplace: Workplace,
-) -> None:
-    mia, mmie = EXAMPLES / "mia_bench", EXAMPLES / "mmie"
-    recording = workplace.folder / "replies.jsonl"
-    recorded = (mmie / "replies.jsonl").read_text(encoding="utf-8")
-    recording.write_text((mia / "replies.jsonl").read_text(encoding="utf-8") + recorded)
-    result = evaluate(
-        workplace,
-        *(
-            "--model",
-            "predictions",
-            "--model_args",
-            f"path={mia / 'answers'};{mmie / 'answers'},images={mmie / 'answers'}",
-        ),
-        *("--launcher_args", f"name=replay,path={recording},prompts={mmie / 'prompts.json'}"),
-        tasks="mmie,mia_bench",
-        MMIE_DATA=str(mmie / "data"),
-        MIA_BENCH_DATA=str(mia / "data"),
-    )
-    assert printed(result, "MIA-Bench")["official"] == 71.25, result.output
-    assert "missing_images" not in printed(result)
-    assert printed(result)["dropped"] == 1.0
-    judged = [line for line in samples(workplace) if line["record"]["judgements"]]
-    assert len(judged) == len(recorded.splitlines())
-    assert all(
-        json.loads(line)["signature"].startswith("judge:made_up") for line in recorded.splitlines()
-    )

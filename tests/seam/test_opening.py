@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -83,33 +80,3 @@ def test_a_judge_gets_the_official_form_of_a_request(
         (function,) = body["functions"]
         assert body["function_call"] == {"name": function["name"]}
     assert sum("image_url" in str(body) for body in judges["opening"].asked) > 1
-
-
-def test_three_judges_and_a_run_that_is_killed_pay_once(
-    tmp_path, judges: dict[str, JudgeServer]
-) -> None:
-    workplace = Workplace(folder=tmp_path)
-
-    def kills(_: Body) -> Body:
-        if len(judges["opening"]) == 4:
-            time.sleep(2)  # the others are answered and stored
-            for pid in workplace.pids(""):
-                os.kill(pid, signal.SIGKILL)
-        return called(7)
-
-    judges["opening"].says(kills)
-    assert evaluate(workplace, judges).status == -signal.SIGKILL
-    judges["opening"].says(lambda _: called(7))
-    result = evaluate(workplace, judges)
-    assert result.status == 0, result.output
-    assert {task for task, metric in result.values if metric == "official"} == {
-        "MMIE",
-        "OpenING",
-        "MIA-Bench",
-    }
-    # Only what was in flight is asked twice.
-    expected = {"mmie": 11, "opening": 7, "mia_bench": 8}
-    for task, server in judges.items():
-        contents = [json.dumps(body["messages"]) for body in server.asked]
-        assert len(set(contents)) <= expected[task]
-        assert len(contents) - len(set(contents)) <= 1

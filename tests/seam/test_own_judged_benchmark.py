@@ -134,28 +134,3 @@ def test_limit_and_offset_are_named_when_a_run_ends_and_from_its_log(workplace: 
     mark = "3 samples (--limit 3 --offset 2)"
     assert mark in replayed(workplace, "part", "--limit", "3", "--offset", "2").output
     assert mark in workplace.run("mmie-tasks", "table", "part").output
-
-
-def test_an_answer_that_failed_is_not_judged_and_not_zero(
-    workplace: Workplace, server: JudgeServer, tmp_path: Path
-) -> None:
-    answers = {**ANSWERS, "house": "[GENERATION_FAILED] out of memory"}
-    (tmp_path / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
-    result = evaluate(workplace, server, "failed", tmp_path / "answers.json")
-    assert float(result.values[TASK, "coverage"]) == pytest.approx(83.3333), result.output
-    assert (TASK, "official") not in result.values
-    assert len(server.asked) == 6
-
-
-def test_several_judges_need_no_line_of_the_package(
-    workplace: Workplace, server: JudgeServer
-) -> None:
-    judges = [
-        word
-        for model in ("judge-model", "b")
-        for word in ("--judge", f"openai:{model},base_url={server.url}")
-    ]
-    result = run(workplace, ("mmie-tasks", "eval"), "panel", EXAMPLE / "answers.json", *judges)
-    assert float(result.values[TASK, "official"]) == 70, result.output
-    assert sorted(body["model"] for body in server.asked) == ["b"] * 6 + ["judge-model"] * 6
-    assert "judge 2, b: points in 6 of 6 samples" in result.output

@@ -45,16 +45,6 @@ def test_a_judge_that_is_the_tested_model_is_marked_wherever_the_score_is(
     assert len(server) == asked  # the logged replies are found under the server's address
 
 
-def test_a_server_of_the_tested_model_without_the_judge_stops_the_run_before_it_generates(
-    workplace: Workplace, server: JudgeServer
-) -> None:
-    result = run(workplace, server, "gpt-4o")
-    assert result.status == 1
-    assert f"`gpt-4o` is not at {server.url}, which has `judge-model`." in result.output
-    assert "hint: `JUDGE_BASE_URL=...`" in result.output
-    assert not server.asked
-
-
 def run(workplace: Workplace, server: JudgeServer, judge: str) -> CommandResult:
     options = ("--model", "openai", "--model_args", "model=judge-model,max_retries=1")
     judge_pairs = ("--launcher_args", f"name=openai,model={judge},prompts=words.json")

@@ -10,24 +10,6 @@ from support.mmie_judge import by_category
 from support.mmie_seam import KEY, N, create_workplace
 from support.runner import CommandResult, write
 
-REPAIRED = """
-from pathlib import Path
-from lmms_eval.evaluator import simple_evaluate
-
-image = min(Path("data").rglob("*.png"))
-whole = image.read_bytes()
-image.write_bytes(whole[:-12])  # its header can be read, so the run begins
-for answer in ("red", "blue"):
-    results = simple_evaluate(
-        model="stub", model_args=f"answer={answer}", tasks=["mmie"], log_samples=True,
-        launcher_args="JUDGE",
-    )
-    rows = [sample["record"] for sample in results["samples"]["mmie"]]
-    unscored = sorted(row["official"].get("reason", "") for row in rows)
-    print("unscored:", *filter(None, unscored), "of", len(rows))
-    image.write_bytes(whole)
-"""
-
 DIES = """
 from itertools import count
 from lmms_eval.evaluator import simple_evaluate
@@ -55,14 +37,6 @@ def run(folder: Path, script: str, judge: JudgeServer) -> CommandResult:
     judge_pairs = f"name=openai,model=judge-model,base_url={judge.url},prompts=words.json"
     write(folder / "evaluation.py", script.replace("JUDGE", judge_pairs))
     return workplace.run(*("python", "evaluation.py"), MMIE_DATA="data", OPENAI_API_KEY=KEY)
-
-
-def test_an_image_that_was_repaired_is_seen_in_the_second(tmp_path: Path) -> None:
-    with JudgeServer(by_category) as judge:
-        result = run(tmp_path, REPAIRED, judge)
-    lines = [line for line in result.output.splitlines() if line.startswith("unscored:")]
-    assert lines == [f"unscored: bad_image of {N}", f"unscored: of {N}"], result.output
-    assert len(judge) == N - 1 + N
 
 
 def test_samples_of_an_evaluation_that_died_are_not_judged_in_the_second(tmp_path: Path) -> None:

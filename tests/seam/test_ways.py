@@ -2,7 +2,7 @@
 
 ``accelerate launch`` is started as a process. The others run their entry point in a fork, in which
 nothing of `mmie_tasks` and no model or task of `lmms_eval` is imported: see `support.fork_server`.
-`test_mia_bench` starts ``torchrun``; most other files here start the runner's console script.
+Most other files here start the runner's console script.
 """
 
 from __future__ import annotations
@@ -32,12 +32,6 @@ def test_accelerate_uses_our_task(workplace: Workplace) -> None:
     check_our_task(workplace.run_process(*start.split(), *EVALUATION))
 
 
-def test_our_command_uses_our_task_and_colours_nothing_but_terminals(workplace: Workplace) -> None:
-    result = workplace.run("mmie-tasks", "eval", *EVALUATION)
-    check_our_task(result)
-    assert not result.has_codes
-
-
 def test_an_evaluation_by_the_module_uses_our_task(workplace: Workplace) -> None:
     result = workplace.run("python", "-m", "lmms_eval", "eval", *EVALUATION)
     check_our_task(result)
@@ -53,10 +47,3 @@ def test_simple_evaluate_finds_our_task(workplace: Workplace) -> None:
     write(workplace.folder / "evaluation.py", FROM_PYTHON)
     result = workplace.run("python", "evaluation.py")
     assert "MME as a sketch 0.5" in result.output
-
-
-def test_our_list_of_subtasks_names_our_task_file(workplace: Workplace) -> None:
-    listed = workplace.run("mmie-tasks", "tasks", "subtasks").output.splitlines()
-    assert any(line.startswith("|mmmu_val ") for line in listed)
-    (line,) = [line for line in listed if line.startswith("|mme ")]
-    assert str(workplace.task_dir / "sketch" / "mme.yaml") in line

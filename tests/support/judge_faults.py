@@ -200,7 +200,7 @@ FAULTS = (
     Fault(
         name="a reply without text",
         requests=3,
-        reason="refused",
+        reason="empty_reply",
         cases=(
             Case("empty", body(text=""), "finish_reason `stop`"),
             Case("blank", body(text=" \n"), "finish_reason `stop`"),
@@ -209,7 +209,7 @@ FAULTS = (
     Fault(
         name="a reply without text at the token limit",
         requests=2,
-        reason="refused",
+        reason="empty_reply",
         cases=(Case("empty-length", body(text="", finish_reason="length"), "`length`"),),
     ),
     Fault(

@@ -27,11 +27,6 @@ PACKAGE = Path(mmie_tasks.__file__).parents[1]  # what the tests import, whereve
 CONSOLE_SCRIPTS = ("lmms-eval", "mmie-tasks")
 MODULES = ("lmms_eval", "mmie_tasks")
 TIMEOUT_S = 900
-TORCHRUN = (
-    *("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
-    *("-m", "lmms_eval"),
-)
-"""Starts lmms-eval as two processes; `Workplace.run` with ``processes=2`` is much faster."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _NOT_INHERITED = ("MMIE_", "LMMS_", "PYTEST_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_")
@@ -121,7 +116,7 @@ class Workplace:
         before = self._results_files()
         script = self._script(command, environment)
         if script is None or not _server().can_run(environment):
-            assert processes == 1, "with these variables, use torchrun"
+            assert processes == 1, "a fork server of these variables is needed"
             result = self.run_process(*command, **variables)
         else:
             script = replace(script, processes=processes)

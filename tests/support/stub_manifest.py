@@ -1,10 +1,7 @@
-"""What an installed package would say about the stub models; read by the runner in a subprocess."""
+"""What an installed package would say about the stub model; read by the runner in a subprocess."""
 
 from __future__ import annotations
 
 from lmms_eval.models.registry_v2 import ModelManifest
 
 STUB = ModelManifest(model_id="stub", chat_class_path="support.stub_model.StubChat")
-OLDER = ModelManifest(
-    model_id="stub_in_older_runner", chat_class_path="support.stub_model.StubInOlderRunner"
-)

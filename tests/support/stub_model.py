@@ -1,12 +1,8 @@
-"""Chat models that do not compute. Only for runs of lmms-eval in a process of its own."""
+"""A chat model that does not compute. Only for runs of lmms-eval in a process of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
 import torch
-from lmms_eval import evaluator
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 from loguru import logger
@@ -38,25 +34,3 @@ class StubChat(lmms):
 
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
         return [(0.0, False)] * len(requests)
-
-
-class StubInOlderRunner(StubChat):
-    """The stub. When it has answered everything, the runner reads the rows of each sample before
-    the next one is scored: the order of lmms-eval before its pull request 1477, ``evaluator.py``.
-    """
-
-    def clean(self) -> None:
-        evaluator._thread_map_ordered = one_after_the_other
-        super().clean()
-
-
-def one_after_the_other(
-    process: Callable[[Any], Any], documents: Iterable[Any], **_options: object
-) -> list[Any]:
-    """Score documents and read their rows, one after the other."""
-    scored = []
-    for document in documents:
-        scored.append(process(document))
-        table = [row for _, row in scored[-1].metrics.items()]
-        assert table
-    return scored

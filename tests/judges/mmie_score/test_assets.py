@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -39,15 +38,6 @@ def test_a_good_checkpoint_is_described_and_its_message_is_not_shown(tmp_path: P
         r"in this process on cpu, by transformers \S+ \(`cpu` is not a GPU\); vLLM, by `serve=`",
         findings["device"].message,
     )
-
-
-def test_a_checkpoint_that_cannot_be_loaded_is_a_problem(tmp_path: Path) -> None:
-    copy = shutil.copytree(TINY, tmp_path / "copy")
-    (copy / "tokenizer.model").unlink()
-    findings = findings_of(tmp_path, model=str(copy))
-    assert findings["files"].is_problem
-    assert "tokenizer.model" in findings["files"].message
-    assert "device" not in findings
 
 
 @pytest.mark.parametrize("options", [{"device": "cuda:99"}, {"serve": "/no/mmie-tasks"}])

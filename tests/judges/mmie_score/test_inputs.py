@@ -82,11 +82,6 @@ def test_an_unusable_request_says_why(
     assert re.search(words, str(error))
 
 
-def test_the_longest_prompts_come_first() -> None:
-    lengths = [len(prompt.ids) for prompt in prepare([of_case(case) for case in CASES], OPENED)]  # type: ignore[union-attr]
-    assert lengths == sorted(lengths, reverse=True)
-
-
 def test_images_are_read_from_their_bytes_and_named_by_their_number() -> None:
     here, sent = (prompt_of(["What? ", image], OPENED) for image in (IMAGE, IMAGE.read_bytes()))
     assert sent.ids == here.ids

@@ -80,32 +80,12 @@ def test_a_token_absorbs_white_space_as_its_flags_say(
     assert keeping.encode("x \n<|end|> \ny") != keeping.encode(same_as)
 
 
-def test_the_longest_added_token_wins(tmp_path: Path) -> None:
-    def change(config: dict[str, Any]) -> None:
-        config["added_tokens_decoder"]["1000"] = {"content": "<|end|>>"}
-
-    tokenizer = SlowLlamaTokenizer(golden.tokenizer_folder(tmp_path, change))
-    assert tokenizer.encode("a<|end|>>")[-1] == golden.added_id(tokenizer, "<|end|>>") == 1000
-
-
-def test_an_id_outside_the_vocabulary_is_the_replacement_character(
-    tokenizer: SlowLlamaTokenizer,
-) -> None:
-    assert tokenizer.decode([len(tokenizer), -1, 10**9]).replace(" ", "") == "\ufffd" * 3
-
-
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<\u2581")))
 def test_plain_text_survives_encoding_and_decoding(
     tokenizer: SlowLlamaTokenizer, text: str
 ) -> None:
     decoded = tokenizer.decode(tokenizer.encode(f"<|user|>{text.lstrip()}x"))
     assert decoded == f"<|user|> {text.lstrip()}x"
-
-
-@pytest.mark.parametrize("text", ["\ud800", "a\udfff<|end|>", "\ude00\ud83d"])
-def test_a_lone_surrogate_is_a_value_error(tokenizer: SlowLlamaTokenizer, text: str) -> None:
-    with pytest.raises(ValueError, match="surrogates not allowed"):
-        tokenizer.encode(text)
 
 
 # Broken and unsupported files.
@@ -116,13 +96,6 @@ def error_of(folder: Path) -> str:
         SlowLlamaTokenizer(folder)
     assert "hint: download the whole repository" in str(caught.value)
     return str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["tokenizer.model", "tokenizer_config.json"])
-def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
-    folder = golden.tokenizer_folder(tmp_path)
-    (folder / name).unlink()
-    assert f"`{folder / name}` cannot be read" in error_of(folder)
 
 
 @pytest.mark.parametrize(

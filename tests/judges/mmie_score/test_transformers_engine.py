@@ -218,10 +218,3 @@ def test_a_request_without_memory_alone_is_unavailable_and_the_next_one_is_answe
     assert {key: completed(reply).output for key, reply in replies.items()} == {
         key: output for key, output in EXPECTED.items() if key != longest.key
     }
-
-
-def test_a_reader_that_stops_leaves_nothing_behind(engine):
-    reader = engine.run(PROMPTS)
-    next(reader)
-    reader.close()
-    assert outputs(engine, PROMPTS) == EXPECTED

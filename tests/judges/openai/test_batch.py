@@ -192,12 +192,6 @@ def test_an_outage_while_a_batch_runs_costs_nothing(server, asking, route):
     assert len(server.batch.batches) == 1
 
 
-def test_a_batch_whose_creation_was_not_confirmed_is_not_created_again(server, asking):
-    server.loses(1, "create")
-    assert asking.texts("a")[0].startswith("JudgeUnavailable: ")
-    assert len(server.batch.batches) == 1
-
-
 CALLS = ("upload", "create")
 DOWN, PAGE = error(503), Sent(b"<html>Please log in")
 
@@ -246,16 +240,6 @@ def test_a_run_that_was_killed_pays_once_unless_its_batch_was_not_noted_yet(
     assert asking.notes == []
 
 
-def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking):
-    held = server.holds("retrieve")
-    asking.killed("a", "b", "c", when=held.reached.is_set)
-    assert asking.texts("b", "d") == ["B", "D"]
-    assert len(asking.notes) == 1
-    assert asking.texts("a", "c") == ["A", "C"]
-    assert asking.notes == []
-    assert [batch["request_counts"]["total"] for batch in server.batch.batches.values()] == [3, 1]
-
-
 def test_a_run_that_is_stopped_waits_for_no_poll_and_a_later_one_goes_on(server, asking, logs):
     server.batch.polls = 1_000
     judge = asking.judge()
@@ -267,3 +251,9 @@ def test_a_run_that_is_stopped_waits_for_no_poll_and_a_later_one_goes_on(server,
     server.batch.batches["batch_1"]["_polls"] = 0
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1
+
+
+def test_a_batch_whose_creation_was_not_confirmed_is_not_created_again(server, asking):
+    server.loses(1, "create")
+    assert asking.texts("a")[0].startswith("JudgeUnavailable: ")
+    assert len(server.batch.batches) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.judge_asking import KEY, ask, judge_at, judge_of, question_of, requests
+from support.judge_asking import KEY, ask, judge_at, question_of, requests
 from support.judge_server import completion
 from support.loopback import HANG, Sent, error
 
@@ -22,16 +22,9 @@ from mmie_tasks.judges.base import (
     ReplySchema,
     RequestBroken,
 )
-from mmie_tasks.judges.openai.chat import (
-    HEADROOM,
-    Dialect,
-    NoText,
-    chat_body,
-    read_completion,
-    usage_of,
-)
+from mmie_tasks.judges.openai.chat import HEADROOM, Dialect, NoText, chat_body, read_completion
 from mmie_tasks.judges.openai.settings import OpenAIOptions
-from mmie_tasks.record.reply import JudgeReply, Usage
+from mmie_tasks.record.reply import JudgeReply
 
 PARAMETERS = '{"type": "object", "properties": {"b": {"type": "integer"}, "a": {}}}'
 SCHEMA = ReplySchema(name="grade", description="Grades.", parameters=PARAMETERS)
@@ -143,15 +136,6 @@ def test_the_text_of_a_reply_is_its_words_or_what_the_function_is_called_with(se
         read_completion(tool_call(ARGUMENTS), OPTIONS)
 
 
-def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
-    details = {"reasoning_tokens": 90}
-    usage = {"prompt_tokens": 1, "completion_tokens": 100, "completion_tokens_details": details}
-    sent = {**completion_of({"content": ""}, finish_reason="length"), "usage": usage}
-    assert usage_of(sent, OPTIONS) == Usage(input_tokens=1, output_tokens=100, reasoning_tokens=90)
-    with pytest.raises(NoText, match="100 tokens, 90 of hidden reasoning"):
-        read_completion(sent, OPTIONS)
-
-
 # Requests
 
 
@@ -206,15 +190,6 @@ def test_several_parameters_are_adapted_with_one_warning_and_remembered(server, 
     (warning,) = [line for line in log if "now gets" in line]
     assert "`max_completion_tokens` with 8,192 more tokens, without `temperature`" in warning
     assert "is deprecated" in warning
-
-
-def test_a_server_that_accepts_no_dialect_is_a_refusal_and_remembers_none(server):
-    server.says(lambda body: error(400, message=f"unsupported: {[*body][2]}"))
-    judge = judge_at(server.url, temperature=None)
-    (refused,) = ask(judge)
-    assert isinstance(refused, JudgeRefused)
-    assert len(server) == 3
-    assert judge.chat.dialect == Dialect()
 
 
 def test_headroom_that_a_reply_needed_is_given_to_all_later_ones(server):
@@ -273,12 +248,6 @@ def test_sending_stops_before_the_limit_is_exceeded(server, says, options, repli
     left = 50 - replies - empty
     assert kinds == Counter({JudgeReply: replies, ReplyEmpty: empty, OutOfBudget: left})
     assert len(server) == replies + 2 * empty
-
-
-def test_without_prices_the_cost_of_a_reply_is_unknown(server):
-    (reply,) = ask(judge_at(server.url))
-    assert reply.usage.cost_usd is None
-    assert judge_of(price_in=2.5, price_out=10.0).chat.options.cost_usd(10**6, 0) == 2.5
 
 
 # Secrets

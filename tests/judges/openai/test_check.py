@@ -116,16 +116,6 @@ def test_a_judge_that_may_not_see_images_is_named_before_the_run(
     assert len({tuple(map(colour, images(body))) for body in server.asked}) > 1
 
 
-def test_another_model_that_answers_is_named_before_the_run(server, warnings):
-    check_with(server, "{first} and {second}", model="judge-model-2026-01-02")
-    assert list(warnings) == []
-    check_with(server, "{first} and {second}", model="other-model")
-    (warning,) = warnings
-    assert "`judge-model`" in warning
-    assert "`other-model`" in warning
-    assert server.url in warning
-
-
 # Servers
 
 
@@ -178,17 +168,3 @@ def test_a_server_that_loads_its_model_is_waited_for_as_long_as_the_patience(ser
     begun = time.monotonic()
     assert "Loading model" in problem(judge_at(server.url, patience=0.3))
     assert 0.3 <= time.monotonic() - begun < 10
-
-
-@pytest.mark.parametrize(
-    ("fault", "times", "requests"),
-    [(HANG_UP, 2, 3), (error(500), 2, 3), (error(429), 9, 1)],
-    ids=["no-connection", "500", "busy"],
-)
-def test_a_fault_that_passes_is_retried_and_a_busy_server_is_a_warning(
-    server, log, fault, times, requests
-):
-    server.then(fault, times=times)
-    judge_at(server.url).check()
-    assert len(server) == requests
-    assert any("is busy" in line for line in log) == (requests == 1)

@@ -73,20 +73,3 @@ def test_a_large_file_is_sampled_from_its_first_byte_to_its_last(tmp_path, block
             file.write(b"1")
         digests.add(digest_of([], [path]))
     assert len(digests) == 4
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        pytest.param(("one", "two"), ("two", "one"), id="changed-places"),
-        pytest.param(("1b.json2", "3"), ("1", "2b.json3"), id="another-border"),
-    ],
-)
-def test_the_digest_depends_on_which_file_holds_which_content(tmp_path, first, second):
-    paths = [tmp_path / "a.json", tmp_path / "b.json"]
-    digests = set()
-    for texts in (first, second):
-        for path, text in zip(paths, texts, strict=True):
-            path.write_text(text)
-        digests.add(digest_of(paths, []))
-    assert len(digests) == 2

@@ -86,12 +86,6 @@ def test_a_branch_stays_at_the_commit_that_was_first_used(hub, tmp_path):
     assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{NEWER}"
 
 
-@pytest.mark.parametrize("more", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])
-def test_a_cached_checkpoint_is_used_without_a_hub(hub, tmp_path, more):
-    folder = located(hub, tmp_path)["folder"]
-    assert located(hub, tmp_path, **more)["folder"] == folder
-
-
 @pytest.mark.parametrize(
     ("status", "code", "reason"),
     [
@@ -107,16 +101,3 @@ def test_a_refusal_has_a_hint(hub, tmp_path, status, code, reason):
     if "gated" in reason:
         assert f"accept the terms on https://huggingface.co/{REPO}, then `hf auth login`" in message
     assert not ref(tmp_path).exists()
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        pytest.param({"HF_HUB_OFFLINE": "1"}, id="switched-off"),
-        pytest.param({"HF_ENDPOINT": "http://127.0.0.1:9"}, id="no-server"),
-    ],
-)
-def test_without_a_hub_and_a_cache_the_hint_names_the_cache(hub, tmp_path, more):
-    message = failure(hub, tmp_path, **more)
-    assert "at revision `main` could not be downloaded: " in message
-    assert "copy the cache (`HF_HOME`)" in message
