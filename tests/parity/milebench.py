@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from rouge import Rouge
 
-from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.milebench.record import record_fields
+from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK, scored_fields
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample, rule_of
 from mmie_tasks.core.verdict import Scored, Verdict
 from parity.comparison import Case, Check, Comparison, Folders, compared
@@ -100,7 +99,7 @@ def _answers(folder: Path, dataset: str) -> Iterator[Answer]:
 
 
 def _official(answer: Answer) -> Verdict:
-    return BENCHMARK.score(record_fields(answer.sample), answer.text).official
+    return BENCHMARK.score(scored_fields(answer.sample), answer.text).official
 
 
 def _points(verdict: Verdict, digits: int) -> object:

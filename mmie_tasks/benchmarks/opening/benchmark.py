@@ -16,13 +16,14 @@ from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
 from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, TOPIC_SIZES
-from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.benchmarks.opening.sample import Sample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judges.session import BenchmarkJudge
+from mmie_tasks.record.facts import Facts, facts_of
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 
@@ -53,7 +54,7 @@ def grade(result: JudgeResult) -> Verdicts:
     return Verdicts(official=official, robust=robust, shares=shares)
 
 
-class Opening(Benchmark[OpeningRecord]):
+class Opening(Benchmark):
     """Open-ended questions answered in steps of text and picture, judged on seven metrics."""
 
     name = "opening"
@@ -61,7 +62,6 @@ class Opening(Benchmark[OpeningRecord]):
     version = "3-C"
     scale = metrics.SCALE
     metrics = metrics.ALL_METRICS
-    record = OpeningRecord
     judge = BenchmarkJudge(
         "opening",
         "openai:gpt-4o-2024-11-20",
@@ -123,8 +123,16 @@ class Opening(Benchmark[OpeningRecord]):
         return None if self.settings.steps == "untold" else len(sample.gold)
 
     @override
-    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[OpeningRecord]:
+    def groups(self, doc: Doc) -> Mapping[str, str]:
+        return metrics.groups(Sample.from_doc(doc))
+
+    @override
+    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared:
         return request.prepared(Sample.from_doc(doc), results, self.settings)
+
+    @override
+    def facts(self, doc: Doc, record: Record) -> Facts:
+        return facts_of(asked_twice=any(j.result.second_reply for j in record.judgements))
 
     @override
     def grade(self, sample: Mapping[str, Any], result: JudgeResult) -> Verdicts:
@@ -150,11 +158,11 @@ class Opening(Benchmark[OpeningRecord]):
         return fields | ({"missing": "blind"} if self.settings.missing_images == "blind" else {})
 
     @override
-    def counts(self, records: Sequence[OpeningRecord]) -> Mapping[str, float]:
+    def counts(self, records: Sequence[Record]) -> Mapping[str, float]:
         return metrics.counts(records)
 
     @override
-    def notes(self, records: Sequence[OpeningRecord]) -> Iterator[str]:
+    def notes(self, records: Sequence[Record]) -> Iterator[str]:
         return metrics.notes(records)
 
     @override

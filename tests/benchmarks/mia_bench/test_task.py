@@ -22,6 +22,7 @@ from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.judges.content import content_key
+from mmie_tasks.record.record import Record
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
 ANSWERS = [
@@ -138,14 +139,13 @@ def test_the_judge_gets_an_answer_without_its_thinking(docs, form):
     answer = form.format("A first idea.", ANSWERS[0])
     rows = dict(benchmark.process_results(docs[0], [answer]).items())
     assert rows["official"]["score"] == 100  # by the recorded reply to the answer alone
-    line = {**rows, "input": "Look.", "filtered_resps": answer}
-    sample = BENCHMARK.read_line(line)
-    assert (sample.answer[0].text, sample.text.thinking) == (ANSWERS[0].strip(), True)
+    record = Record.of_line(rows)
+    assert (record.answer_text, record.facts["thinking"]) == (ANSWERS[0].strip(), 1)
 
 
 def test_an_answer_of_thinking_only_is_judged_as_an_empty_one(docs):
     rows = dict(benchmark.process_results(docs[0], ["<think>on and on"]).items())
-    assert rows["record"]["facts"]["short_text"] == ""
+    assert Record.of_line(rows).answer == ()
     assert rows["official"].get("unscored") != "no_answer"
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rouge import Rouge
 from support.golden import vectors
 
-from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK, scored_fields
 from mmie_tasks.benchmarks.milebench.official import (
     label,
     normalise,
@@ -16,7 +16,6 @@ from mmie_tasks.benchmarks.milebench.official import (
     score_rouge,
     score_substring,
 )
-from mmie_tasks.benchmarks.milebench.record import record_fields
 from mmie_tasks.benchmarks.milebench.sample import Sample, rule_of
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import weighted_mean
@@ -84,7 +83,7 @@ def aggregate_samples(case):
 @pytest.mark.parametrize("case", GOLDEN["aggregates"], ids=lambda case: case["name"])
 def test_dataset_and_level_means_are_the_official_ones(case):
     read = [
-        (sample, BENCHMARK.score(record_fields(sample), answer).official)
+        (sample, BENCHMARK.score(scored_fields(sample), answer).official)
         for sample, answer in aggregate_samples(case)
     ]
     whole = weighted_mean({"": [verdict for _, verdict in read]}, {"": 1.0}, floor=0)

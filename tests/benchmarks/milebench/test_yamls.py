@@ -8,8 +8,8 @@ import yaml
 from support.golden import GOLDEN, vectors
 
 from mmie_tasks.benchmarks.milebench import benchmark
+from mmie_tasks.benchmarks.milebench.benchmark import scored_fields
 from mmie_tasks.benchmarks.milebench.prompts import PLACEHOLDER, question_content
-from mmie_tasks.benchmarks.milebench.record import record_fields
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored
@@ -54,7 +54,7 @@ def behaviour():
             gold=case["gt_response"],
             choices=tuple(case.get("choice_list") or ()),
         )
-        verdicts = benchmark.BENCHMARK.score(record_fields(sample), case["pred_response"])
+        verdicts = benchmark.BENCHMARK.score(scored_fields(sample), case["pred_response"])
         for kind in SCORE_KINDS:
             verdict = verdicts.verdict(kind)
             points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason

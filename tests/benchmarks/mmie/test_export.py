@@ -27,9 +27,9 @@ def surroundings(monkeypatch, tmp_path):
 
 def line(sample_id, answer=(), **official):
     official = official or {"points": 4}
-    record = {"id": sample_id, "category": sample_id[: sample_id.index("-")], "official": official}
-    record["robust"] = official
-    return {"doc_id": 0, "record": {**record, "answer": list(answer)}}
+    verdicts = {"official": official, "robust": official}
+    record = {"id": sample_id, "verdicts": verdicts, "answer": list(answer)}
+    return {"doc_id": 0, "record": record}
 
 
 def log(*lines, name=f"run/{LOG}"):

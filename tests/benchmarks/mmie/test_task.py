@@ -87,7 +87,7 @@ def test_missing_images_stop_the_run_unless_they_are_to_be_counted(docs, monkeyp
     change(monkeypatch, benchmark.BENCHMARK, missing_images="count")
     benchmark.BENCHMARK.check_data(docs)
     record = benchmark.BENCHMARK.prepared(docs[0], ["a"]).record
-    assert record.facts.missing_images == 1
+    assert record.facts["missing_images"] == 1
 
 
 def test_another_judge_than_the_papers_is_visible(docs):
