@@ -59,14 +59,6 @@ PURE_IMPORTS = (
     "typing_extensions",
 )
 
-IMPORTS_BY_STRING = (
-    "benchmarks/registry.py",
-    "judges/registry.py",  # built-in judges
-    "cli.py",  # its table of commands
-    "preflight/checks.py",  # the functions that task files name
-)
-"""The only files that import a module whose name is computed."""
-
 
 @cache
 def parsed(path: Path) -> ast.Module:
@@ -114,14 +106,6 @@ def reads_environment_at_import(tree: ast.AST) -> bool:
     )
 
 
-def imports_by_string(tree: ast.AST) -> bool:
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(
-        ast.unparse(call.func).rpartition(".")[2] in ("import_module", "__import__")
-        for call in calls
-    )
-
-
 def may_import(path: PurePosixPath, name: str) -> bool:
     """Whether the file at this path in our package may import this name."""
     match path.parts:
@@ -144,8 +128,6 @@ def violations(path: PurePosixPath, tree: ast.AST) -> list[str]:
     broken = [f"imports {name}" for name in imports if not may_import(path, name)]
     if reads_environment_at_import(tree):
         broken.append("reads the environment at import")
-    if imports_by_string(tree) and str(path) not in IMPORTS_BY_STRING:
-        broken.append("imports a module by a computed name")
     return broken
 
 
@@ -177,38 +159,6 @@ def test_no_folder_imports_itself_through_others() -> None:
     graph = folder_graph()
     assert len(graph) > 10
     assert [folder for folder in graph if folder in reachable(graph, folder)] == []
-
-
-def addresses_in_texts(tree: ast.AST) -> Iterator[str]:
-    """The modules that texts such as ``mmie_tasks.judges.replay:ReplayJudge`` name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            module, colon, function = node.value.partition(":")
-            if colon and function.isidentifier() and is_inside(module, "mmie_tasks"):
-                yield module
-
-
-def file_graph() -> dict[str, set[str]]:
-    """Each module of our package, to those it imports, for types, inside functions or by their
-    address in a text, too.
-    """
-    paths = {
-        ".".join(("mmie_tasks", *path.relative_to(PACKAGE).with_suffix("").parts)): path
-        for path in PACKAGE.rglob("*.py")
-    }
-    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
-    graph = {}
-    for module, path in paths.items():
-        names = [*imported_modules(parsed(path)), *addresses_in_texts(parsed(path))]
-        modules = {name if name in paths else name.rpartition(".")[0] for name in names}
-        graph[module] = modules & paths.keys() - {module}
-    return graph
-
-
-def test_no_file_imports_itself_through_others() -> None:
-    graph = file_graph()
-    assert len(graph) > 100
-    assert [module for module in graph if module in reachable(graph, module)] == []
 
 
 SAME_IN_EACH_BENCHMARK = {"Sample"}
