@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,39 +26,37 @@ class RequestedSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchReport:
-    """How many samples of a task have an answer.
+class MatchedAnswers:
+    """The saved answers to samples of a task.
 
     Attributes:
         task: Name of the task.
-        matched: Number of samples with an answer, which may be null.
-        missing: Number of samples without an answer.
-        null: Number of samples whose answer is null.
-        first_missing: Id of the first sample without an answer.
+        answers: The answer to each sample, which may be null; None without one.
+        unanswered: Ids of the samples without an answer, by the numbers in them.
         strangers: Saved answers to this task, or to no named task, whose id no sample has.
     """
 
     task: str
-    matched: int
-    missing: int
-    null: int = 0
-    first_missing: str = ""
+    answers: tuple[SavedAnswer | None, ...]
+    unanswered: tuple[str, ...]
     strangers: tuple[SavedAnswer, ...] = ()
 
     @property
-    def counts(self) -> str:
-        """How many samples have an answer.
+    def count(self) -> int:
+        """Number of samples with an answer."""
+        return len(self.answers) - len(self.unanswered)
 
-        >>> MatchReport(task="mmie", matched=9, missing=1).counts
-        'mmie: answers 9 of 10'
-        """
-        return f"{self.task}: answers {self.matched:,} of {self.matched + self.missing:,}"
+    @property
+    def counts(self) -> str:
+        """How many samples have an answer: ``mmie: answers 9 of 10``."""
+        return f"{self.task}: answers {self.count:,} of {len(self.answers):,}"
 
     @property
     def remarks(self) -> list[str]:
         """What is unusual: answers that are null, and, if some are missing, those of no sample."""
-        remarks = [f"{self.null} null"] if self.null else []
-        if self.missing and self.strangers:
+        null = sum(answer is not None and answer.answer == MISSING for answer in self.answers)
+        remarks = [f"{null} null"] if null else []
+        if self.unanswered and self.strangers:
             one = self.strangers[0]
             remarks.append(
                 f"{len(self.strangers)} have an id that no sample has, such as `{one.id}`, "
@@ -82,14 +81,6 @@ def padded_ids(given: Iterable[str], known: Collection[str]) -> dict[str, str]:
     ids = {*given}
     lost = {one.zfill(length): one for one in ids if one.isdecimal() and one not in known}
     return {id_: one for id_, one in lost.items() if id_ in known and id_ not in ids}
-
-
-@dataclass(frozen=True, slots=True)
-class MatchedAnswers:
-    """An answer, or None, for each sample, and the report."""
-
-    answers: tuple[SavedAnswer | None, ...]
-    report: MatchReport
 
 
 class AnswerMatcher:
@@ -119,14 +110,13 @@ class AnswerMatcher:
         known = {*all_ids, *(sample_id for sample in samples for sample_id in sample.ids)}
         padded = padded_ids(self._by_id, known)
         answers = tuple(self._only_answer(sample, task, padded) for sample in samples)
-        missing = answers.count(None)
-        unanswered = (one for one, answer in zip(samples, answers, strict=True) if answer is None)
-        report = MatchReport(
+        pairs = zip(samples, answers, strict=True)
+        return MatchedAnswers(
             task=task,
-            first_missing=next((one.ids[0] for one in unanswered if one.ids), ""),
-            matched=len(answers) - missing,
-            missing=missing,
-            null=sum(answer is not None and answer.answer == MISSING for answer in answers),
+            answers=answers,
+            unanswered=tuple(
+                sorted(("".join(one.ids[:1]) for one, answer in pairs if not answer), key=_numbers)
+            ),
             strangers=tuple(
                 answer
                 for answer in self.saved
@@ -135,7 +125,6 @@ class AnswerMatcher:
                 and answer.id not in padded.values()
             ),
         )
-        return MatchedAnswers(answers, report)
 
     def no_match_error(self, task: str, samples: Sequence[RequestedSample]) -> AnswersUnusable:
         """The error for a task without any answer; it shows a requested and a saved id."""
@@ -146,8 +135,14 @@ class AnswerMatcher:
             f"None of the {len(self.saved)} saved answers is to `{task}` ({len(samples)} samples). "
             f"Requested: {requested}. Saved, for example: id `{saved.id}`{log} "
             f"({saved.location}).",
-            hint="name the file or folder with the answers to this task",
+            hint=self._prefix_hint(samples) or "name the file or folder with its answers",
         )
+
+    def _prefix_hint(self, samples: Sequence[RequestedSample]) -> str:
+        """What to write if saved ids lack the first part of ``TQA/1``; empty for other ids."""
+        whole = {id_.rpartition("/")[2]: id_ for one in samples for id_ in one.ids if "/" in id_}
+        short = [one.id for one in self.saved if one.id in whole][:1]
+        return "".join(f"ids have a prefix: `{whole[id_]}` in place of `{id_}`" for id_ in short)
 
     def _only_answer(
         self, sample: RequestedSample, task: str, padded: Mapping[str, str]
@@ -166,3 +161,8 @@ class AnswerMatcher:
                 hint="remove one of them, or name one file or folder",
             )
         return answers[0] if answers else None
+
+
+def _numbers(id_: str) -> list[str | int]:
+    """The order of ids as people count: ``A/9`` before ``A/10``."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", id_)]

@@ -282,12 +282,11 @@ def _records(path: Path, notes: list[str]) -> Iterator[tuple[str, object]]:
     """Each record of a file with its position."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise AnswersUnusable(f"`{path}` cannot be read: {error}.", hint=SUPPORTED_FILES) from error
-    try:
         value = json.loads(text) if text.strip() else []
+    except OSError as error:
+        raise AnswersUnusable(f"`{path}` cannot be read: {error}.", hint=SUPPORTED_FILES) from error
     except (ValueError, RecursionError) as error:
-        if path.suffix != ".jsonl":
+        if path.suffix != ".jsonl" or isinstance(error, UnicodeDecodeError):
             raise _not_json(str(path), error) from error
         yield from _lines(path, text, notes)
         return
@@ -463,4 +462,4 @@ def _unsupported(path: Path, values: Sequence[object]) -> AnswersUnusable:
 
 def _not_json(location: str, error: ValueError | RecursionError) -> AnswersUnusable:
     message = f"{location}: not JSON in UTF-8 ({json_problem(error)})."
-    return AnswersUnusable(message, hint=f"repair the file; {SUPPORTED_FILES}")
+    return AnswersUnusable(message, hint=f"save it as JSON or JSONL in UTF-8; {SUPPORTED_FILES}")

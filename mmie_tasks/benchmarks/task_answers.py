@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.answers.images import ImageProblem
-from mmie_tasks.answers.matcher import AnswerMatcher, MatchReport, RequestedSample
+from mmie_tasks.answers.matcher import AnswerMatcher, MatchedAnswers, RequestedSample
 from mmie_tasks.answers.saved import ResultText
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.model_answers import NamedImages, named_images
@@ -30,20 +30,20 @@ class TaskAnswers:
 
     Attributes:
         answers: The answer to each sample, with the absolute paths of its images; None without one.
-        report: How many samples have an answer.
+        matched: The answers as they were saved, and how many are missing.
         images: The images that the answers name; None if the benchmark's answers are texts.
         unread_images: Number of images beside answers that are texts.
     """
 
     answers: tuple[ResultText | None, ...]
-    report: MatchReport
+    matched: MatchedAnswers
     images: tuple[NamedImages, ...] | None = None
     unread_images: int = 0
 
     @property
     def text(self) -> str:
         """One line: ``mmie: answers 11 of 11, images 14 of 14``, and what is unusual."""
-        counts, remarks = self.report.counts, self.report.remarks
+        counts, remarks = self.matched.counts, self.matched.remarks
         if self.images is not None:
             count, problems = self._image_counts
             counts = f"{counts}, images {count - problems.total():,} of {count:,}"
@@ -74,7 +74,7 @@ class TaskAnswers:
         for reference, path in (pair for one in self.images or () for pair in one.moved.items()):
             if (first := first_of.setdefault(path, reference)) != reference:
                 raise AnswersUnusable(
-                    f"Two images of answers to `{self.report.task}`, `{first:.200}` and "
+                    f"Two images of answers to `{self.matched.task}`, `{first:.200}` and "
                     f"`{reference:.200}`, were found by the ends of their paths as one file: "
                     f"`{path}`.",
                     hint=f"name a folder that has them in their folders with `{images_option}`",
@@ -89,7 +89,7 @@ class TaskAnswers:
         raise AnswersUnusable(
             f"{lacking.location}: the answer's image `{reference:.200}` {what}. "
             f"{listed(problems).capitalize()} of {counted(count, 'image')} of answers to "
-            f"`{self.report.task}`. Searched in {folders}.",
+            f"`{self.matched.task}`. Searched in {folders}.",
             hint=f"name the images' folder with `{images_option}`, or score the answers without "
             f"them, and count them, with `{count_option}`",
         )
@@ -113,12 +113,12 @@ def answers_to(
         named = [None if saved is None else named_images(saved) for saved in matched.answers]
         return TaskAnswers(
             answers=tuple(None if one is None else one.answer for one in named),
-            report=matched.report,
+            matched=matched,
             images=tuple(filter(None, named)),
         )
     return TaskAnswers(
         answers=tuple(None if saved is None else saved.answer for saved in matched.answers),
-        report=matched.report,
+        matched=matched,
         unread_images=sum(len(saved.images) for saved in matched.answers if saved),
     )
 

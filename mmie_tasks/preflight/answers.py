@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError
 from mmie_tasks.judges.names import add_judge_options
+from mmie_tasks.preflight.finding import Finding
 
 if TYPE_CHECKING:
     from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
@@ -22,14 +23,8 @@ def add_answer_options(parser: argparse.ArgumentParser, *, are_required: bool) -
 
     It imports nothing that takes time: see `results.commands`.
     """
-    answers_help = "files or folders of saved answers, as JSON or JSONL"
-    parser.add_argument(
-        "answers",
-        nargs="+" if are_required else "*",
-        type=_path,
-        metavar="ANSWERS",
-        help=answers_help,
-    )
+    count, answers_help = "+" if are_required else "*", "files or folders of JSON or JSONL"
+    parser.add_argument("answers", nargs=count, type=_path, metavar="ANSWERS", help=answers_help)
     tasks_help = "tasks of ours" if are_required else "tasks of ours; default: all"
     parser.add_argument(
         *("--tasks", "--task"), required=are_required, default="", metavar="A,B", help=tasks_help
@@ -43,6 +38,11 @@ def add_answer_options(parser: argparse.ArgumentParser, *, are_required: bool) -
         "its missing images; default: %(default)s"
     )
     group.add_argument("--missing", choices=("stop", "count"), default="stop", help=missing_help)
+    t2i_help = (
+        "draws the images that texts ask for, as those of `mmie_step` do: `diffusers:MODEL`, or "
+        "`images:MODEL,base_url=...` for a server; default: nothing is drawn"
+    )
+    group.add_argument("--t2i", default="", metavar="DRAWER:MODEL", help=t2i_help)
     model_help = "name of the tested model; default: by the answers' own run, file or folder"
     group.add_argument("--model", default="", metavar="NAME", help=model_help)
     limit_help = "only the first N samples of each task; default: all"
@@ -67,8 +67,8 @@ def check_answers(
     environment: Mapping[str, str],
     *,
     downloads: bool,
-) -> Iterator[tuple[str, MmieTasksError | None]]:
-    """Match the saved answers to the samples of each task, and find their images.
+) -> Iterator[Finding]:
+    """Match the saved answers to the samples of each task, find their images, and check the drawer.
 
     Args:
         options: The arguments of `add_answer_options`.
@@ -77,7 +77,8 @@ def check_answers(
         downloads: Whether data that are not here are downloaded, as a run does.
 
     Yields:
-        For each task ``mmie: answers 11 of 11, images 14 of 14``, and an error if some are missing.
+        For each task ``mmie: answers 11 of 11, images 14 of 14``, which is the subject of a problem
+        if some are missing; then what was left out of the files, and the drawer's signature.
     """
     from mmie_tasks.answers.matcher import AnswerMatcher
     from mmie_tasks.answers.saved import read_answers
@@ -89,48 +90,61 @@ def check_answers(
         if options.images and not options.images.is_dir():
             message = f"`--images {options.images}` is not a folder."
             raise AnswersUnusable(message, hint="`--images FOLDER`")
-        matcher = AnswerMatcher(read_answers(options.answers, dataset_names()).answers)
+        saved = read_answers(options.answers, dataset_names())
     except MmieTasksError as error:
-        yield "answers", error
+        yield Finding.of_error("answers", error)
         return
+    matcher = AnswerMatcher(saved.answers)
     with answer_folders_of_run():
         for entry, tasks in selection.items():
             benchmark, files = entry.load(), entry.task_files()
             search_images([benchmark], options.answers, options.images)
             data = [one for one in benchmark.assets(tasks, environment) if ": data" in one.name]
-            is_here = all(asset.is_here() for asset in data)
+            is_here = downloads or all(asset.is_here() for asset in data)
             for task in tasks:
-                if task not in files or not (is_here or downloads):
-                    yield f"{task}: answers are matched when the run has its samples", None
-                    continue
-                yield _check_task(files[task], benchmark, matcher, options, environment)
+                file = files.get(task) if is_here else None
+                yield _check_task(task, file, benchmark, matcher, options, environment)
+    yield from (Finding("answers", note) for note in saved.notes)
+    if options.t2i:
+        yield _check_drawer(options.t2i, environment)
+
+
+def _check_drawer(choice: str, environment: Mapping[str, str]) -> Finding:
+    from mmie_tasks.drawing.registry import open_drawer
+
+    try:
+        drawer = open_drawer(choice, environment)
+        drawer.check()
+    except MmieTasksError as error:
+        return Finding.of_error("drawer", error)
+    return Finding("drawer", drawer.signature)
 
 
 def _check_task(
-    file: TaskFile,
+    task: str,
+    file: TaskFile | None,
     benchmark: Benchmark,
     matcher: AnswerMatcher,
     options: argparse.Namespace,
     environment: Mapping[str, str],
-) -> tuple[str, MmieTasksError | None]:
+) -> Finding:
+    """The finding on a task; without its file, its samples are not known yet."""
     from mmie_tasks.benchmarks.task_answers import answers_to
 
-    task = str(file.content["task"])
+    later = Finding(task, "answers are matched when the run has its samples")
+    if file is None:
+        return later
+    subject = task
     try:
         samples, all_ids = _samples(file, task, benchmark, matcher, options.limit, environment)
         found = answers_to(task, benchmark, matcher, samples, all_ids)
-    except NotImplementedError:  # the task file of another package loads the samples itself
-        return f"{task}: answers are matched when the run has its samples", None
-    except MmieTasksError as error:
-        return task, error
-    counts_missing = options.missing == "count"
-    try:
-        if not found.report.matched:
+        subject, counts_missing = found.text, options.missing == "count"
+        if not found.matched.count:
             raise matcher.no_match_error(task, samples)
-        if found.report.missing and not counts_missing:
+        if found.matched.unanswered and not counts_missing:
             raise AnswersUnusable(
-                f"{found.report.missing:,} of the samples of `{task}` have no answer, the first: "
-                f"`{found.report.first_missing}`.",
+                f"No answer to {len(found.matched.unanswered):,} of {len(samples):,} samples of "
+                f"`{task}`, the first by its id: `{found.matched.unanswered[0]}`.",
                 hint="complete the answers, or score those that exist, and count the others as "
                 "unscored, with `--missing count`; `--limit N` scores the first N samples",
             )
@@ -139,9 +153,11 @@ def _check_task(
             images_option="--images FOLDER",
             count_option="--missing count",
         )
+    except NotImplementedError:  # the task file of another package loads the samples itself
+        return later
     except MmieTasksError as error:
-        return found.text, error
-    return found.text, None
+        return Finding.of_error(subject, error)
+    return Finding(*subject.split(": ", 1))
 
 
 def _samples(

@@ -4,43 +4,27 @@ from __future__ import annotations
 
 import argparse
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import runpy
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, is_setting, require_judged
 from mmie_tasks.benchmarks.task_files import TaskFile
 from mmie_tasks.core.errors import DataBroken, MmieTasksError, SettingWrong, first_line
 from mmie_tasks.core.files import readable_size
-from mmie_tasks.hub.asset import Asset, Check
+from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judges.choice import VARIABLE, environment_choices, parse_flags
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession, judging_in
 from mmie_tasks.preflight.answers import check_answers
+from mmie_tasks.preflight.finding import Finding, checked
 from mmie_tasks.preflight.needed import select_tasks
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
 
-PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report: what was checked, the result, and what to do, if anything."""
-
-    subject: str
-    message: str
-    hint: str = ""
-    is_problem: bool = False
-
-    @property
-    def text(self) -> str:
-        """``mmie: data: 11 samples``."""
-        return f"{self.subject}: {self.message}"
+_PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
 
 
 def examine(options: argparse.Namespace, environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -56,44 +40,24 @@ def examine(options: argparse.Namespace, environment: Mapping[str, str]) -> Iter
     require_judged(choices, "`--judge`")
     session = JudgingSession(choices, environment)
     yield Finding("Python", f"{platform.python_version()} on {platform.machine()}")
-    yield from map(_package, PACKAGES)
-    yield from checked(VARIABLE, lambda: _variable(environment))
+    yield from map(_package, _PACKAGES)
+    variable = f"`{VARIABLE}`"
+    yield from checked(VARIABLE, lambda: require_judged(environment_choices(environment), variable))
     for entry in filter(selection.__contains__, entries()):
         problems: set[str] = set()
         for finding in _benchmark(entry, selection[entry], session, environment):
             if finding.message not in problems:  # what judging needs may be an asset, too
-                problems |= {finding.message} if finding.is_problem else set()
+                problems |= {finding.message} if finding.hint else set()
                 yield finding
     if options.answers:
-        for text, error in check_answers(options, selection, environment, downloads=False):
-            subject, _, result = text.partition(": ")
-            yield problem(text, error) if error else Finding(subject, result)
+        yield from check_answers(options, selection, environment, downloads=False)
 
 
 def _package(name: str) -> Finding:
     try:
         return Finding(name, version(name))
     except PackageNotFoundError:
-        return Finding(name, "is not installed", f"`pip install {name}`", is_problem=True)
-
-
-def _variable(environment: Mapping[str, str]) -> str:
-    require_judged(environment_choices(environment), f"`{VARIABLE}`")
-    return ""
-
-
-def problem(subject: str, error: MmieTasksError) -> Finding:
-    """An error as a problem."""
-    return Finding(subject, error.message.rstrip("."), error.hint, is_problem=True)
-
-
-def checked(subject: str, check: Callable[[], str]) -> Iterator[Finding]:
-    """The result of a check, if it has one, or the problem that it raises."""
-    try:
-        if result := check():
-            yield Finding(subject, result.rstrip("."))
-    except MmieTasksError as error:
-        yield problem(subject, error)
+        return Finding(name, "is not installed", f"`pip install {name}`")
 
 
 def _benchmark(
@@ -109,17 +73,14 @@ def _benchmark(
         files = entry.task_files()
         assets = benchmark.assets(tasks, environment)
     except MmieTasksError as error:
-        yield problem(entry.name, error)
+        yield Finding.of_error(entry.name, error)
         return
     if not entry.is_ours:
-        hint = f"include `{entry.task_dir()}` in the package's build, and reinstall it"
+        hint = "" if files else f"include `{entry.task_dir()}` in the package's build"
         text = f"of the package `{entry.package}`, task files: {len(files)}"
-        yield Finding(entry.name, text, "" if files else hint, is_problem=not files)
-    for name in tasks or files:
-        if name in files:
-            yield from checked(
-                f"{name}: task file", partial(task_file_result, files[name], benchmark)
-            )
+        yield Finding(entry.name, text, hint)
+    for name in filter(files.__contains__, tasks or files):
+        yield from checked(f"{name}: task file", partial(check_task_file, files[name], benchmark))
     yield from asset_findings(assets)
     if benchmark.judge is None:
         yield Finding(f"{entry.name}: judge", "none is needed: it is scored by rule")
@@ -128,16 +89,18 @@ def _benchmark(
         yield from _judges(benchmark, benchmark.judge, session)
 
 
-def task_file_result(file: TaskFile, benchmark: Benchmark) -> str:
-    """Load the functions that a task file names, and compare its metrics with the class; empty.
+def check_task_file(file: TaskFile, benchmark: Benchmark) -> None:
+    """Load the functions that a task file names, and compare its metrics with the class.
 
     Raises:
         DataBroken: A function cannot be loaded, or the class has no metric of a name.
     """
     for name in file.functions:
         module, _, function = name.rpartition(".")
+        path = file.path.parent / f"{module}.py"  # before a module: `import_function` of lmms-eval
         try:
-            _load(module, function, file.path.parent)
+            found = runpy.run_path(str(path)) if path.exists() else vars(import_module(module))
+            found[function]
         except Exception as error:  # another package's module
             raise DataBroken(
                 f"`{file.path}` names `{name}`, which cannot be loaded: {type(error).__name__}: "
@@ -151,33 +114,17 @@ def task_file_result(file: TaskFile, benchmark: Benchmark) -> str:
             hint=f"add it to `metrics` of the class, or leave it out; it has "
             f"{', '.join(table.names)}",
         )
-    return ""
-
-
-def _load(module: str, function: str, folder: Path) -> object:
-    """The function, from a file next to the task file or from a module, as lmms-eval finds it
-    (``import_function`` in its ``utils.py``).
-    """
-    path = folder / f"{module}.py"
-    if not path.exists():
-        return getattr(import_module(module), function)
-    spec = spec_from_file_location(module, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"`{path}` is not a module")
-    loaded = module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return getattr(loaded, function)
 
 
 def asset_findings(assets: Sequence[Asset]) -> Iterator[Finding]:
     """What a run would download, and the results of the checks of the other assets.
 
-    A check of several assets, such as the archives of one dataset, runs once, if all of them are
-    here. The checks of an asset end with the first problem.
+    A check that several assets share runs once, if all of them are here. The checks of an asset end
+    with the first problem.
     """
     missing = [asset for asset in assets if asset.origin == "hub" and not asset.is_here()]
     waiting = {check for asset in missing for check in asset.checks}
-    done: set[Check] = set()
+    done = {*waiting}
     for asset in assets:
         if asset in missing:
             plan = asset.plan
@@ -185,13 +132,11 @@ def asset_findings(assets: Sequence[Asset]) -> Iterator[Finding]:
             continue
         if not asset.checks or waiting.intersection(asset.checks):
             yield Finding(asset.name, f"{asset.source} is here")
-        for check in asset.checks:
-            if check in done | waiting:
-                continue
+        for check in filter(lambda check: check not in done, asset.checks):
             done.add(check)
             findings = list(checked(check.subject, check.describe))
             yield from findings
-            if any(finding.is_problem for finding in findings):
+            if any(finding.hint for finding in findings):
                 break
 
 
@@ -203,7 +148,7 @@ def _judges(
     try:
         choices, judges = benchmark_judge.choices().judges, benchmark_judge.judge().members
     except MmieTasksError as error:
-        yield problem(subject, error)
+        yield Finding.of_error(subject, error)
         return
     for number, (choice, judge) in enumerate(zip(choices, judges, strict=True), start=1):
         numbered = subject if len(choices) == 1 else f"{subject} {number}"
@@ -211,11 +156,11 @@ def _judges(
         try:
             assets = judge.assets()
         except MmieTasksError as error:
-            yield problem(numbered, error)
+            yield Finding.of_error(numbered, error)
             continue
         if assets:  # it runs on this machine; its own check might download them
             yield Finding(numbered, name)
-            yield from _gpus(choice.name)
+            yield from checked("GPU", _gpus)
             yield from asset_findings(assets)
             continue
 
@@ -223,31 +168,20 @@ def _judges(
             session.check(judge, benchmark_judge.max_images)  # noqa: B023 - called at once
             return f"{name}, can be used: {Signature.of_judges([judge.signature])}"  # noqa: B023
 
-        yield from checked(subject, partial(_setup, benchmark))
+        yield from checked(subject, benchmark.check_setup)
         yield from checked(numbered, usable)
 
 
-def _setup(benchmark: Benchmark) -> str:
-    benchmark.check_setup()
-    return ""
-
-
-def _gpus(judge: str) -> Iterator[Finding]:
+def _gpus() -> str:
     """The GPUs that a judge in this process would use."""
     import torch
 
-    if not torch.cuda.is_available():
-        text = f"torch finds none: the judge `{judge}` would run on the CPU, which is slow"
-        yield Finding(
-            "GPU", text, "judge on a machine with a GPU, or on a server: `--judge openai:MODEL`"
-        )
+    gpus = []
     for index in range(torch.cuda.device_count()):
-        subject = f"GPU {index}"
         try:
-            free, total = torch.cuda.mem_get_info(index)
-        except RuntimeError:
-            yield Finding(subject, "torch cannot use it", "look at `nvidia-smi`", is_problem=True)
-        else:
-            name = torch.cuda.get_device_name(index)
-            text = f"{name}, {readable_size(free)} of {readable_size(total)} free"
-            yield Finding(subject, text)
+            free, total = map(readable_size, torch.cuda.mem_get_info(index))
+        except RuntimeError as error:
+            message = f"torch cannot use GPU {index}: {first_line(error)}."
+            raise DataBroken(message, hint="look at `nvidia-smi`") from error
+        gpus.append(f"{torch.cuda.get_device_name(index)}, {free} of {total} free")
+    return "; ".join(gpus) or "torch finds none: the judge would run on the CPU, which is slow"

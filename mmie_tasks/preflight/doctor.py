@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Mapping, Sequence
 
 from mmie_tasks.preflight.answers import add_answer_options
@@ -22,11 +21,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     plain_logs("WARNING")
     problems = 0
     for finding in examine(options, environment):
-        problems += finding.is_problem
-        status = "problem" if finding.is_problem else "ok"
-        lines = _wrapped(f"{status:<9}{finding.text}")
-        lines += _wrapped(f"{'':9}hint: {finding.hint}") if finding.hint else []
-        print("\n".join(lines), flush=True)
+        problems += bool(finding.hint)
+        print(finding.lines, flush=True)
     print(f"\nProblems: {problems}. A run would fail." if problems else "\nA run can begin.")
     return int(problems > 0)
 
@@ -41,9 +37,3 @@ def parser() -> argparse.ArgumentParser:
     )
     add_answer_options(parser, are_required=False)
     return parser
-
-
-def _wrapped(line: str) -> list[str]:
-    return textwrap.wrap(
-        line, 100, subsequent_indent=" " * 9, break_long_words=False, break_on_hyphens=False
-    )

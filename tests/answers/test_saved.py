@@ -127,14 +127,15 @@ def test_of_several_repeats_the_first_counts_and_rounds_stay(tmp_path: Path) -> 
         ('[{"id": 1, "answer": "gold", "prediction": "A"}]', "`id`, `answer`, `prediction`"),
         ('[{"id": 1, "answer": "A"}, {"id": 2}]', "entry 2: it lacks"),
         ('{"score": 1.0}', "`score`"),
-        ("number,gpt\n1,B\n", "not JSON"),
+        ("number,gpt\n1,B\n", "not JSON in UTF-8 \\(line 1[\\s\\S]*hint: save it as JSON"),
+        ('[{"id": 1, "answer": "A"}]'.encode("utf-16"), "byte 0 is not UTF-8[\\s\\S]*as JSON"),
     ],
 )
 def test_other_files_are_refused_with_the_accepted_forms(
-    tmp_path: Path, text: str, message: str
+    tmp_path: Path, text: str | bytes, message: str
 ) -> None:
     path = tmp_path / "a.json"
-    path.write_text(text)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(AnswersUnusable, match=message):
         read_answers([path])
 
@@ -168,12 +169,22 @@ def test_a_report_counts_what_is_missing_null_and_unknown(tmp_path: Path) -> Non
     path = write(tmp_path / "a.jsonl", *({"id": i, "answer": a} for i, a in enumerate("AB")))
     write(tmp_path / "b.jsonl", {"id": "x", "answer": "C"}, {"id": "2", "answer": None})
     matcher = AnswerMatcher(read_answers([tmp_path]).answers)
-    report = matcher.match("t", [RequestedSample(ids=(i,), input="") for i in "0239"]).report
-    assert (report.matched, report.missing, report.null) == (2, 2, 1)
-    assert [answer.id for answer in report.strangers] == ["1", "x"]
-    assert any(str(path) in remark for remark in report.remarks)
+    ids = ("0", "10", "2", "9")
+    matched = matcher.match("t", [RequestedSample(ids=(i,), input="") for i in ids])
+    assert (matched.counts, matched.unanswered) == ("t: answers 2 of 4", ("9", "10"))
+    assert [answer.id for answer in matched.strangers] == ["1", "x"]
+    null, strangers = matched.remarks
+    assert (null, str(path) in strangers) == ("1 null", True)
     with pytest.raises(AnswersUnusable, match=r"id `7`.*id `0`"):
         raise matcher.no_match_error("t", [RequestedSample(ids=("7",), input="")])
+
+
+def test_ids_without_the_name_of_their_dataset_are_an_error_that_shows_it(tmp_path: Path) -> None:
+    matcher = AnswerMatcher(
+        read_answers([write(tmp_path / "a.jsonl", {"id": 7, "answer": "A"})]).answers
+    )
+    with pytest.raises(AnswersUnusable, match="`TQA/7` in place of `7`"):
+        raise matcher.no_match_error("t", [RequestedSample(ids=("TQA/7",), input="")])
 
 
 def test_two_different_answers_to_a_sample_are_an_error(tmp_path: Path) -> None:
@@ -185,7 +196,7 @@ def test_two_different_answers_to_a_sample_are_an_error(tmp_path: Path) -> None:
             with pytest.raises(AnswersUnusable, match=r"line 1, and .*line 2"):
                 matcher.match("t", [sample])
         else:
-            assert matcher.match("t", [sample]).report.matched == 1
+            assert matcher.match("t", [sample]).count == 1
 
 
 @pytest.mark.parametrize("name", ["mmie", "mia_bench", "milebench", "opening", "results"])
@@ -201,7 +212,7 @@ def test_an_id_that_lost_its_zeros_is_found_unless_it_is_ambiguous(tmp_path: Pat
     samples = [RequestedSample(ids=(one,), input="") for one in ids]
     matched = matcher.match("opening", samples)
     assert [one and one.answer for one in matched.answers] == ["a", "b", None]
-    assert [one.id for one in matched.report.strangers] == ["101002"]
+    assert [one.id for one in matched.strangers] == ["101002"]
     assert matcher.has_answers(["0101001"])
     assert matcher.match(
         "t", [RequestedSample(ids=(one,), input="") for one in ("0101001", "1")]

@@ -11,7 +11,7 @@ from support.mmie_data import draw
 
 from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer
-from mmie_tasks.answers.matcher import MatchReport
+from mmie_tasks.answers.matcher import MatchedAnswers
 from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.model_answers import NamedImages, add_answer_folder, named_images
@@ -128,14 +128,18 @@ def test_only_an_image_in_a_field_or_part_is_missing(
     assert tuple(dict(named(tmp_path, answer=answer).unusable)) == unusable
 
 
+def of_one(images: NamedImages) -> TaskAnswers:
+    matched = MatchedAnswers(task="mmie", answers=(None,), unanswered=())
+    return TaskAnswers(answers=(images.answer,), matched=matched, images=(images,))
+
+
 def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path: Path) -> None:
     draw(tmp_path / "0.png")
     (tmp_path / "1.png").write_bytes(b"<html>404</html>")
     record = {"answer": TEXT, "images": ["0.png", "1.png", "2.png"]}
     images = named(tmp_path, **record)
     assert images.unusable == (("1.png", "unreadable"), ("2.png", "missing"))
-    report = MatchReport(task="mmie", matched=1, missing=0)
-    answers = TaskAnswers(answers=(images.answer,), report=report, images=(images,))
+    answers = of_one(images)
     assert answers.text == "mmie: answers 1 of 1, images 1 of 3; missing (1), unreadable (1)"
     options = {"images_option": "--images", "count_option": "--missing count"}
     with pytest.raises(AnswersUnusable, match=r"`1\.png` is not an image[\s\S]*of 3 images"):
@@ -170,7 +174,6 @@ def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path: Path) -
 def test_an_image_in_a_form_that_is_not_read_is_not_called_a_missing_file(tmp_path: Path) -> None:
     part = {"type": "image", "source": {"data": "AAAA"}}
     images = named(tmp_path, answer=[{"type": "text", "text": "A."}, part])
-    report = MatchReport(task="mmie", matched=1, missing=0)
-    answers = TaskAnswers(answers=(images.answer,), report=report, images=(images,))
+    answers = of_one(images)
     with pytest.raises(AnswersUnusable, match="in a form that is not read"):
         answers.check_images(counts_missing=False, images_option="", count_option="")

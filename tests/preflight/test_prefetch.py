@@ -1,22 +1,32 @@
-"""The command with a loopback Hub: sizes, downloads, and a doctor offline."""
+"""`prefetch` and `doctor` with a loopback Hub; nothing large is downloaded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.example import archive
-from support.hub_files import checkpoint_files, mia_bench_files, mmie_files
+from support.golden import GOLDEN
+from support.hub_files import SCORE, checkpoint_files, mia_bench_files, mmie_files
 from support.hub_process import TOKEN, ask
 from support.hub_server import COMMIT, HubServer
 from support.loopback import LoopbackServer
 from support.mmie_replies import JUDGE_PROMPTS
 
-from mmie_tasks.benchmarks.milebench.download import PARTS
-from mmie_tasks.benchmarks.milebench.download import REPO as MILEBENCH
+from mmie_tasks.benchmarks.milebench.data import PARTS, datasets_of
+from mmie_tasks.benchmarks.milebench.data import REPO as MILEBENCH
+from mmie_tasks.benchmarks.milebench.sample import datasets_in
+from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.hub.asset import Asset, DownloadPlan, local_asset
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.choice import parse_flags
+from mmie_tasks.preflight import prefetch as command
+from mmie_tasks.preflight.needed import judges_of, select_tasks
 
+TINY = GOLDEN / "internvl" / "checkpoint"
 EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
 
 
@@ -63,9 +73,17 @@ import os
 from dataclasses import asdict
 from mmie_tasks.preflight.checks import examine
 from mmie_tasks.preflight.doctor import parser
-options = parser().parse_args(["--tasks", "mmie,milebench_DocVQA,mia_bench"])
-answer = [asdict(finding) for finding in examine(options, os.environ)]
+options = parser().parse_args({arguments})
+answer = {{one.subject: asdict(one) for one in examine(options, os.environ)}}
 """
+
+
+def doctor(url: str, home: Path, *arguments: str, before: str = "", **more: str) -> dict[str, Any]:
+    """The findings of the command in a process of its own, by subject."""
+    code = before + DOCTOR.format(arguments=list(arguments))
+    findings: dict[str, Any] = ask(url, home, code, **more)
+    return findings
+
 
 # The official words are not ours: the pin is moved to words of our own.
 OWN_PIN = """
@@ -94,75 +112,45 @@ def hub() -> Iterator[HubServer]:
 
 def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path: Path) -> None:
     done = prefetch(hub, tmp_path, *EVERYTHING, "--dry_run")
-    assert f"mmie: data: MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz" in done.log
-    assert "MileBench_part1.tar.gz" in done.log
-    assert f"lmms-lab-encoder/MIA-Bench@{COMMIT[:12]}" in done.log
-    assert f"MMIE/MMIE-Score@{COMMIT[:12]}" in done.log
-    assert "to fetch: 0.7 MiB, in " in done.log
-    assert done.output == ""
-    assert hub.downloads("GET") == []
+    for named in (
+        f"mmie: data: MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz: to fetch: ",
+        "MileBench_part1.tar.gz",
+        f"lmms-lab-encoder/MIA-Bench@{COMMIT[:12]}",
+        f"MMIE/MMIE-Score@{COMMIT[:12]}: to fetch: 0.7 MiB, in ",
+    ):
+        assert named in done.log
+    assert (done.output, hub.downloads("GET")) == ("", [])
     assert not (tmp_path / "cache").exists()
     assert not (tmp_path / "hf/assets").exists()
 
 
-def test_a_second_run_sends_no_request(hub: HubServer, tmp_path: Path, own_pin: str) -> None:
-    first = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
-    assert first.error == ""
-    requests = len(hub.requests)
-    hub.refuses(500)
-    again = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
-    assert "to fetch" not in again.log
-    assert len(hub.requests) == requests
-
-
-def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(
-    hub: HubServer, tmp_path: Path, own_pin: str
-) -> None:
-    output = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin).output
-    assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in output
-    assert f"export HF_HUB_CACHE={tmp_path}/hf/hub\n" in output
-    assert f"export HF_ASSETS_CACHE={tmp_path}/hf/assets\n" in output
-    assert output.endswith("export HF_HUB_OFFLINE=1")
-    assert TOKEN not in output
+def test_after_a_prefetch_neither_command_needs_the_hub(tmp_path: Path, own_pin: str) -> None:
+    with everything() as hub:
+        first = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
+        requests = len(hub.requests)
+        hub.refuses(500)
+        again = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
+        assert (first.error, "to fetch" in again.log, len(hub.requests)) == ("", False, requests)
+    for name, folder in (("MMIE_TASKS_CACHE", "cache"), ("HF_HUB_CACHE", "hf/hub")):
+        assert f"export {name}={tmp_path}/{folder}\n" in first.output
+    assert f"export HF_ASSETS_CACHE={tmp_path}/hf/assets\n" in first.output
+    assert first.output.endswith("export HF_HUB_OFFLINE=1")
+    assert TOKEN not in first.output
+    tasks = ("--tasks", "mmie,milebench_DocVQA,mia_bench")
+    for offline in "01":
+        found = doctor(hub.url, tmp_path, *tasks, before=own_pin, HF_HUB_OFFLINE=offline)
+        problems = {subject for subject, finding in found.items() if finding["hint"]}
+        assert problems <= {"mia_bench: judge", "mmie_score: packages"}  # no key; transformers 4
+        assert found["mmie: data"]["message"].startswith("3 samples of MMIE/MMIE@")
+        assert found["milebench: data"]["message"].startswith("2 samples of 1 dataset;")
+        assert found["mia_bench: data"]["message"].startswith("8 samples of ")
+        assert found["mmie: judge prompts"]["message"].startswith("official@")
+        assert found.keys() >= {"mmie_score: files", "mmie_score: device"}
 
 
 def test_without_judge_the_checkpoint_is_left_out(hub: HubServer, tmp_path: Path) -> None:
     prefetch(hub, tmp_path, "mmie", "milebench_DocVQA")
     assert "MMIE-Score" not in " ".join(request.path for request in hub.requests)
-
-
-@dataclass(frozen=True)
-class Filled:
-    """A machine with all assets and without a Hub."""
-
-    hub_url: str
-    home: Path
-    setup: str
-    error: str
-
-
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory, own_pin: str) -> Filled:
-    home = tmp_path_factory.mktemp("filled")
-    with everything() as hub:
-        done = prefetch(hub, home, *EVERYTHING, before=own_pin)
-        return Filled(hub_url=hub.url, home=home, setup=own_pin, error=done.error)
-
-
-@pytest.mark.parametrize("switched_off", ["0", "1"], ids=["no-network", "switched-off"])
-def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off: str) -> None:
-    assert filled.error == ""
-    code = f"{filled.setup}{DOCTOR}"
-    findings = ask(filled.hub_url, filled.home, code, HF_HUB_OFFLINE=switched_off)
-    text = "\n".join(f"{one['subject']}: {one['message']}" for one in findings)
-    problems = {finding["subject"] for finding in findings if finding["is_problem"]}
-    assert problems <= {"mia_bench: judge", "mmie_score: packages"}  # no key; transformers 4
-    assert "mmie: data: 3 samples of MMIE/MMIE@" in text
-    assert "milebench: data: 2 samples of 1 dataset;" in text
-    assert "mia_bench: data: 8 samples of lmms-lab-encoder/MIA-Bench@" in text
-    assert "mmie: judge prompts: official@" in text
-    assert "mmie_score: files: " in text
-    assert "mmie_score: device: " in text
 
 
 @pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
@@ -176,28 +164,124 @@ def test_a_refusal_of_the_hub_ends_in_its_hint(
     assert TOKEN not in done.error + done.log
 
 
-def test_data_named_by_a_variable_needs_no_request(
-    hub: HubServer, tmp_path: Path, own_pin: str
-) -> None:
-    (tmp_path / "data").mkdir()
-    done = prefetch(hub, tmp_path, "mmie", before=own_pin, MMIE_DATA=str(tmp_path / "data"))
-    assert f"export MMIE_DATA={tmp_path}/data" in done.output
-    assert hub.requests == []
-
-
-@pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
-def test_offline_every_missing_asset_is_named(
-    hub: HubServer, tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
-    done = prefetch(hub, tmp_path, *EVERYTHING, *arguments, HF_HUB_OFFLINE="1")
-    assert done.error.startswith("DataMissing: ")
-    names = (
+def test_offline_every_missing_asset_is_named(hub: HubServer, tmp_path: Path) -> None:
+    done = prefetch(hub, tmp_path, *EVERYTHING, HF_HUB_OFFLINE="1")
+    assert "of 5 could not be fetched" in done.error
+    for name in (
         "mmie: data",
         "milebench: data, part",
         "mia_bench: data",
         "mmie_score: checkpoint",
-        "mmie: judge prompts",
-    )
-    assert all(name in done.log for name in names)
-    assert "of 5 could not be fetched" in done.error
+    ):
+        assert name in done.log
     assert hub.requests == []
+
+
+def test_the_doctor_tells_sizes_and_refusals_and_downloads_nothing(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    words = ("--tasks", "mmie", "--judge", f"mmie_score:{SCORE}")
+    found = doctor(hub.url, tmp_path, *words)
+    for name in ("mmie: data", "mmie_score: checkpoint"):
+        assert "to fetch: " in found[name]["message"]
+        assert not found[name]["hint"]
+    assert [path for path in hub.downloads("GET") if "prompts" not in path] == []
+    hub.refuses(403, "GatedRepo")
+    assert "accept the terms" in doctor(hub.url, tmp_path, *words)["mmie: data"]["hint"]
+    no_hub = doctor("http://127.0.0.1:9", tmp_path, *words)  # nothing listens there
+    assert "`model=`" in no_hub["mmie_score: checkpoint"]["hint"]
+
+
+def test_a_socks_proxy_without_its_package_is_a_problem_with_the_reason(tmp_path: Path) -> None:
+    before = "import os, sys; sys.modules['socksio'] = None; os.environ['ALL_PROXY'] = 'socks5://h'"
+    words = ("--tasks", "mmie", "--judge", "replay")
+    found = doctor("http://127.0.0.1:9", tmp_path, *words, before=before, NO_PROXY="")
+    assert "SOCKS" in found["mmie: data"]["message"]
+    assert found["mmie: data"]["hint"].startswith("`pip install socksio`")
+
+
+# Without any Hub
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *assets: Asset) -> str:
+    """Prefetch these assets in place of a benchmark's."""
+    monkeypatch.setattr("mmie_tasks.core.log.plain_logs", lambda _level: None)
+    monkeypatch.setattr(
+        "mmie_tasks.benchmarks.mmie.benchmark.Mmie.assets", lambda *_arguments: assets
+    )
+    return command.run(["mmie"], {})
+
+
+def missing(name: str, error: Exception | None = None) -> Asset:
+    def fetch() -> str:
+        if error:
+            raise error
+        return "was fetched"
+
+    return Asset(
+        name=name,
+        source="owner/a",
+        folder=Path("/"),
+        is_here=lambda: False,
+        plan=lambda: DownloadPlan(source="owner/a", size_bytes=2**30),
+        fetch=fetch,
+    )
+
+
+def test_after_a_failure_the_next_asset_is_fetched(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = missing("a", DataMissing("Gone.", hint="look"))
+    with pytest.raises(DataMissing, match=r"1 of 2[\s\S]*look"):
+        run(monkeypatch, broken, missing("b"))
+    assert "b: was fetched" in capsys.readouterr().out
+    with pytest.raises(KeyError):  # not ours, and not a failed download
+        run(monkeypatch, missing("a", KeyError("b")))
+
+
+def test_a_path_to_copy_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a b").mkdir()
+    local = local_asset("a", "A", tmp_path / "a b")
+    assert local is not None
+    assert f"export A='{tmp_path}/a b'" in run(monkeypatch, local)
+
+
+def test_the_tasks_of_a_benchmark_are_selected_once_each() -> None:
+    selection = select_tasks(["milebench_TextNeedleInAHaystack", "mmie", "mmie_sa", "mmie"])
+    assert {benchmark.name: tasks for benchmark, tasks in selection.items()} == {
+        "milebench": ("milebench_TextNeedleInAHaystack",),
+        "mmie": ("mmie", "mmie_sa"),
+    }
+    datasets = datasets_of(["milebench_adv", "milebench_OCR-VQA"])
+    assert set(datasets) == {*datasets_in("adv"), "OCR-VQA"}
+
+
+def test_judges_are_those_that_are_named_or_chosen_each_once() -> None:
+    benchmarks = [*select_tasks(["mmie", "mia_bench"])]
+    judge = f"mmie_score:{TINY}"
+    panel = parse_flags(["openai:gpt-4o", judge, f"{judge},dtype=float32"], ())
+    for entries in (benchmarks, [*select_tasks(["milebench"])]):  # also where none is needed
+        names = [one.name for one in judges_of(entries, panel, {})]
+        assert names == ["openai", "mmie_score", "mmie_score"]
+    one = parse_flags([f"mia_bench={judge}"], ())
+    assert len(judges_of(benchmarks, one, {"MMIE_TASKS_JUDGE": judge})) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "text"),
+    [
+        pytest.param([], SettingWrong, "there are mia_bench, milebench, mmie", id="no-name"),
+        pytest.param(["DocVQA"], SettingWrong, "there is `milebench_DocVQA`", id="a-dataset"),
+        pytest.param(["mmie_xyz"], SettingWrong, "no task `mmie_xyz`", id="no-task"),
+        pytest.param(["mmie", "--judge", "nobody"], SettingWrong, "no judge `nobody`", id="judge"),
+        pytest.param(
+            ["mmie", "--judge", "mmie_score:/nowhere"], JudgeMisconfigured, "neither", id="folder"
+        ),
+    ],
+)
+def test_an_impossible_name_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], error: type[MmieTasksError], text: str
+) -> None:
+    monkeypatch.setattr("mmie_tasks.core.log.plain_logs", lambda _level: None)
+    with pytest.raises(error, match=text):
+        command.run(words, {"MMIE_DATA": "/nowhere"})

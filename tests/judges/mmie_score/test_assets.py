@@ -10,7 +10,8 @@ from support.judge_creation import create
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-from mmie_tasks.preflight.checks import Finding, asset_findings
+from mmie_tasks.preflight.checks import asset_findings
+from mmie_tasks.preflight.finding import Finding
 
 pytestmark = needs_transformers_5
 
@@ -28,7 +29,7 @@ def findings_of(tmp_path: Path, **options: str) -> dict[str, Finding]:
 
 def test_a_good_checkpoint_is_described_and_its_message_is_not_shown(tmp_path: Path) -> None:
     findings = findings_of(tmp_path, model=str(TINY))
-    assert not any(finding.is_problem for finding in findings.values())
+    assert not any(finding.hint for finding in findings.values())
     message = json.loads((TINY / "config.json").read_bytes())["system_message"]
     files = findings["files"].message
     assert f"system message of {len(message)} characters in `config.json`" in files
@@ -45,6 +46,6 @@ def test_a_device_or_program_that_is_not_there_is_named(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
     findings = findings_of(tmp_path, **{"model": str(TINY), **options})
-    problems = {subject for subject, one in findings.items() if one.is_problem}
+    problems = {subject for subject, one in findings.items() if one.hint}
     assert problems == {"packages", "device"}
     assert next(iter(options.values())) in findings["device"].message
