@@ -17,7 +17,7 @@ from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.record.text_facts import TextFacts
 from mmie_tasks.results.comparability import NotComparable, require_comparable
-from mmie_tasks.results.marks import answerer_marks, paper_marks, text_marks
+from mmie_tasks.results.marks import paper_marks, text_marks
 from mmie_tasks.results.run import TaskRun, as_counted
 
 PAPER = (
@@ -269,7 +269,8 @@ def answered(models: Sequence[str], judge: str = JUDGE) -> tuple[LoggedSample, .
 def test_other_models_and_mixed_snapshots_are_marked_with_their_replies(
     models: list[str], marks: list[str]
 ) -> None:
-    assert list(answerer_marks(answered(models))) == marks
+    named = paper_marks(replace(task_run([]), records=answered(models)))
+    assert [mark for mark in named if mark.startswith("replies by")] == marks
 
 
 @pytest.mark.parametrize("judge", [JUDGE, f"{JUDGE}|replayed:1f2e"])
