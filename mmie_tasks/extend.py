@@ -48,15 +48,12 @@ from mmie_tasks.judges.base import RequestBroken as RequestBroken
 from mmie_tasks.judges.base import RequestCounts as RequestCounts
 from mmie_tasks.judges.base import RequestUnfit as RequestUnfit
 from mmie_tasks.judges.session import BenchmarkJudge as BenchmarkJudge
+from mmie_tasks.record.facts import Facts as Facts
 from mmie_tasks.record.judgement import Judgement as Judgement
 from mmie_tasks.record.metrics import Metric as Metric
 from mmie_tasks.record.metrics import Scale as Scale
 from mmie_tasks.record.record import BadRecord as BadRecord
-from mmie_tasks.record.record import ImageRecord as ImageRecord
-from mmie_tasks.record.record import Line as Line
 from mmie_tasks.record.record import Record as Record
-from mmie_tasks.record.record import SampleRecord as SampleRecord
-from mmie_tasks.record.record import answer_text as answer_text
 from mmie_tasks.record.reply import JudgeReply as JudgeReply
 from mmie_tasks.record.reply import JudgeResult as JudgeResult
 from mmie_tasks.record.reply import Usage as Usage
@@ -64,10 +61,7 @@ from mmie_tasks.record.rows import Row as Row
 from mmie_tasks.record.rows import RunnerTable as RunnerTable
 from mmie_tasks.record.rows import aggregation as aggregation
 from mmie_tasks.record.rows import coverage as coverage
-from mmie_tasks.record.sample import LoggedSample as LoggedSample
-from mmie_tasks.record.sample import Needle as Needle
 from mmie_tasks.record.segment import Segment as Segment
 from mmie_tasks.record.segment import Segments as Segments
 from mmie_tasks.record.segment import text_segments as text_segments
 from mmie_tasks.record.signature import Signature as Signature
-from mmie_tasks.record.text_facts import TextFacts as TextFacts

@@ -35,7 +35,7 @@ LAYERS = (
 
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
 
-PURE = (*("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py", "record.py"),)
+PURE = (*("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py"),)
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 
 PURE_IMPORTS = (
@@ -47,14 +47,12 @@ PURE_IMPORTS = (
     "mmie_tasks.core.messages",
     "mmie_tasks.core.wording",
     "mmie_tasks.core.verdict",
-    "mmie_tasks.record.answer_facts",
+    "mmie_tasks.record.facts",
     "mmie_tasks.record.metrics",
     "mmie_tasks.record.record",
     "mmie_tasks.record.reply",
     "mmie_tasks.record.rows",
-    "mmie_tasks.record.sample",  # types
     "mmie_tasks.record.segment",
-    "mmie_tasks.record.text_facts",
     "pydantic",
     "typing_extensions",
 )
@@ -161,7 +159,36 @@ def test_no_folder_imports_itself_through_others() -> None:
     assert [folder for folder in graph if folder in reachable(graph, folder)] == []
 
 
-SAME_IN_EACH_BENCHMARK = {"Sample"}
+def addresses_in_texts(tree: ast.AST) -> Iterator[str]:
+    """The modules that texts such as ``mmie_tasks.judges.replay:ReplayJudge`` name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            module, colon, function = node.value.partition(":")
+            if colon and function.isidentifier() and is_inside(module, "mmie_tasks"):
+                yield module
+
+
+def file_graph() -> dict[str, set[str]]:
+    """Each module of our package, to those it imports, for types, inside functions or by their
+    address in a text, too.
+    """
+    paths = {
+        ".".join(("mmie_tasks", *path.relative_to(PACKAGE).with_suffix("").parts)): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    graph = {}
+    for module, path in paths.items():
+        names = [*imported_modules(parsed(path)), *addresses_in_texts(parsed(path))]
+        modules = {name if name in paths else name.rpartition(".")[0] for name in names}
+        graph[module] = modules & paths.keys() - {module}
+    return graph
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    graph = file_graph()
+    assert len(graph) > 100
+    assert [module for module in graph if module in reachable(graph, module)] == []
 
 
 def type_names(tree: ast.AST) -> Iterator[str]:
@@ -180,9 +207,9 @@ def test_no_class_name_stands_for_two_things() -> None:
         for name in type_names(parsed(path)):
             modules.setdefault(name, set()).add(path.as_posix())
     assert len(modules) > 300
-    assert modules.keys() > {"LoggedSample", "ScoreKind"}
+    assert modules.keys() > {"Record", "ScoreKind"}
     doubled = {name for name, paths in modules.items() if len(paths) > 1}
-    assert doubled == SAME_IN_EACH_BENCHMARK
+    assert doubled == set()
 
 
 def test_every_folder_has_a_layer() -> None:

@@ -17,12 +17,12 @@ OWN_SCRIPT = "a script of this repository, not an example of use"
 PUBLIC = """
 AnswersUnusable Asset BadRecord Benchmark BenchmarkJudge Check DataBroken DataMissing
 Doc DownloadPlan Environment ImageOpener Judge JudgeError JudgeMisconfigured
-JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judgement Line
-LoggedSample Metric MmieTasksError Needle OutOfBudget Outcome
-ImageRecord Prepared PublishedRow Record ReplyEmpty ReplySchema RequestBroken RequestCounts
-RequestUnfit Row RunnerTable SampleRecord Scale ScoreKind Scored Segment Segments SettingWrong
-Signature TaskSettings TextFacts Unscored UnscoredReason Usage Verdict Verdicts aggregation
-answer_text check_images coverage failure_of text_segments
+Facts JudgeOptions JudgeRefused JudgeReply JudgeRequest JudgeResult JudgeUnavailable Judgement
+Metric MmieTasksError OutOfBudget Outcome Prepared PublishedRow Record ReplyEmpty ReplySchema
+RequestBroken RequestCounts
+RequestUnfit Row RunnerTable Scale ScoreKind Scored Segment Segments SettingWrong
+Signature TaskSettings Unscored UnscoredReason Usage Verdict Verdicts aggregation
+check_images coverage failure_of text_segments
 user_turn write_answer
 """
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.images import ImageProblem, ImageResolver, check_image
 from mmie_tasks.answers.saved import ResultText, SavedAnswer
+from mmie_tasks.benchmarks.text_answer import shown_results, tag_of
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import listed
-from mmie_tasks.record.answer_facts import AnswerFacts
+from mmie_tasks.record.facts import Facts, facts_of
 from mmie_tasks.record.segment import Segments
-from mmie_tasks.record.text_facts import text_facts
 
 # Global, because lmms-eval passes the functions of a task an answer and nothing about the run.
 _answer_folders: dict[Path, None] = {}
@@ -36,7 +36,7 @@ class ImageAnswer:
     """
 
     segments: Segments
-    facts: AnswerFacts
+    facts: Facts
     unscored: Unscored | None
     drawn_by: str | None
 
@@ -44,26 +44,29 @@ class ImageAnswer:
 def read_image_answer(results: Sequence[object]) -> ImageAnswer:
     """The answer in lmms-eval's results: one text, or one per round. Never raises."""
     answer = read_answer(results)
-    text = text_facts(answer.text, thinking=answer.thinking, is_expected=bool(answer.images))
-    drawing = answer.drawing
-    facts = AnswerFacts(
-        thinking=text.thinking,
-        tag=text.tag,
-        short_text=text.short_text,
+    facts = facts_of(
         shape=answer.shape,
+        thinking=answer.thinking,
+        tag=tag_of(answer.text),
         unread=answer.unread,
         unfilled_placeholders=answer.unfilled,
-        unplaced=answer.unplaced,
+        pictures_unplaced=bool(answer.unplaced),
         looks_unread=answer.looks_unread,
-        drawn=drawing.drawn if drawing else None,
-        not_drawn=drawing.failed if drawing else {},
-        unused=drawing.unused if drawing else {},
     )
+    if drawing := answer.drawing:
+        facts |= facts_of(
+            pictures_drawn=drawing.drawn,
+            pictures_failed=sum(drawing.failed.values()),
+            not_drawn=drawing.failed,
+            pictures_unused=sum(drawing.unused.values()),
+            unused=drawing.unused,
+        )
     unscored = Unscored("no_answer", answer.failure) if answer.failure else None
     if drawing and drawing.withheld:
         unscored = Unscored("not_drawn", f"pictures not drawn: {listed(drawing.withheld)}")
+    shown = () if unscored is None else shown_results(results)
     return ImageAnswer(
-        segments=resolver().resolved(answer.segments),
+        segments=resolver().resolved(answer.segments) or shown,
         facts=facts,
         unscored=unscored,
         drawn_by=drawing.signature if drawing else None,

@@ -75,7 +75,6 @@ def test_the_signature_has_key_and_value_and_stays_when_requests_were_answered(j
     list(judge.ask(REQUESTS))
     assert judge.signature == before
     text = str(Signature.of_judges([before]))
-    assert Signature.parse(text) == Signature.of_judges([before])  # as a log is read
     assert text.startswith("judge:")
     assert judge.storage_signature.startswith(text)
 

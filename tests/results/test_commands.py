@@ -98,7 +98,9 @@ def test_one_of_several_runs_must_be_named_or_all_are_read(tmp_path: Path, word:
     ("change", "note"),
     [
         pytest.param(lambda text: text[:-40], "cut off", id="last-line-cut-off"),
-        pytest.param(edit(2, "official", {"points": math.nan}), "outside the scale", id="nan"),
+        pytest.param(
+            edit(2, "verdicts.official", {"points": math.nan}), "outside the scale", id="nan"
+        ),
         pytest.param(lambda text: f"{text}{BYPASS}\n", "1 sample never scored", id="never-scored"),
     ],
 )

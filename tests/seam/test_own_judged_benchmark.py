@@ -99,7 +99,7 @@ def test_the_log_holds_replies_and_signature(workplace: Workplace, result: Comma
         json.loads(line)["record"]
         for line in log_of(workplace, "out").read_text("utf-8").splitlines()
     ]
-    assert {record["id"]: record["official"]["points"] for record in records} == POINTS
+    assert {record["id"]: record["verdicts"]["official"]["points"] for record in records} == POINTS
     replies = [record["judgements"][0]["result"]["reply"]["text"] for record in records]
     assert all(reply.startswith("It names 1 thing.") for reply in replies)
     signature = Signature(

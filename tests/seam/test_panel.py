@@ -75,7 +75,7 @@ def lines_of(run: PanelRun, output: str) -> list[dict[str, Any]]:
 
 def points_of(lines: list[dict[str, Any]]) -> list[float | None]:
     """The official points of each sample, 0 to 6, rounded; None without."""
-    official = [line["record"]["official"].get("points") for line in lines]
+    official = [line["record"]["verdicts"]["official"].get("points") for line in lines]
     return [points if points is None else round(points, 2) for points in official]
 
 
@@ -85,7 +85,7 @@ def test_every_sample_with_enough_judges_is_scored_and_no_other(panel_run: Panel
     values = printed(panel_run.result)
     assert values["coverage"] == pytest.approx(83.3333)
     assert values["official"] == pytest.approx(75.0)
-    assert lines[1]["record"]["official"]["reason"] == "refused"
+    assert lines[1]["record"]["verdicts"]["official"]["reason"] == "refused"
     assert panel_run.requests == 3 * N
 
 

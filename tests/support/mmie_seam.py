@@ -74,10 +74,10 @@ def evaluate(
 
 
 def samples(workplace: Workplace, task: str = "mmie", output: str = "out") -> list[dict[str, Any]]:
-    """The lines of a sample log, in the order of its data file if they have it."""
+    """The lines of a sample log, in the order of the data file."""
     (path,) = (workplace.folder / output).rglob(f"*_samples_{task}.jsonl")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return sorted(lines, key=lambda line: line["record"].get("index", line["doc_id"]))
+    return sorted(lines, key=lambda line: int(line["id"].rpartition("-")[2]))
 
 
 def results(workplace: Workplace) -> dict[str, Any]:
