@@ -58,8 +58,7 @@ dist: $(READY)  ## the two archives of a release, checked as a package index and
 parity: $(READY)  ## one table of comparisons with published artefacts, and docs/parity.md; VARIABLE=folder for each source that it names
 	PYTHONPATH=tests $(BIN)/python -W ignore -m parity $(foreach name,$(PARITY),$(if $($(name)),'$(name)=$($(name))'))
 
-bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script, OLD=folder results commands with another checkout
-	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
+bench: $(READY)  ## speed of the judge on servers and of the results commands; OLD=folder compares with another checkout
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/results_speed.py $(if $(OLD),--old '$(OLD)')
 
