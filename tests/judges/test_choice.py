@@ -153,7 +153,7 @@ SEVERAL = "`--judge NAME:MODEL,timeout=...`"
         ("--judge openai:a --judge openai:b --judge_args timeout=60", SEVERAL),
         ("--judge mmie=openai --judge replay --judge_args timeout=1", SEVERAL),
         ("--judge openai:a --judge openai:b --judge_args =sk-1234567", "`k=v,k=v`"),
-        ("--judge openai:a --judge openai:b,api_key=sk-1234567", "A judge takes no `api_key=`"),
+        ("--judge openai:a --judge openai:b,api_key=sk-1234567", "no option `api_key`"),
         ("--judge_args a=b", "needs `--judge`"),
         ("--judge openai --judge_args timeout=1 --judge_args timeout=2", "given twice"),
         ("--judge openai:x --launcher_args name=sglang", "both given"),
