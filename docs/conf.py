@@ -1,4 +1,4 @@
-"""Settings of Sphinx for `make docs`. Its source folder is the repository: pages are where they are."""
+"""Settings of Sphinx for `make docs`. Its source folder is the repository."""
 
 from mmie_tasks import __version__
 

@@ -22,9 +22,9 @@ logged $runs/model-b.log "${bin}mmie-tasks" score $results/answers --tasks mmie,
 logged $runs/other-judge.log "${bin}mmie-tasks" score $mmie/answers --tasks mmie \
   -o $runs/other-judge --judge replay:path=$results/other_judge.jsonl --judge_args $prompts
 MMIE_TASKS_CACHE=$runs/cache logged $runs/drawn.log "${bin}python" examples/interleaved/servers.py \
-  "${bin}mmie-tasks" eval --log_samples --tasks mmie --model interleaved --model_args \
-  "lvlm=openai:model=scripted-writer;base_url={url},t2i=images:model=sketch;base_url={url},pictures=$runs/pictures" \
-  --judge openai:scripted-judge --judge_args "base_url={url},$prompts" --output_path $runs/drawn
+  "${bin}mmie-tasks" score examples/interleaved/texts.json --tasks mmie_step --model scripted-writer \
+  --t2i "images:sketch,base_url={url},size=512x512" -o $runs/drawn \
+  --judge openai:scripted-judge --judge_args "base_url={url},$prompts"
 
 shown report A=$runs/model-a B=$runs/model-b -o $runs/report.html
 shown report drawn=$runs/drawn -o $runs/drawn.html

@@ -23,7 +23,7 @@ LAYERS = (
     ("hub",),
     ("http",),
     ("judges", "answers"),
-    ("interleaved",),
+    ("drawing",),
     ("benchmarks",),
     ("preflight",),
     ("results",),

@@ -51,6 +51,13 @@ def test_the_guide_names_every_attribute_and_method_of_a_benchmark() -> None:
     assert sorted(name for name in names if f"`{name}`" not in guide) == []
 
 
+def test_every_public_name_is_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "reference" / "extend.md").read_text(encoding="utf-8")
+    directive = r"^\.\. (?:auto\w+|py:data):: (?:mmie_tasks\.record\.)?(\w+)$"
+    described = re.findall(directive, reference, re.MULTILINE)
+    assert sorted(described) == sorted(NAMES)
+
+
 def addresses_in_text(text: str) -> set[str]:
     """The imports in a page's code and prose, and the functions that a task file names."""
     return set(_ADDRESS.findall(text))

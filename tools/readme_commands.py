@@ -36,7 +36,6 @@ NOT_RUN: Mapping[str, str] = {
     "hf auth login": "an account",
     "mmie-tasks eval ...": "a judge",
     "mmie-tasks score": "a judge",
-    "mmie-tasks eval --tasks mmie --model interleaved": "a key and a GPU",
     "mmie-tasks rejudge": "a judge",
 }
 """The beginning of a command of README, to what it needs."""

@@ -1,8 +1,8 @@
-"""Runs a command with a scripted writer, image server and judge on this machine.
+"""Runs a command with a scripted image server and judge on this machine.
 
-``python servers.py COMMAND...``: ``{url}`` in the command is replaced by their address. The writer
-continues every question with the same steps, the image server draws words on a coloured sheet and
-refuses whatever is about the moon, and the judge gives three points, and one for every picture.
+``python servers.py COMMAND...``: ``{url}`` in the command is replaced by their address. The image
+server draws words on a coloured sheet and refuses whatever is about the moon; the judge gives three
+points, and one for every image.
 """
 
 from __future__ import annotations
@@ -21,15 +21,6 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
-STORY = (
-    "Part 2: A girl with a yellow hat watches it from the hill.\n[picture]\n"
-    "Part 3: In the evening she walks home under the moon.\n[picture]"
-)
-STEPS = (
-    "Step 2: Put everything on a wooden table, from left to right.\n[picture]\n"
-    "Step 3: Take a photograph of the finished work.\n[picture]\n"
-    "Step 4: Show it to a friend.\n[picture]"
-)
 REFUSAL = {"error": {"message": "The moon is not drawn here.", "code": "moderation_blocked"}}
 
 
@@ -39,15 +30,11 @@ class Scripted(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The list of models."""
         self._send(
-            200,
-            {
-                "object": "list",
-                "data": [{"id": name} for name in ("scripted-writer", "sketch", "scripted-judge")],
-            },
+            200, {"object": "list", "data": [{"id": name} for name in ("sketch", "scripted-judge")]}
         )
 
     def do_POST(self) -> None:
-        """A chat completion or a picture."""
+        """A chat completion or an image."""
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path.endswith("/images/generations"):
             is_refused = "moon" in request["prompt"]
@@ -68,16 +55,11 @@ class Scripted(BaseHTTPRequestHandler):
 
 
 def completion(request: dict[str, Any]) -> dict[str, Any]:
-    """The writer's or the judge's reply."""
+    """The judge's reply."""
     parts = [part for message in request["messages"] for part in message["content"]]
     text = "".join(part.get("text", "") for part in parts)
-    if request["model"] == "scripted-judge":
-        shown = sum(part["type"] == "image_url" for part in parts)
-        reply = f"### Feedback\nThere are {shown} pictures.\n### Score\n{min(6, shown + 3)}"
-    elif "[picture]" not in text:  # multi-step reasoning, without pictures
-        reply = "5"
-    else:
-        reply = STORY if text.startswith("Part 1") else STEPS
+    shown = sum(part["type"] == "image_url" for part in parts)
+    reply = f"### Feedback\nThere are {shown} images.\n### Score\n{min(6, shown + 3)}"
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": reply},

@@ -153,20 +153,6 @@ def answers() -> list[Json]:
     return [{"id": name, "answer": shape(ANSWERS[name])} for name, shape in SHAPES.items()]
 
 
-def judge_input() -> list[Json]:
-    """Questions and answers in the form that the official judge script reads."""
-    return [
-        {
-            "id": sample_id,
-            "model": "made-up",
-            "question": official_form(question),
-            "answer": official_form(ANSWERS[sample_id]),
-            "gt_answer": official_form(gold),
-        }
-        for sample_id, _, _, question, gold in SAMPLES
-    ]
-
-
 def draw(path: Path) -> None:
     """Draw the image that a file is named after; outlines only for ``drawn-`` files."""
     name = path.stem.removeprefix("drawn-")
@@ -229,7 +215,6 @@ def main(folder: Path = HERE) -> None:
     """Write everything."""
     write(folder / "data" / "data.json", rows())
     write(folder / "answers" / "answers.json", answers())
-    write(folder / "input" / "data.json", judge_input())
     write(folder / "prompts.json", PROMPTS)
     (folder / "replies.jsonl").write_text("".join(replies(folder)), encoding="utf-8")
 

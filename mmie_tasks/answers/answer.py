@@ -61,7 +61,7 @@ class Answer:
             an answer without images.
         unplaced: Number of images at the end, for which the text has no place.
         unread: Type or key to the number of texts and images under it that were not read.
-        drawing: How an answer of ``--model interleaved`` was put together; None for others.
+        drawing: How an answer with drawn images was put together; None for others.
     """
 
     segments: Segments = ()

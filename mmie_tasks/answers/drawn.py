@@ -1,9 +1,9 @@
-"""Writes answers of texts and images as JSON, and reads those of ``--model interleaved`` again.
+"""Writes answers of texts and images as JSON, and reads those whose images were drawn again.
 
-The JSON is an object. Its ``content`` has the parts in order. In an answer of ``--model
-interleaved``, ``drawing`` says how it was put together, each image has its ``prompt``, and
-``answer`` holds the writer's unchanged answer in place of ``content`` if nothing was to be drawn
-(multi-step reasoning, a failure of the writer's API, an answer with the writer's own images).
+The JSON is an object. Its ``content`` has the parts in order. In an answer of a run with a drawer,
+``drawing`` says how it was put together, each image has its ``prompt``, and ``answer`` holds the
+writer's unchanged answer in place of ``content`` if nothing was to be drawn (multi-step reasoning,
+no marker, a failure of the writer's API, an answer with the writer's own images).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.record.segment import Segment, Segments
 
-WITHHELD = ("unavailable", "misconfigured", "over_budget", "not_stored")
-"""Reasons for a missing image that are not the models' fault: another run may draw it."""
+_OF_THE_MODELS = ("refused", "unusable")
+"""Reasons for a missing image that stay; for every other, another run may draw it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class DrawingFacts:
     """How an answer was put together.
 
     Attributes:
-        signature: Protocol and drawer: ``step-2,images,model=flux,size=512x512``. Without ``|``.
+        signature: Protocol and drawer: ``step-3,images,model=flux,size=512x512``. Without ``|``.
         drawn: Number of images in the answer.
         failed: Number of images that could not be drawn, by reason.
         unused: What the writer wrote and the protocol could not use: name to count.
@@ -41,8 +41,9 @@ class DrawingFacts:
 
     @property
     def withheld(self) -> Mapping[str, int]:
-        """The failed images that another run may draw: see `WITHHELD`."""
-        return {reason: count for reason, count in self.failed.items() if reason in WITHHELD}
+        """The failed images that another run may draw."""
+        failed = self.failed.items()
+        return {reason: count for reason, count in failed if reason not in _OF_THE_MODELS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +106,9 @@ def write_undrawn_answer(answer: str, facts: DrawingFacts) -> str:
 
 
 def read_drawn_answer(text: str) -> DrawnAnswer | None:
-    """Read an answer of ``--model interleaved``, and count its images; None for other texts.
+    """Read an answer of a run with a drawer, and count its images; None for other texts.
 
-    >>> read_drawn_answer(write_undrawn_answer("42", DrawingFacts(signature="step-2"))).answer
+    >>> read_drawn_answer(write_undrawn_answer("42", DrawingFacts(signature="step-3"))).answer
     '42'
     >>> read_drawn_answer('{"answer": "42"}') is None
     True

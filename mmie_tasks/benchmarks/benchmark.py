@@ -86,7 +86,7 @@ class Prepared(Generic[RecordT]):
     Attributes:
         record: The sample's record; without a request, its verdicts say why.
         request: None if the judge gets none.
-        drawn_by: Protocol and drawer of an answer of ``--model interleaved``, else None.
+        drawn_by: Protocol and drawer of an answer with drawn images, else None.
     """
 
     record: RecordT

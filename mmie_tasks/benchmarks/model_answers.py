@@ -32,7 +32,7 @@ class ImageAnswer:
         segments: In order; every image is a file or has a problem.
         facts: What was noted about it.
         unscored: Why it is not judged; None if it is, also without content.
-        drawn_by: Protocol and drawer of an answer of ``--model interleaved``, else None.
+        drawn_by: Protocol and drawer of an answer with drawn images, else None.
     """
 
     segments: Segments

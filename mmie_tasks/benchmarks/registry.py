@@ -66,27 +66,17 @@ class BenchmarkEntry:
         try:
             benchmark = getattr(import_module(module), attribute or "BENCHMARK")
         except Exception as error:  # another package's module: its benchmark is lost and named
-            raise SettingWrong(
-                f"The benchmark `{self.name}` cannot be loaded from `{self.target}`: "
-                f"{type(error).__name__}: {first_line(error).rstrip('.')}.",
-                hint="reinstall its package, or check the modules that it imports",
-            ) from error
+            problem = f"{type(error).__name__}: {first_line(error).rstrip('.')}"
+            hint = "reinstall its package, or check the modules that it imports"
+            raise self._unusable(f"cannot be imported ({problem})", hint) from error
         if not isinstance(benchmark, Benchmark) or benchmark.name != self.name:
-            raise SettingWrong(
-                f"`{self.target}` is not a `Benchmark` with the name `{self.name}`.",
-                hint=f"correct the entry in `{ENTRY_POINTS}`, or the object's `name`",
-            )
+            hint = f"correct the entry in `{ENTRY_POINTS}`, or the object's `name`"
+            raise self._unusable("is not a `Benchmark` of that name", hint)
         if benchmark.judge is not None and benchmark.judge.benchmark != self.name:
-            raise SettingWrong(
-                f"The judge of the benchmark `{self.name}` is that of "
-                f"`{benchmark.judge.benchmark}`.",
-                hint=f'`BenchmarkJudge("{self.name}", ...)`',
-            )
-        if missing := _missing(benchmark):
-            raise SettingWrong(
-                f"The benchmark `{self.name}` lacks {', '.join(f'`{part}`' for part in missing)}.",
-                hint=f"add to the class of `{self.target}` what is missing",
-            )
+            problem = f"has the judge of `{benchmark.judge.benchmark}`"
+            raise self._unusable(problem, f'`BenchmarkJudge("{self.name}", ...)`')
+        if missing := ", ".join(f"`{part}`" for part in _missing_parts(benchmark)):
+            raise self._unusable(f"lacks {missing}", "add to its class what is missing")
         return benchmark
 
     def task_dir(self) -> Path:
@@ -100,11 +90,8 @@ class BenchmarkEntry:
         except Exception:  # noqa: BLE001 - another package's parent module; named below
             spec = None
         if spec is None or not spec.submodule_search_locations:
-            raise SettingWrong(
-                f"The benchmark `{self.name}` is registered as `{self.target}`, and "
-                f"`{self.package}` is not an installed package.",
-                hint=f"register `package.module:OBJECT` in `{ENTRY_POINTS}`, or reinstall",
-            )
+            hint = f"register `package.module:OBJECT` in `{ENTRY_POINTS}`, or reinstall"
+            raise self._unusable("is not in an installed package", hint)
         return Path(next(iter(spec.submodule_search_locations))) / "task_yamls"
 
     def task_files(self) -> dict[str, TaskFile]:
@@ -120,24 +107,26 @@ class BenchmarkEntry:
         """The names of the benchmark and of its tasks; raises the errors of `task_files`."""
         return frozenset((self.name, *self.task_files()))
 
+    def _unusable(self, problem: str, hint: str) -> SettingWrong:
+        message = f"The benchmark `{self.name}`, registered as `{self.target}`, {problem}."
+        return SettingWrong(message, hint=hint)
 
-def _missing(benchmark: Benchmark) -> list[str]:
+
+def _missing_parts(benchmark: Benchmark) -> list[str]:
     """What the benchmark needs for a run and does not define."""
-    kind = type(benchmark)
+    groups: list[tuple[str, ...]] = [("title",), ("scale",)]
+    if benchmark.judge is None:
+        groups.append(("score", "prepared", "process_results"))
+    else:
+        groups += [
+            ("request", "prepared", "process_results"),
+            ("read", "grade", "prepared", "process_results"),
+        ]
 
     def has(name: str) -> bool:
-        return getattr(kind, name, None) is not getattr(Benchmark, name, None)
+        return getattr(type(benchmark), name, None) is not getattr(Benchmark, name, None)
 
-    missing = [name for name in ("title", "scale") if not has(name)]
-    if has("prepared") or has("process_results"):
-        return missing
-    if benchmark.judge is None:
-        return missing + ["score"] * (not has("score"))
-    return (
-        missing
-        + ["request"] * (not has("request"))
-        + ["read"] * (not (has("read") or has("grade")))
-    )
+    return [parts[0] for parts in groups if not any(map(has, parts))]
 
 
 def entries() -> tuple[BenchmarkEntry, ...]:
@@ -159,7 +148,7 @@ def _plugins(_search_path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 
 def entry_of_task(task: str) -> BenchmarkEntry | None:
-    """The benchmark of a task, group or tag, by its name; None if no benchmark matches.
+    """The benchmark of a task or group, by its name; None if no benchmark matches.
 
     >>> [entry.name for entry in map(entry_of_task, ("mmie_sa", "milebench")) if entry]
     ['mmie', 'milebench']
@@ -197,8 +186,8 @@ def similar_tasks(name: str) -> list[str]:
 
 
 def benchmark_of_task(task: str) -> Benchmark | None:
-    """Load the benchmark of a task, group or tag; None if no benchmark matches. Raises
-    `SettingWrong` if the benchmark cannot be loaded.
+    """Load the benchmark of a task or group; None if no benchmark matches. Raises `SettingWrong` if
+    the benchmark cannot be loaded.
     """
     entry = entry_of_task(task)
     return None if entry is None else entry.load()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import lzma
-import posixpath
 import tarfile
 import zlib
 from pathlib import Path
 
 from loguru import logger
-from tqdm import tqdm  # type: ignore[import-untyped]
 
-from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.errors import DataBroken, first_line
 from mmie_tasks.hub.images import inside
 
 _CHUNK_BYTES = 1024 * 1024
@@ -28,31 +26,31 @@ def unpack(archive: Path, folder: Path) -> None:
         OSError: It cannot be read, or the folder cannot be written.
     """
     logger.info(f"Unpacking `{archive}`.")
-    bar = tqdm(total=archive.stat().st_size, unit="B", unit_scale=True, desc=archive.name)
     try:
-        with bar, archive.open("rb") as raw, tarfile.open(fileobj=raw) as tar:
+        with tarfile.open(archive) as tar:
             for member in tar:
                 _extract(tar, member, folder)
-                bar.update(raw.tell() - bar.n)
             while tar.fileobj is not None and tar.fileobj.read(_CHUNK_BYTES):
                 pass  # after the last member gzip stores its checksum
     except _BROKEN as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        path, reason = archive.resolve(), " ".join(str(error).split("\n\n")[0].split())
+        path = archive.resolve()
         raise DataBroken(
-            f"The archive `{path}` cannot be unpacked: {reason}.",
+            f"The archive `{path}` cannot be unpacked: {first_line(error).rstrip('.')}.",
             hint=f"delete it and run again, so that it is downloaded: `rm '{path}'`",
         ) from error
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write a member, unless it would leave the folder."""
-    if posixpath.normpath(member.name) != ".":
-        inside(folder, member.name)
+    """Write a member; Python's filter refuses those that leave the folder, or are devices."""
     if hasattr(tarfile, "data_filter"):
         tar.extract(member, folder, filter="data")
-    elif member.isreg() or member.isdir():  # Python before 3.10.12 and 3.11.4, as in Debian 12
+    elif member.isdir():  # Python before 3.10.12 and 3.11.4, as in Debian 12
+        (folder / member.name).resolve().relative_to(folder.resolve())
+        tar.extract(member, folder)
+    elif member.isreg():
+        inside(folder, member.name)
         tar.extract(member, folder)
     else:
         raise ValueError(f"{member.name!r} is a link, which needs Python 3.11.4 or later")

@@ -38,6 +38,11 @@ def add_answer_options(parser: argparse.ArgumentParser, *, are_required: bool) -
         "its missing images; default: %(default)s"
     )
     group.add_argument("--missing", choices=("stop", "count"), default="stop", help=missing_help)
+    t2i_help = (
+        "draws the images that texts ask for, as those of `mmie_step` do: `diffusers:MODEL`, or "
+        "`images:MODEL,base_url=...` for a server; default: nothing is drawn"
+    )
+    group.add_argument("--t2i", default="", metavar="DRAWER:MODEL", help=t2i_help)
     model_help = "name of the tested model; default: by the answers' own run, file or folder"
     group.add_argument("--model", default="", metavar="NAME", help=model_help)
     limit_help = "only the first N samples of each task; default: all"
@@ -63,7 +68,7 @@ def check_answers(
     *,
     downloads: bool,
 ) -> Iterator[Finding]:
-    """Match the saved answers to the samples of each task, and find their images.
+    """Match the saved answers to the samples of each task, find their images, and check the drawer.
 
     Args:
         options: The arguments of `add_answer_options`.
@@ -73,7 +78,7 @@ def check_answers(
 
     Yields:
         For each task ``mmie: answers 11 of 11, images 14 of 14``, which is the subject of a problem
-        if some are missing; then what was left out of the files.
+        if some are missing; then what was left out of the files, and the drawer's signature.
     """
     from mmie_tasks.answers.matcher import AnswerMatcher
     from mmie_tasks.answers.saved import read_answers
@@ -100,6 +105,19 @@ def check_answers(
                 file = files.get(task) if is_here else None
                 yield _check_task(task, file, benchmark, matcher, options, environment)
     yield from (Finding("answers", note) for note in saved.notes)
+    if options.t2i:
+        yield _check_drawer(options.t2i, environment)
+
+
+def _check_drawer(choice: str, environment: Mapping[str, str]) -> Finding:
+    from mmie_tasks.drawing.registry import open_drawer
+
+    try:
+        drawer = open_drawer(choice, environment)
+        drawer.check()
+    except MmieTasksError as error:
+        return Finding.of_error("drawer", error)
+    return Finding("drawer", drawer.signature)
 
 
 def _check_task(

@@ -27,7 +27,7 @@ def select_tasks(names: Iterable[str]) -> Mapping[BenchmarkEntry, tuple[str, ...
         SettingWrong: No benchmark has a task of that name; the hint has similar names.
 
     >>> {entry.name: tasks for entry, tasks in select_tasks(["mmie_s*", "mmie"]).items()}
-    {'mmie': ('mmie_sa', 'mmie')}
+    {'mmie': ('mmie_sa', 'mmie_step', 'mmie')}
     """
     selection: dict[BenchmarkEntry, tuple[str, ...]] = {}
     for name in filter(None, (name.strip() for name in names)):

@@ -32,7 +32,7 @@ class AnswerFacts(TextFacts):
         unfilled_placeholders: Placeholders of the answer without an image.
         unplaced: Pictures that the text has no place for: they follow it.
         looks_unread: Whether a text looks like JSON or like the reference of an image.
-        drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
+        drawn: Pictures that a drawer drew; None for answers of runs without one.
         not_drawn: Pictures that could not be drawn, by reason.
         unused: What the writer wrote and the protocol could not use, by name.
     """

@@ -26,9 +26,7 @@ _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the int
 _OF_BENCHMARK = re.compile(r"\|(?=(?:paper_judge|reader|task|data):)")  # after the last judge
 
 AnswerForm: TypeAlias = Literal["plain", "drawn"]
-"""How answers came about. ``plain``: the model got only the question; ``drawn``: ``--model
-interleaved`` drew the pictures.
-"""
+"""How answers came about. ``drawn``: a drawer drew their pictures; ``plain``: none did."""
 _SETTINGS = {  # key of the judge `openai`: title and default
     "t": ("temperature", "0"),
     "max": ("max_tokens", ""),
@@ -56,8 +54,8 @@ def _texts(fields: Mapping[str, object]) -> dict[str, str]:
 def drawing_text(words: str, drawer: str) -> str:
     """The value of the key ``answers``: the words that asked for pictures, and their drawer.
 
-    >>> drawing_text("step-2", "images,model=flux")
-    'step-2,images,model=flux'
+    >>> drawing_text("step-3", "images,model=flux")
+    'step-3,images,model=flux'
     """
     return f"{words},{drawer}"
 
@@ -245,17 +243,17 @@ class Signature:
     def answer_form(self) -> AnswerForm:
         """How the answers came about.
 
-        >>> Signature.parse("task:mmie@1-A|answers:step-2,images,model=flux").answer_form
+        >>> Signature.parse("task:mmie@1-A|answers:step-3,images,model=flux").answer_form
         'drawn'
         """
-        return "drawn" if self.picture_words else "plain"
+        return "drawn" if "," in self.benchmark.get("answers", "") else "plain"
 
     @property
     def picture_words(self) -> str:
-        """Name and version of the words that asked for pictures; empty for ``plain`` answers.
+        """Name and version of the words that asked for pictures; empty for other questions.
 
-        >>> Signature.parse("task:mmie@1-A|answers:step-2,images,model=flux").picture_words
-        'step-2'
+        >>> Signature.parse("task:mmie@1-A|answers:step-3,images,model=flux").picture_words
+        'step-3'
         """
         return self.benchmark.get("answers", "").partition(",")[0]
 

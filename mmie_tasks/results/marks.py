@@ -110,9 +110,11 @@ def _image_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
 
 def _picture_marks(task_run: TaskRun) -> Iterator[str]:
     words = filter(None, (signature.picture_words for signature in task_run.signatures))
+    names = ", ".join(dict.fromkeys(words))
     is_drawn = task_run.answer_form == "drawn"
+    if names and not is_drawn:
+        yield f"asked for pictures by words of ours ({names}), and no drawer drew them"
     if is_drawn:
-        names = ", ".join(dict.fromkeys(words))
         yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
     cut = sum(sample.answer_cut for sample in task_run.records)
     if is_drawn and cut:

@@ -13,7 +13,7 @@ import shlex
 import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -45,7 +45,6 @@ class RunOutput:
     _id: str = ""  # in the names of answers: runs that begin in one second have one date
     _has_warned: bool = False
     _has_saved: bool = False
-    _texts: list[Path] = field(default_factory=list)  # of `interleaved`
 
     @classmethod
     def of_run(cls, options: Mapping[str, Any]) -> RunOutput:
@@ -147,16 +146,6 @@ class RunOutput:
     def _path(self, task: str) -> Path:
         assert self.folder is not None  # noqa: S101 - see `save`
         return self.folder / f"{self._date}-{self._id}_answers_{task}.jsonl"
-
-    def keep_until_scored(self, text: Path) -> None:
-        """Remove a file with a text of the writer of `interleaved` when its sample is scored."""
-        self._texts.append(text)
-
-    def scored(self) -> None:
-        """Remove the texts of the writer."""
-        for text in self._texts:
-            text.unlink(missing_ok=True)
-        self._texts.clear()
 
 
 def _warn_of_failure(name: str, error: Exception) -> None:

@@ -32,6 +32,7 @@ from mmie_tasks.judges.served_model import ServedModel, served_model
 from mmie_tasks.judges.session import JudgingSession
 from mmie_tasks.record.reply import JudgeReply
 from mmie_tasks.runner.answer_files import RunOutput
+from mmie_tasks.runner.loaded_tasks import Task
 from mmie_tasks.runner.model_memory import free_tested_models
 from mmie_tasks.runner.run_summary import RunSummary
 
@@ -74,7 +75,7 @@ class RunningEvaluation:
     """
 
     session: JudgingSession
-    benchmarks: dict[object, Benchmark] = field(default_factory=dict)
+    benchmarks: dict[Task, Benchmark] = field(default_factory=dict)
     models: WeakSet[object] = field(default_factory=WeakSet)
     output: RunOutput = field(default_factory=RunOutput)
     summary: RunSummary = field(default_factory=RunSummary)
@@ -126,22 +127,11 @@ def new_evaluation(choices: JudgeChoices, options: Mapping[str, Any]) -> Running
 
 
 def served_model_of(options: Mapping[str, Any]) -> ServedModel | None:
-    """The tested model, or the writer of a pair, if it is on a server.
-
-    Raises:
-        SettingWrong: The arguments of a pair are wrong.
-    """
-    name, arguments = options.get("model"), options.get("model_args") or {}
+    """The tested model, if it is on a server."""
+    name = options.get("model")
     if not isinstance(name, str):
         return None
-    if name == "interleaved":
-        from mmie_tasks.runner.pair_arguments import parse_pair_arguments, split_arguments
-
-        pair = parse_pair_arguments(split_arguments(arguments))
-        name, arguments = pair.writer, pair.writer_arguments
-    else:
-        arguments = model_arguments(arguments)
-    return served_model(name, arguments, os.environ)
+    return served_model(name, model_arguments(options.get("model_args")), os.environ)
 
 
 def model_arguments(arguments: object) -> Mapping[str, object]:

@@ -20,11 +20,9 @@ def one_task_per_call(model: Any, *, has_ours: bool) -> Iterator[None]:  # noqa:
     requests with equal ``generation_kwargs`` and read every image of a batch from the task of its
     first request (``task = task[0]``, ``models/simple/qwen2_5_vl.py:200``, or
     ``doc_to_messages[0]``, ``models/chat/huggingface.py:208``): a sample gets an image of another
-    task. A batch size of 1 needs no split, nor does a model that splits the calls itself
-    (`interleaved`, whose writer writes for all tasks before anything is drawn).
+    task. A batch size of 1 needs no split.
     """
-    is_split = getattr(type(model), "splits_by_task", False)
-    if not has_ours or is_split or getattr(model, "batch_size", None) in (1, "1"):
+    if not has_ours or getattr(model, "batch_size", None) in (1, "1"):
         yield
         return
     generate = model.generate_until

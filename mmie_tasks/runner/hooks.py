@@ -153,7 +153,6 @@ def _prepare_model(evaluate: Method) -> Method:
                 _judging(evaluation, model, tasks),
             ):
                 results = evaluate(*args, **kwargs)
-                evaluation.output.scored()
                 if isinstance(results, dict):  # None on all ranks but 0
                     add_signatures(results["configs"], named_tasks, evaluation.benchmarks)
                     evaluation.summary.add_details(results)
@@ -244,8 +243,13 @@ def _ending_on_ctrl_c(evaluation: RunningEvaluation) -> Iterator[None]:
 def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
     output, name = evaluation.output, run_name(evaluation.output.tested_model)
     if command_line.predict_only:
-        folder = output.folder if evaluation.benchmarks else None
-        return scoring_lines(name, folder, command_line) if folder else ""
+        ours = evaluation.benchmarks
+        if output.folder is None or not ours:
+            return ""
+        asked = any(
+            ours[task].provenance(task.eval_docs_no_media[0]).get("answers") for task in ours
+        )
+        return scoring_lines(name, output.folder, command_line, asked_for_images=asked)
     command, summary = COMMAND_OPTIONS.get(CommandOptions()), evaluation.summary
     command.scores.update(summary.scores)
     report = report_command(output.path, has_samples=command_line.log_samples)

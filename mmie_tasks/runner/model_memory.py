@@ -12,7 +12,6 @@ import sys
 import types
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Protocol, runtime_checkable
 
 from loguru import logger
 
@@ -26,28 +25,14 @@ _GIB = 2**30
 _WARN_ABOVE_GIB = 0.1
 
 
-@runtime_checkable
-class ModelPair(Protocol):
-    """A model made of a writer and a drawer.
-
-    `writer` is the current model, since it is freed for drawing and created again.
-    """
-
-    tested_model: str
-
-    @property
-    def writer(self) -> object: ...  # noqa: D102 - above
-
-
 def free_tested_models(models: Iterable[object]) -> str:
-    """Free tested models and the writers of pairs, and return the text that is logged.
+    """Free tested models, and return the text that is logged.
 
     Call it after the runner's ``lm.clean()``, just before a judge loads its weights. The text is a
     warning if GPU memory stays allocated. Never raises.
     """
-    models = list(models)
-    for model in [*models, *(model.writer for model in models if isinstance(model, ModelPair))]:
-        free_model(model)
+    for model in models:
+        _free(model)
     text = _device_memory()
     if _allocated_gib() > _WARN_ABOVE_GIB:
         logger.warning(text := f"{text} Of the tested model; {_TWO_STEPS}.")
@@ -56,27 +41,21 @@ def free_tested_models(models: Iterable[object]) -> str:
     return text
 
 
-def free_model(model: object) -> tuple[str, ...]:
-    """Delete the attributes of an ``lmms`` that are modules, and free their memory; their names.
+def _free(model: object) -> None:
+    """Delete the attributes of an ``lmms`` that are modules, and free their memory.
 
     The runner can still read rank, world size and accelerator after generation
     (``evaluator.py:1249``).
     """
     gc.unfreeze()  # vLLM freezes all objects, and frozen reference cycles are not collected
-    torch = sys.modules.get("torch")
-    attributes = vars(model)
-    names = tuple(
-        name
-        for name, value in attributes.items()
-        if torch is not None and isinstance(value, torch.nn.Module)
-    )
-    for name in names:
-        del attributes[name]
+    if (torch := sys.modules.get("torch")) is not None:
+        attributes = vars(model)
+        for name in [n for n, value in attributes.items() if isinstance(value, torch.nn.Module)]:
+            del attributes[name]
     gc.collect()
     if cuda := _cuda():
         with suppress(RuntimeError):  # a broken device is reported where it is used next
             cuda.empty_cache()
-    return names
 
 
 def _cuda() -> types.ModuleType | None:

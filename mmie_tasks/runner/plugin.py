@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 def manifests() -> list[ModelManifest]:
     """The entry point: install the hooks and return the manifests of our models.
 
-    ``predictions`` is a chat model, so that the runner opens no image for it. ``interleaved`` has
-    the type of its writer.
+    They are chat models, for which the runner opens no image.
 
     Raises:
         SystemExit: Something of ours failed. The runner would log any other exception, and go on
@@ -53,11 +52,9 @@ def _manifests() -> list[ModelManifest]:
 
     predictions = "mmie_tasks.runner.predictions.Predictions"
     chat_images = "mmie_tasks.runner.chat_images.ChatImages"
-    pair = "mmie_tasks.runner.interleaved.Interleaved"
     return [
         ModelManifest("predictions", chat_class_path=predictions),
         ModelManifest("chat_images", chat_class_path=chat_images),
-        ModelManifest("interleaved", chat_class_path=pair, simple_class_path=f"{pair}Simple"),
     ]
 
 

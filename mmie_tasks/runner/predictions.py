@@ -1,15 +1,19 @@
 """``--model predictions --model_args path=...``: scores saved answers instead of a model's.
 
+With ``t2i=DRAWER``, a text-to-image model draws the images that the answers ask for: see
+`mmie_tasks.drawing`.
+
 To the runner this is a chat model, whose images ``doc_to_messages`` would open. It is never called
 here, so a run needs no images.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from accelerate import Accelerator  # type: ignore[import-untyped]
 from lmms_eval.api.model import lmms
@@ -21,9 +25,11 @@ from mmie_tasks.answers.saved import ResultText, answer_paths, read_answers
 from mmie_tasks.benchmarks.registry import benchmark_of_task, dataset_names, entries
 from mmie_tasks.benchmarks.task_answers import answers_to, id_columns, search_images
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.drawing.answers import AnswerDrawer, UndrawnAnswer
 
 _ARGUMENTS = (
     "--model_args path=FILE_OR_FOLDER[;MORE][,model=NAME][,images=FOLDER][,missing=stop|count]"
+    "[,t2i=DRAWER:MODEL]"
 )
 _PASSED_BY_THE_RUNNER = {"batch_size", "max_batch_size", "device"}
 
@@ -44,7 +50,7 @@ class _ParsedRequest:
     task: str
     doc_id: int
     input: str
-    task_object: object
+    task_object: Any
 
 
 class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
@@ -59,6 +65,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         missing: ``stop`` ends the run before anything is judged if images that answers name in a
             field or part do not exist and the benchmark shows them to its judge; ``count`` goes on
             without them, and counts them.
+        t2i: A drawer as ``NAME:MODEL`` or ``NAME:k=v;k=v``, which draws what answers ask for.
         others: The runner's own arguments are ignored; others are an error.
 
     Raises:
@@ -74,6 +81,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         model: object = "",
         images: object = "",
         missing: object = "stop",
+        t2i: object = "",
         **others: object,
     ) -> None:
         super().__init__()
@@ -84,9 +92,11 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             _check_arguments(folder, missing, others)
             reading = read_answers(paths, dataset_names())
             search_images([entry.load() for entry in entries()], paths, folder)
+            self._drawer = AnswerDrawer.open(str(t2i), os.environ) if t2i else None
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        self.tested_model = str(model) or reading.model or "predictions"
+        writer = str(model) or reading.model or "predictions"
+        self.tested_model = f"{writer} + {self._drawer.drawer.name}" if self._drawer else writer
         self._matcher = AnswerMatcher(reading.answers)
         self._counts_missing = missing == "count"
         if self.accelerator.is_main_process:
@@ -97,8 +107,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         """Return the saved answer to each request, `MISSING` if there is none.
 
         Raises:
-            SystemExit: A sample has two answers, no sample of a task has one, or images of answers
-                are missing.
+            SystemExit: A sample has two answers, no sample of a task has one, images of answers are
+                missing, or the drawer cannot draw.
         """
         parsed = [_parse(request) for request in requests]
         by_task: dict[str, dict[int, _ParsedRequest]] = {}
@@ -150,8 +160,38 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         level = "WARNING" if found.matched.unanswered else "INFO"
         rank = f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else ""
         logger.log(level, "predictions{}: {}", rank, found.text)
-        answers = zip(requests, found.answers, strict=True)
-        return {request.doc_id: MISSING if one is None else one for request, one in answers}
+        answers = [MISSING if answer is None else answer for answer in found.answers]
+        doc_ids = [request.doc_id for request in requests]
+        return self._drawn(task, requests[0].task_object, dict(zip(doc_ids, answers, strict=True)))
+
+    def _drawn(
+        self,
+        task: str,
+        task_object: Any,  # noqa: ANN401 - the runner's
+        answers: dict[int, ResultText],
+    ) -> dict[int, ResultText]:
+        """The answers, by document, with the images that they ask for."""
+        benchmark = benchmark_of_task(task)
+        if self._drawer is None or benchmark is None or not benchmark.has_picture_answers:
+            return answers
+        docs = task_object.eval_docs_no_media
+        undrawn = {
+            doc_id: UndrawnAnswer(
+                sample_id=str(docs[doc_id]["id"]),
+                text=answer,
+                limit=benchmark.picture_limit(docs[doc_id]),
+            )
+            for doc_id, answer in answers.items()
+            if isinstance(answer, str)
+        }
+        drawn = self._drawer.draw(list(undrawn.values()), shows_bar=self.rank == 0)
+        return {**answers, **dict(zip(undrawn, drawn, strict=True))}
+
+    def clean(self) -> None:
+        """Free the memory of the drawer; the runner calls it after generation."""
+        if self._drawer is not None:
+            self._drawer.drawer.close()
+        super().clean()
 
 
 def _check_arguments(images: Path | None, missing: object, others: Collection[str]) -> None:

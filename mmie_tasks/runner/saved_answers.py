@@ -38,15 +38,24 @@ def predictions_arguments(
     return [*words, "--output_path", output, "--log_samples"]
 
 
-def scoring_lines(model: str, folder: Path, command_line: Namespace) -> str:
-    """The last lines of a ``--predict_only`` run: the command that scores its answers."""
+def scoring_lines(
+    model: str, folder: Path, command_line: Namespace, *, asked_for_images: bool = False
+) -> str:
+    """The last lines of a ``--predict_only`` run: the command that scores its answers. If a task
+    asked for images (`drawing.protocol`), it has a drawer to fill in.
+    """
     options = {
         name: value
         for name, value in vars(command_line).items()
         if value and value not in _DEFAULTS
     }
+    purpose, command = "To score them", as_called("mmie-tasks eval")
     words = predictions_arguments([folder], command_line.tasks, options, command_line.output_path)
+    if asked_for_images:
+        purpose, command = "To draw their images and score them", as_called("mmie-tasks score")
+        limit = [f"--limit={options['limit']:g}"] if "limit" in options else []
+        words = [str(folder), "--tasks", command_line.tasks, *limit, "--t2i", "DRAWER:MODEL"]
     return (
-        f"\nmmie-tasks: the answers of {model} are in {folder}. To score them:\n\n"
-        f"{as_called('mmie-tasks eval')} {shlex.join(words)}"
+        f"\nmmie-tasks: the answers of {model} are in {folder}. {purpose}:\n\n"
+        f"{command} {shlex.join(words)}"
     )

@@ -45,7 +45,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         entry.load().configure(choices)  # OpenING's questions have words of `prompts=`
     _check(options, selection, environment)
     tasks = [task for names in selection.values() for task in names]
-    sys.argv[1:] = ["eval", *_eval_arguments(options, tasks), "--verbosity", "WARNING"]
+    sys.argv[1:] = ["eval", *_eval_arguments(options, tasks, environment), "--verbosity", "WARNING"]
     from mmie_tasks.runner.command_line import run_lmms_eval
 
     return run_lmms_eval(choices, scored_tasks=tasks)
@@ -82,11 +82,14 @@ def _check(
         raise SystemExit("\n\n".join(errors))
 
 
-def _eval_arguments(options: argparse.Namespace, tasks: Sequence[str]) -> list[str]:
+def _eval_arguments(
+    options: argparse.Namespace, tasks: Sequence[str], environment: Mapping[str, str]
+) -> list[str]:
     """The arguments of an evaluation of `predictions`."""
     from mmie_tasks.answers.saved import argument_of, read_answers
     from mmie_tasks.benchmarks.registry import dataset_names
     from mmie_tasks.core.errors import SettingWrong
+    from mmie_tasks.drawing.registry import open_drawer
     from mmie_tasks.runner.saved_answers import predictions_arguments
 
     saved_by = read_answers(options.answers, dataset_names()).model or "predictions"
@@ -94,12 +97,17 @@ def _eval_arguments(options: argparse.Namespace, tasks: Sequence[str]) -> list[s
     if re.search(_SEPARATORS, model):
         message = f"lmms-eval cannot take the name `{model}`."
         raise SettingWrong(message, hint="`--model NAME` without commas, quotes and brackets")
-    more = [f"model={model}", f"missing={options.missing}"]
+    more, name = [f"model={model}", f"missing={options.missing}"], model
     more += [f"images={argument_of(options.images)}"] if options.images else []
+    if options.t2i:
+        if re.search(r"['\"{}\[\]]", options.t2i):
+            raise SettingWrong("lmms-eval cannot take quotes or brackets.", hint="`--t2i` without")
+        more.append(f"t2i={options.t2i.replace(',', ';')}")
+        name = f"{model} + {open_drawer(options.t2i, environment).name}"
     return predictions_arguments(
         options.answers,
         ",".join(tasks),
         {"limit": options.limit},
-        argument_of(options.output or Path("out", model.replace("/", "__"))),
+        argument_of(options.output or Path("out", name.replace("/", "__"))),
         ",".join(more),
     )

@@ -32,7 +32,7 @@ ENVIRONMENT = {"OPENAI_API_KEY": "none"}
 @contextmanager
 def server(*arguments: str) -> Iterator[str]:
     """A judge server in another process; gives its base URL."""
-    command = [sys.executable, "-m", "support.judge_server", "--port", "0", *arguments]
+    command = [sys.executable, "-m", "support.judge_server", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

@@ -78,7 +78,7 @@ def test_a_package_that_is_not_there_is_said_in_words(package, value):
     room = entry_of_task("sketch")
     with pytest.raises(SettingWrong, match="`sketch`"):
         room.load()
-    with pytest.raises(SettingWrong, match="not an installed package"):
+    with pytest.raises(SettingWrong, match="not in an installed package"):
         room.task_dir()
 
 
@@ -96,7 +96,7 @@ def test_a_judge_of_another_benchmark_is_refused(package):
         "    name = 'sketch'\n"
         "BENCHMARK = Sketch()\n"
     )
-    with pytest.raises(SettingWrong, match="judge of the benchmark `sketch` is that of `mmie`"):
+    with pytest.raises(SettingWrong, match=r"`sketch`.*judge of `mmie`"):
         entry_of_task("sketch").load()
 
 

@@ -1,13 +1,10 @@
-import contextlib
 import io
 import os
 import tarfile
-from pathlib import Path
 
 import pytest
 
 from mmie_tasks.core.errors import DataBroken
-from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.archives import unpack
 
 
@@ -37,65 +34,46 @@ def test_an_archive_is_unpacked_completely(tmp_path, mode):
         assert (tmp_path / "a" / info.name).read_bytes() == content
 
 
-needs_filter = pytest.mark.skipif(
-    not hasattr(tarfile, "data_filter"), reason="this Python refuses every link"
-)
 EVIL = [
-    pytest.param([member("../x", content=b"1")], "../x", id="dots"),
-    pytest.param([member("SET/../../x", content=b"1")], "SET/../../x", id="dots in the middle"),
-    pytest.param([member("/x", content=b"1")], "/x", id="absolute"),
-    pytest.param([member("l", tarfile.SYMTYPE, "../x")], "l", id="link out"),
-    pytest.param([member("l", tarfile.SYMTYPE, "/etc")], "l", id="link to an absolute path"),
-    pytest.param([member("l", tarfile.LNKTYPE, "../x")], "l", id="hard link out"),
-    pytest.param([member("l", tarfile.LNKTYPE, "/etc/passwd")], "l", id="hard link, absolute"),
-    pytest.param([member("dev", tarfile.CHRTYPE)], "dev", id="device"),
-    pytest.param([member("pipe", tarfile.FIFOTYPE)], "pipe", id="fifo"),
-    pytest.param([member("a", pax={"path": "b\0c"})], "b\0c", id="NUL"),
+    pytest.param([member("SET/../../x", content=b"1")], id="dots"),
+    pytest.param([member("l", tarfile.SYMTYPE, "../x")], id="link out"),
+    pytest.param([member("l", tarfile.LNKTYPE, "/etc/passwd")], id="hard link, absolute"),
+    pytest.param([member("dev", tarfile.CHRTYPE)], id="device"),
+    pytest.param([member("a", pax={"path": "b\0c"})], id="NUL"),
 ]
 
 
-def refused(folder, members, name):
-    """Unpack an archive with these members: nothing leaves the folder, the error names one."""
-    (folder / "x").write_text("mine")
-    archive = packed(folder / "a.tar.gz", *members)
+@pytest.mark.parametrize("members", EVIL)
+@pytest.mark.parametrize("has_filter", [True, False])
+@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")  # of a newer Python
+def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(
+    tmp_path, monkeypatch, members, has_filter
+):
+    if not has_filter:
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    (tmp_path / "x").write_text("mine")
+    archive = packed(tmp_path / "a.tar.gz", *members)
     with pytest.raises(DataBroken) as caught:
-        unpack(archive, folder / "out" / "a")
+        unpack(archive, tmp_path / "out" / "a")
     assert f"The archive `{archive}` cannot" in str(caught.value)
-    assert repr(name) in str(caught.value)
-    assert (folder / "x").read_text() == "mine"
-    assert {path.name for path in folder.iterdir()} <= {"a.tar.gz", "out", "x"}
-
-
-@pytest.mark.parametrize(("members", "name"), EVIL)
-def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(tmp_path, members, name):
-    refused(tmp_path, members, name)
+    assert (tmp_path / "x").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} <= {"a.tar.gz", "out", "x"}
 
 
 @pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")  # of a newer Python
-def test_a_python_without_the_filter_unpacks_only_files_and_folders(tmp_path, monkeypatch):
+def test_a_python_without_the_filter_unpacks_files_and_folders(tmp_path, monkeypatch):
     monkeypatch.delattr(tarfile, "data_filter", raising=False)
-    (info, content), empty = some(1)[0], member("empty", tarfile.DIRTYPE)
-    folder = tmp_path / "a"
-    unpack(packed(tmp_path / "a.tar", (info, content), empty), folder)
-    assert (folder / info.name).read_bytes() == content
-    assert (folder / "empty").is_dir()
-    for folder in (tmp_path / "1", tmp_path / "2"):
-        folder.mkdir()
-    refused(tmp_path / "1", [member("../x", content=b"1")], "../x")
-    refused(tmp_path / "2", [member("a"), member("l", tarfile.SYMTYPE, "a")], "l")
+    (info, content), folders = some(1)[0], [member(n, tarfile.DIRTYPE) for n in ("./", "empty")]
+    unpack(packed(tmp_path / "a.tar", *folders, (info, content)), tmp_path / "a")
+    assert (tmp_path / "a" / info.name).read_bytes() == content
+    assert (tmp_path / "a" / "empty").is_dir()
 
 
-@needs_filter
-def test_links_that_stay_inside_are_kept(tmp_path):
-    file = member("SET/1.png", content=b"one")
-    links = [
-        member("SET/soft.png", tarfile.SYMTYPE, "1.png"),
-        member("SET/hard.png", tarfile.LNKTYPE, "SET/1.png"),
-    ]
-    folder = tmp_path / "a"
-    unpack(packed(tmp_path / "a.tar.gz", file, *links), folder)
-    assert (folder / "SET/soft.png").read_bytes() == b"one"
-    assert (folder / "SET/hard.png").read_bytes() == b"one"
+@pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="this Python refuses every link")
+def test_a_link_that_stays_inside_is_kept(tmp_path):
+    link = member("SET/soft.png", tarfile.SYMTYPE, "1.png")
+    unpack(packed(tmp_path / "a", member("SET/1.png", content=b"one"), link), tmp_path / "b")
+    assert (tmp_path / "b/SET/soft.png").read_bytes() == b"one"
 
 
 def flipped(content):
@@ -106,7 +84,6 @@ def flipped(content):
 @pytest.mark.parametrize(
     ("mode", "damage"),
     [
-        pytest.param("w:gz", lambda content: content[:99], id="gzip cut off"),
         pytest.param("w:gz", lambda content: content[:-4], id="gzip cut off at the very end"),
         pytest.param("w:gz", flipped, id="gzip with one bit changed"),
         pytest.param("w", lambda content: content[:999], id="tar cut off in a member"),
@@ -120,16 +97,3 @@ def test_a_damaged_archive_is_named(tmp_path, mode, damage):
         unpack(archive, tmp_path / "out" / "a")
     assert f"The archive `{archive}` cannot" in str(caught.value)
     assert f"`rm '{archive}'`" in str(caught.value)
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path):
-    target = tmp_path / "new" / "note.txt"
-    with contextlib.suppress(InterruptedError), atomic_write(target) as part:
-        part.write_text("ha")
-        raise InterruptedError
-    assert list(target.parent.iterdir()) == []
-    with atomic_write(target) as part:
-        part.write_text("whole")
-    assert [(path.name, path.read_text()) for path in Path(target.parent).iterdir()] == [
-        ("note.txt", "whole")
-    ]

@@ -14,7 +14,7 @@ import os
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -160,7 +160,9 @@ def our_requests(prompts: Path, n_samples: int = N_SAMPLES) -> Sequence[object]:
         cache, settings = str(folder / "cache"), MmieSettings(prompts=prompts)
         with answer_folders_of_run(), environment(MMIE_TASKS_CACHE=cache):
             add_answer_folder(folder)
-            docs = data.dataset("all", {"MMIE_DATA": str(folder)})
+            path = folder / "conversations.json"
+            path.write_text(json.dumps([*map(_conversation, rows)]), encoding="utf-8")
+            docs = data.dataset("all", {"MMIE_DATA": str(path)})
             samples = {doc["id"]: Sample.from_doc(doc) for doc in docs}
             saved = read_answers([folder / "data.json"]).answers
             answers = {answer.id: answer.answer for answer in saved}
@@ -168,6 +170,15 @@ def our_requests(prompts: Path, n_samples: int = N_SAMPLES) -> Sequence[object]:
                 _our_request(samples[row["id"]], answers[row["id"]], folder, settings)
                 for row in rows
             ]
+
+
+def _conversation(row: Mapping[str, Any]) -> dict[str, object]:
+    """A row in the form of the dataset."""
+    turns = (("human", row["question"]), ("gpt", row["gt_answer"]))
+    return {
+        "id": row["id"],
+        "conversations": [{"from": role, "content": content} for role, content in turns],
+    }
 
 
 def _our_request(

@@ -16,9 +16,8 @@ from support.hub_server import COMMIT, HubServer
 from support.loopback import LoopbackServer
 from support.mmie_replies import JUDGE_PROMPTS
 
-from mmie_tasks.benchmarks.milebench.data import datasets_of
-from mmie_tasks.benchmarks.milebench.download import PARTS
-from mmie_tasks.benchmarks.milebench.download import REPO as MILEBENCH
+from mmie_tasks.benchmarks.milebench.data import PARTS, datasets_of
+from mmie_tasks.benchmarks.milebench.data import REPO as MILEBENCH
 from mmie_tasks.benchmarks.milebench.sample import datasets_in
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.hub.asset import Asset, DownloadPlan, local_asset

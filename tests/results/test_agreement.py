@@ -14,7 +14,7 @@ from support.panels import judged, mmie_line
 
 from mmie_tasks import load_run
 from mmie_tasks.benchmarks.mmie.metrics import SCALE
-from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError
 from mmie_tasks.results import commands
 from mmie_tasks.results.correct import Stratum, corrected_mean
 from mmie_tasks.results.measures import MEASURES
@@ -129,15 +129,6 @@ def test_the_first_answers_by_people_correct_a_judge(tmp_path):
     assert row["reference alone"]["value"] == SCALE.percent(mean.alone.value)
 
 
-@pytest.mark.parametrize("rated", [slice(20, 80), slice(0, 80, 2)], ids=["later", "every other"])
-def test_answers_that_are_no_random_draw_correct_nothing(tmp_path, rated):
-    write_run(tmp_path / "b", "mmie", lines(judge=OURS))
-    rows = [(line["record"]["id"], points_of(line)) for line in lines()[rated]]
-    row = scores(tmp_path / "b", people(tmp_path / "ann.csv", rows))["b"]
-    assert row["corrected"]["value"] is row["reference alone"]["value"] is None
-    assert "not the first" in row["corrected"]["why_not"]
-
-
 def test_an_older_judge_of_another_models_answers_moves_the_judges_points(tmp_path):
     old, new, theirs = lines()[:60], lines(judge=OURS), lines(judge=OURS, answers="b", skill=0.8)
     for name, made in (("old", old), ("new", new), ("theirs", theirs)):
@@ -186,23 +177,6 @@ def test_samples_with_other_answers_or_images_are_left_out_and_counted(
     assert output["Ranks, chance and bias"]["rows"][0]["n"] == (12 if is_same else 8)
     counted = [n for n in output["Raters"]["notes"] if n.startswith("4 samples with different")]
     assert bool(counted) == (not is_same)
-
-
-def test_a_file_must_say_whose_answers_were_scored_if_runs_have_several(judges, tmp_path):
-    write_run(tmp_path / "c", "mmie", lines(judge=OURS, answers="model-b", unscored=0.1))
-    sources = [f"b={judges[1]}", f"c={tmp_path / 'c'}"]
-    rows = [(line["record"]["id"], 3) for line in lines()]
-    with pytest.raises(SettingWrong, match=r"(?s)crowd.csv.*answer_digest"):
-        agreement(*sources, people(tmp_path / "crowd.csv", rows))
-    samples = [load_run(folder).samples() for folder in (judges[1], tmp_path / "c")]
-    digests = [frame.set_index("id")["answer_digest"] for frame in samples]
-    rows = [(id_, points + 1, of[id_]) for points, of in enumerate(digests) for id_ in of.index]
-    csv = people(tmp_path / "crowd.csv", rows, "id,score,answer_digest")
-    by_run = scores(*sources, csv)
-    assert [by_run[name]["reference alone"]["value"] for name in "bc"] == [
-        SCALE.percent(1),
-        SCALE.percent(2),
-    ]
 
 
 @pytest.mark.usefixtures("judges")

@@ -9,10 +9,9 @@ from support.judgements import replied
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
-from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
+from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
@@ -157,11 +156,6 @@ def images(*problems: str) -> dict[str, object]:
             id="unfilled",
         ),
         pytest.param(
-            [{"pictures_unplaced": 1}, {"pictures_unplaced": 2}],
-            "pictures without a place: 2 answers",
-            id="unplaced",
-        ),
-        pytest.param(
             [images("missing"), images("missing")], "2 of 2 images of answers missing", id="missing"
         ),
         pytest.param([images("", "missing")], "1 of 2 images of answers missing", id="one missing"),
@@ -170,7 +164,6 @@ def images(*problems: str) -> dict[str, object]:
             "2 of 2 images of answers unusable: remote (1), unreadable (1)",
             id="unusable",
         ),
-        pytest.param([images("")], "", id="all images there"),
         pytest.param([{"answer_cut": True}], "", id="cut, not drawn"),
     ],
 )
@@ -199,12 +192,9 @@ ASKED = "Look at the pictures. What is shown in all of them?"
             True,
             id="placeholders and white space",
         ),
-        pytest.param(QUESTION, "<image>" * 100 + ASKED, True, id="100 placeholders"),
         pytest.param(QUESTION, "x" * 99 + ASKED, True, id="from character 99, the last"),
         pytest.param(QUESTION, "x" * 100 + ASKED, False, id="from character 100"),
-        pytest.param(QUESTION, f"{'x ' * 50}{ASKED}", False, id="from character 100, with spaces"),
         pytest.param(QUESTION, "Look at the pictures. A bar is shown.", False, id="its beginning"),
-        pytest.param(QUESTION, "", False, id="empty"),
         pytest.param(
             (Segment("What is in this image?"),), "What is in this image?", False, id="few letters"
         ),
@@ -291,19 +281,6 @@ def test_a_sample_of_another_model_is_not_judged_by_the_papers_judge(judge: str)
     assert other.signature.judges == own.signature.judges
 
 
-def test_each_judge_of_a_panel_is_compared_with_its_own_replies() -> None:
-    judges = (JUDGE, "judge:openai|model:gemini-2.5-pro|t:0")
-    verdicts = Verdicts(official=Scored(4), robust=Scored(4))
-    members = tuple(
-        Judgement(
-            judge=Signature.parse(judge), result=JudgeResult(reply=reply(model)), verdicts=verdicts
-        )
-        for judge, model in zip(judges, (NEW, "gemini-3.8-flash"), strict=True)
-    )
-    sample = replace(answered([NEW])[0], judgements=members)
-    assert list(answerer_marks([sample])) == ["gemini-2.5-pro: replies by gemini-3.8-flash"]
-
-
 def test_runs_with_replies_of_other_models_are_not_compared_without_a_word() -> None:
     runs = [
         replace(task_run([]), records=answered(models))
@@ -346,7 +323,6 @@ def same(text: str, count: int = 3) -> list[TextFacts]:
             id="many tags",
         ),
         pytest.param(same(REFUSAL), f"3 answers are the same: `{REFUSAL}`", id="a text"),
-        pytest.param(same("Server busy"), "3 answers are the same: `Server busy`", id="two words"),
         pytest.param(same(""), "3 answers are empty", id="empty"),
         pytest.param(
             same("a " * 40), f"3 answers are the same: `{('a ' * 30).strip()}…`", id="a long one"
@@ -365,8 +341,6 @@ def test_what_is_unusual_is_counted(facts: list[TextFacts], mark: str) -> None:
         pytest.param(texts(*same("a dog"), others=100), id="few words of many samples"),
         pytest.param(texts(*same("No change."), gold=(Segment("no change"),)), id="gold"),
         pytest.param(texts(*same("B")), id="a label"),
-        pytest.param(texts(*same("Yes.")), id="yes"),
-        pytest.param(texts(*same("1990")), id="a number"),
         pytest.param(texts(*same("The answer is blue.")), id="an answer"),
         pytest.param(texts(*same(REFUSAL), official=Unscored("no_answer")), id="no answer"),
     ],

@@ -124,22 +124,6 @@ def test_runs_of_one_name_are_told_apart_by_number_and_no_date_is_no_error(tmp_p
     assert second.started == "20261332_250000"
 
 
-@pytest.mark.parametrize(
-    "results",
-    [
-        pytest.param({"g,none": 50.5, "g_stderr,none": 1.0, "alias": "MMIE"}, id="as-the-runner"),
-        pytest.param(
-            {"a": math.nan, "b": math.inf, "c": True, "d": "N/A", "e": 10**400, "g": 50.5},
-            id="what-is-no-number",
-        ),
-    ],
-)
-def test_only_numeric_scores_of_the_runner_are_stored(
-    tmp_path: Path, results: dict[str, object]
-) -> None:
-    assert opened(tmp_path, results=results).stored == {"g": 50.5}
-
-
 # Several logs of one run, and files that are not of the run they seem to belong to.
 
 

@@ -90,10 +90,6 @@ def messages_of(doc: Mapping[str, str]) -> list[Message]:
     return [{"role": "user", "content": [{"type": "text", "text": doc["text"]}]}]
 
 
-def number_in(request: Mapping[str, Any]) -> int:
-    return int(request["messages"][0]["content"][0]["text"])
-
-
 def arriving(output: GenerationResult) -> object:
     """What the runner hands to ``process_results``, and writes to its log and its cache."""
     result, _ = unwrap_generation_output(output)
@@ -143,27 +139,6 @@ def body_of(messages: Sequence[Message], usage: object = None) -> Body:
     ]
     more = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
     return {**more, "choices": choices}
-
-
-def test_many_requests_at_once_get_their_own_images_and_a_second_run_writes_no_file(
-    chat: JudgeServer, images: Path
-) -> None:
-    def reply(request: Mapping[str, Any]) -> Message:
-        number = number_in(request)
-        return {
-            "content": str(number),
-            "images": [image_part(data_uri(png(number))), image_part(A)],
-        }
-
-    chat.says(lambda request: body_of([reply(request)]))
-    files: list[dict[str, int]] = []
-    for _ in range(2):
-        for number, output in enumerate(ask(model_for(chat, num_concurrent=8), 60)):
-            expected = [png(number), png(1)] if number != 1 else [png(1), png(1)]
-            assert contents(read_answer([arriving(output)])) == [str(number), *expected]
-        files.append({path.name: path.stat().st_mtime_ns for path in images.iterdir()})
-    assert files[0] == files[1]
-    assert len(files[0]) == 60
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,7 @@ import ast
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
-
 from mmie_tasks.judges.choice import split_eval_arguments
-from mmie_tasks.runner.command_line import with_short_errors
 
 
 def parse(*arguments: str) -> argparse.Namespace:
@@ -18,29 +15,6 @@ def parse(*arguments: str) -> argparse.Namespace:
     parser.add_argument("--limit", type=float)
     parser.add_argument("--num_fewshot")
     return parser.parse_args(arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        pytest.param(["--limt", "3"], ["--limt", "did you mean `--limit`?"], id="option"),
-        pytest.param(["--num_fewshots=3"], ["did you mean `--num_fewshot`?"], id="with-its-value"),
-        pytest.param(["--jdge", "x"], ["did you mean `--judge`?"], id="ours"),
-        pytest.param(["x", "--fully_unlike"], ["x --fully_unlike"], id="nothing-is-similar"),
-        pytest.param(["--limit", "all"], ["--limit", "'all'"], id="value"),
-    ],
-)
-def test_a_wrong_option_of_the_runner_is_named_without_the_usage(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], names: list[str]
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        with_short_errors(lambda: parse(*arguments))()
-    message = capsys.readouterr().err
-    assert stop.value.code == 2
-    assert all(name in message for name in names)
-    assert "usage" not in message
-    assert "hint: " in message
-    assert ("did you mean" in message) is any("did you mean" in name for name in names)
 
 
 def test_no_option_of_the_runner_is_taken_for_a_misspelt_one() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +11,8 @@ from lmms_eval.caching.response_cache import ResponseCache
 from support.report_runs import SKETCH
 from support.unloaded_benchmark import varied
 
-from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
-from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.choice import ChosenJudges
@@ -47,30 +43,9 @@ class Task:
         self.built += 1
 
 
-def prepare(task: Task, hook: Callable[[object, Benchmark], None]) -> None:
-    """Apply a hook to a task, if it belongs to a benchmark."""
-    if (benchmark := loaded_tasks.benchmark_of(task)) is not None:
-        hook(task, benchmark)
-
-
 def benchmark(**fields: Any) -> Benchmark:
     signature = lambda doc: Signature.parse(f"judge:x|first:{doc['id']}")  # noqa: E731
     return varied(SKETCH, **{"signature": signature, **fields})
-
-
-@pytest.fixture
-def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Registers a benchmark `sketch` of another package."""
-
-    def register(**fields: Any) -> None:
-        entry = BenchmarkEntry(name="sketch", target=f"{PACKAGE}.benchmark:BENCHMARK")
-        module = ModuleType(f"{PACKAGE}.benchmark")
-        module.BENCHMARK = benchmark(**fields)  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, PACKAGE, ModuleType(PACKAGE))
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setattr(registry, "entries", lambda: (entry,))
-
-    return register
 
 
 def sign(configs: dict[str, Any], task: Task, **fields: Any) -> None:
@@ -106,27 +81,6 @@ def test_results_are_signed_after_judging_and_name_the_machine() -> None:
         "judged_on": "NVIDIA H200, torch 2.12.0",
     }
     assert task.dump_config() == {"metadata": {"version": "1-A"}}
-
-
-@pytest.mark.parametrize(
-    ("options", "checked_ids"),
-    [
-        pytest.param({}, "01234", id="all"),
-        pytest.param({"limit": 2}, "01", id="limit"),
-        pytest.param({"limit": 2, "offset": 1}, "12", id="offset"),
-        pytest.param({"limit": 9, "offset": 3}, "34", id="more-than-there-are"),
-        pytest.param({"offset": 7}, "", id="behind-the-end"),
-    ],
-)
-def test_only_the_samples_of_the_run_are_checked(
-    register: Callable[..., None], options: dict[str, int], checked_ids: str
-) -> None:
-    ids: list[str] = []
-    register(check_data=lambda docs: ids.extend(doc["id"] for doc in docs))
-    task = Task()
-    prepare(task, early_checks.check_before_requests)
-    task.build_all_requests(**options)
-    assert "".join(ids) == checked_ids
 
 
 class Model:

@@ -60,13 +60,6 @@ def test_modules_are_freed_and_what_the_runner_reads_later_stays() -> None:
     assert model.rank == 0
 
 
-def test_the_writer_of_a_pair_is_freed() -> None:
-    writer = Model()
-    alive = held_by(writer)
-    free_tested_models([space(writer=writer, tested_model="a + b")])
-    assert alive() is None
-
-
 def test_a_model_among_frozen_objects_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a garbage collection deletes a cycle, and none that is frozen."""
     monkeypatch.setattr(gc, "unfreeze", UNFREEZE)

@@ -128,14 +128,6 @@ def test_a_task_without_a_single_answer_ends_the_run(saved: Path) -> None:
         Predictions(path=saved).generate_until(requests(docs, 0, 1))
 
 
-def test_a_rank_without_answers_does_not_end_the_run(saved: Path) -> None:
-    model = Predictions(path=saved)
-    model._world_size = 2  # as the runner sets it
-    assert model.generate_until(requests(ROWS, 1)) == [MISSING]
-    with pytest.raises(SystemExit, match="None of the 2 saved answers"):
-        model.generate_until(requests([{"id": "ALFRED/0"}, {"id": "IEdit/1"}], 1))
-
-
 def test_two_answers_to_one_sample_end_the_run(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     lines = (json.dumps({"id": "DocVQA/0", "answer": answer}) for answer in "xy")

@@ -16,7 +16,7 @@ from support.mmie_judge import by_category
 from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed
 from support.runner import CommandResult
 
-from mmie_tasks.benchmarks.milebench.download import PARTS, REPO
+from mmie_tasks.benchmarks.milebench.data import PARTS, REPO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,6 @@ class Case:
         ended: The last of them is ``<|end|>``.
         response: The official text.
         max_new_tokens: The limit it was made with.
-        folder: Of the set it belongs to.
     """
 
     name: str
@@ -57,7 +56,6 @@ class Case:
     ended: bool
     response: str
     max_new_tokens: int
-    folder: Path
 
     @property
     def parts(self) -> tuple[str | Path, ...]:
@@ -76,12 +74,12 @@ class Case:
     @property
     def logits(self) -> NDArray[np.float32]:
         """Of the first new token: (vocabulary,)."""
-        return logits(self.name, self.folder)
+        return _logits()[self.name]
 
     @property
     def last_logits(self) -> NDArray[np.float32]:
         """Of the last new token: (vocabulary,)."""
-        return logits(f"{self.name}/last_step", self.folder)
+        return _logits()[f"{self.name}/last_step"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +89,6 @@ class ErrorCase:
     name: str
     prompt: str
     images: tuple[Path, ...]
-    error: str
-    message: str
 
 
 def read(name: str, folder: Path = FOLDER) -> Any:
@@ -101,29 +97,22 @@ def read(name: str, folder: Path = FOLDER) -> Any:
 
 
 @cache
-def cases(folder: Path = FOLDER) -> tuple[Case, ...]:
-    """Every question the official code answered.
-
-    Args:
-        folder: Of another set of the same form, for a look by hand.
-    """
-    held = read("cases", folder)
-    limit = held["env"]["max_new_tokens"]
-    return tuple(_case(row, limit, folder) for row in held["cases"])
-
-
-def _case(row: dict[str, Any], limit: int, folder: Path) -> Case:
-    return Case(
-        name=row["name"],
-        prompt=row["prompt"],
-        images=tuple(folder / image for image in row["images"]),
-        tiles=tuple(row["num_patches_list"]),
-        input_ids=tuple(row["input_ids"]),
-        output_ids=tuple(row["output_ids"]),
-        ended=row["stopped_by_eos"],
-        response=row["response"],
-        max_new_tokens=limit,
-        folder=folder,
+def cases() -> tuple[Case, ...]:
+    """Every question the official code answered."""
+    recorded = read("cases")
+    return tuple(
+        Case(
+            name=row["name"],
+            prompt=row["prompt"],
+            images=tuple(FOLDER / image for image in row["images"]),
+            tiles=tuple(row["num_patches_list"]),
+            input_ids=tuple(row["input_ids"]),
+            output_ids=tuple(row["output_ids"]),
+            ended=row["stopped_by_eos"],
+            response=row["response"],
+            max_new_tokens=recorded["env"]["max_new_tokens"],
+        )
+        for row in recorded["cases"]
     )
 
 
@@ -135,36 +124,24 @@ def error_cases() -> tuple[ErrorCase, ...]:
             name=row["name"],
             prompt=row["prompt"],
             images=tuple(FOLDER / image for image in row["images"]),
-            error=row["error"],
-            message=row["message"],
         )
-        for row in read("cases", FOLDER)["errors"]
+        for row in read("cases")["errors"]
     )
 
 
 @cache
-def _all_logits(folder: Path) -> dict[str, NDArray[np.float32]]:
+def _logits() -> dict[str, NDArray[np.float32]]:
+    """Arrays: ``CASE`` or ``CASE/last_step`` (vocabulary,), ``vit/IMAGE`` (tiles, 4, hidden)."""
     import numpy as np
 
-    with np.load(folder / "logits.npz") as arrays:
+    with np.load(FOLDER / "logits.npz") as arrays:
         return {name: arrays[name] for name in arrays.files}
 
 
-def logits(name: str, folder: Path = FOLDER) -> NDArray[np.float32]:
-    """One array: ``CASE`` or ``CASE/last_step`` (vocabulary,), ``vit/IMAGE`` (tiles, 4, hidden)."""
-    return _all_logits(folder)[name]
-
-
-def vision_outputs(folder: Path = FOLDER) -> dict[Path, NDArray[np.float32]]:
+def vision_outputs() -> dict[Path, NDArray[np.float32]]:
     """Vision outputs by image: (tiles, tokens per tile, hidden size of the text model)."""
-    names = [name for name in _all_logits(folder) if name.startswith("vit/")]
-    return {folder / "images" / f"{name[4:]}.png": logits(name, folder) for name in names}
-
-
-def system_message(folder: Path = FOLDER) -> str:
-    """The system message in the checkpoint's ``config.json``."""
-    message: str = read("config", folder / "checkpoint")["system_message"]
-    return message
+    arrays = _logits().items()
+    return {IMAGES / f"{name[4:]}.png": one for name, one in arrays if name.startswith("vit/")}
 
 
 def tokenizer_folder(path: Path, change: Callable[[dict[str, Any]], object] | None = None) -> Path:

@@ -81,7 +81,6 @@ FAULTS = (
         cases=(
             Case("429", error(429), "HTTP 429"),
             Case("429-retry-after", error(429, headers={"Retry-After": "0.05"})),
-            Case("429-in-words", error(429, message="Please try again in 50ms."), "again in 50ms"),
         ),
     ),
     Fault(
@@ -90,7 +89,6 @@ FAULTS = (
         reason="unavailable",
         cases=(
             Case("429-for-an-hour", error(429, headers={"Retry-After": "3600"}), "a wait of 1.0"),
-            Case("words-for-hours", error(429, message="Try again in 6h12m0s"), "6.2 hours"),
             Case("retry-delay", error(503, details=[{"retryDelay": "3600s"}]), "a wait of 1.0"),
         ),
     ),
@@ -99,10 +97,8 @@ FAULTS = (
         requests=UNTIL_ANSWERED,
         reason="unavailable",
         cases=(
-            Case("408", error(408)),
             Case("500", error(500), "HTTP 500"),
             Case("503-retry-after", error(503, headers={"Retry-After": "0.05"})),
-            Case("proxy-502", Sent(content=b"<html>Bad gateway</html>", status=502)),
             Case("hangs-up", HANG_UP, "no connection"),
             Case("hangs-up-in-the-body", Sent(content=b'{"choices": [1, 2]}', cut_after=9)),
         ),
@@ -120,9 +116,6 @@ FAULTS = (
         cases=(
             Case("proxy-200", Sent(content=b"<html>Sign in</html>"), "no JSON"),
             Case("truncated", Sent(content=b'{"choices": [{"mess')),
-            Case("deep", Sent(content=b"[" * 100_000)),
-            Case("empty", Sent(content=b"")),
-            Case("no-choices", Sent(content=b'{"choices": []}')),
             Case("an-error-as-200", Sent(content=b'{"error": {"message": "busy"}}'), "busy"),
             Case("wrong-encoding", Sent(content=b"no gzip", headers=GZIP), "decompress"),
         ),
@@ -133,8 +126,6 @@ FAULTS = (
         reason="unavailable",
         cases=(
             Case("401", error(401, code="invalid_api_key"), "denies access"),
-            Case("402", error(402)),
-            Case("404", error(404)),
             Case("400-key", in_list(error(400, message="API key not valid.")), "not valid"),
             Case("quota", error(429, code="insufficient_quota")),
         ),
@@ -148,10 +139,6 @@ FAULTS = (
                 "both",
                 only_accepting(max_tokens="unsupported_parameter", temperature="unsupported_value"),
             ),
-            Case(
-                "both-in-a-list",
-                only_accepting(in_list, max_tokens="unknown", temperature="unknown"),
-            ),
         ),
     ),
     Fault(
@@ -160,13 +147,9 @@ FAULTS = (
         reason="refused",
         cases=(
             Case("filtered", body(finish_reason="content_filter"), "filter"),
-            Case("sensitive", body(finish_reason="sensitive"), "filter"),
-            Case("safety", body(finish_reason="SAFETY"), "filter"),
             Case("refusal", completion(None, refusal="I will not."), "I will not."),
             Case("400-filter", error(400, code="content_filter"), "content_filter"),
-            Case("403-policy", error(403, code="content_policy_violation"), "policy"),
             Case("400", error(400, code="invalid_image", message="bad"), "bad"),
-            Case("422", error(422, message="no"), "HTTP 422"),
         ),
     ),
     Fault(
@@ -174,10 +157,7 @@ FAULTS = (
         finish="length",
         requests=1,
         reason=None,
-        cases=tuple(
-            Case(word, body(finish_reason=word))
-            for word in ("length", "max_tokens", "model_length", "MAX_TOKENS")
-        ),
+        cases=tuple(Case(word, body(finish_reason=word)) for word in ("length", "MAX_TOKENS")),
     ),
     Fault(
         name="a failed reply: finish reason `error`, `abort`, `..._error`, `insufficient_...`",
@@ -185,7 +165,7 @@ FAULTS = (
         reason="unavailable",
         cases=tuple(
             Case(f"finish-{word}", body(finish_reason=word), f"finish_reason `{word}`")
-            for word in ("error", "abort", "network_error", "insufficient_system_resource")
+            for word in ("error", "insufficient_system_resource")
         ),
     ),
     Fault(
@@ -194,17 +174,14 @@ FAULTS = (
         reason=None,
         cases=tuple(
             Case(f"finish-{word}", body(finish_reason=word))
-            for word in (None, " ", "STOP", "eos", "end_turn", "tool_calls", 7, "new_word")
+            for word in (None, "STOP", 7, "new_word")
         ),
     ),
     Fault(
         name="a reply without text",
         requests=3,
         reason="empty_reply",
-        cases=(
-            Case("empty", body(text=""), "finish_reason `stop`"),
-            Case("blank", body(text=" \n"), "finish_reason `stop`"),
-        ),
+        cases=(Case("empty", body(text=""), "finish_reason `stop`"),),
     ),
     Fault(
         name="a reply without text at the token limit",

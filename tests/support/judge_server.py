@@ -16,7 +16,7 @@
 Faults that name no route are those of requests for a reply or a picture, and need no time. Without
 a fault, and with the right key and free capacity, a request gets its reply after `delay_s`. A check
 before a run gets `server.check` and uses up no fault; with None it is like any request.
-As a program, which prints its address: ``python -m support.judge_server``.
+``python -m support.judge_server`` prints its address.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Any
 
 from support.batch_api import BatchApi
 from support.loopback import LoopbackServer, Request, Sent, error, sends
-from support.pictures import drawn, images, noise
+from support.pictures import drawn
 
 Body = dict[str, Any]
 Says = str | Body | Sent | Callable[[Body], "str | Body | Sent"]
@@ -133,10 +133,6 @@ class JudgeServer(LoopbackServer):
         return [request.path for request in self._requests]
 
     @property
-    def queries(self) -> list[str]:
-        return [request.query for request in self._requests]
-
-    @property
     def times(self) -> list[float]:
         return [request.time for request in self._requests]
 
@@ -212,21 +208,11 @@ class JudgeServer(LoopbackServer):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--port", type=int, default=8377)
-    parser.add_argument("--says", default="5")
+    parser = argparse.ArgumentParser()
     parser.add_argument("--delay_s", type=float, default=0.0)
-    parser.add_argument(
-        "--at_most", type=float, default=math.inf, help="more requests at once get HTTP 429"
-    )
+    parser.add_argument("--at_most", type=float, default=math.inf, help="more get HTTP 429")
     parser.add_argument("--retry_after")
-    parser.add_argument("--key")
-    parser.add_argument("--noise", action="store_true", help="one large picture for all requests")
-    settings = vars(parser.parse_args())
-    large = sends(images(noise())) if settings.pop("noise") else drawn
-    with JudgeServer(draws=large, **settings) as server, suppress(KeyboardInterrupt):
+    with JudgeServer(**vars(parser.parse_args())) as server, suppress(KeyboardInterrupt):
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         threading.Event().wait()

@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from mmie_tasks.judges.base import JudgeRequest
-from support.random_checkpoint import REAL, REDUCED, TINY_SHAPE, Shape
+from support.random_checkpoint import REAL, TINY_SHAPE, Shape
 
 GENERATED = (512, 512)  # pixels; the size of generated images, 1 tile
 IMAGE_SIZES = (  # of a request; the first ones are photographs
@@ -24,7 +24,7 @@ IMAGE_SIZES = (  # of a request; the first ones are photographs
 )
 RUBRIC_TOKENS, TEXT_TOKENS = 700, 450  # the latter of question and answer together
 WORDS = ("the", "and", "then", "with", "step", "slowly", "picture", "water", "cut", "fold", "it")
-REAL_TILE_PX, REAL_TILE_TOKENS = 448, 256
+REAL_TILE_PX = 448
 TOKENS_PER_WORD = 1.9  # about, of the golden tokenizer
 
 
@@ -43,7 +43,6 @@ class Size:
 
 SIZES = {
     "real": Size(shape=REAL, prompts_by=1, replies_by=1),
-    "reduced": Size(shape=REDUCED, prompts_by=28, replies_by=2),
     "tiny": Size(shape=TINY_SHAPE, prompts_by=28, replies_by=40),
 }
 

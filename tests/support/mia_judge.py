@@ -38,13 +38,6 @@ def full_marks(body: Body) -> str:
     return ", ".join([*parts, f"total score: {sum(weights)}/10"]) + ". All of it is there."
 
 
-def failing_every_other(body: Body) -> str | Sent:
-    """A content filter error if the weights are 4, 3 and 3, full marks otherwise."""
-    if weights_of(body) == [4, 3, 3]:
-        return error(400, code="content_filter", message="withheld")
-    return full_marks(body)
-
-
 STORM: tuple[tuple[Sent | Body | None, int], ...] = (
     (error(429), 10),
     (error(500), 10),

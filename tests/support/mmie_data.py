@@ -1,9 +1,9 @@
-"""Small MMIE folders in both forms of ``data.json``: made-up text, generated pictures.
+"""Small MMIE folders: made-up text, generated pictures.
 
-`conversation` is a row as on the Hub, `judge_input` one as the official judge reads it. The
-samples go round SA, PBL and MSR: ids ``SA-0``, ``PBL-1``, ``MSR-2``, ``SA-3``, ... SA and PBL have
-a picture in the question and one in each of two gold steps, MSR one in the question and a gold
-text. Pictures are ``images/<n>.png``, 32 pixels square, each of a colour of its own.
+The samples of `conversations_folder` go round SA, PBL and MSR: ids ``SA-0``, ``PBL-1``, ``MSR-2``,
+``SA-3``, ... SA and PBL have a picture in the question and one in each of two gold steps, MSR one
+in the question and a gold text. Pictures are ``images/<n>.png``, 32 pixels square, each of a colour
+of its own.
 """
 
 from __future__ import annotations
@@ -34,14 +34,6 @@ def conversation(
     """A row in the form of the Hub, without a category label."""
     turns = [{"from": "human", "content": question}, {"from": "gpt", "content": gold}]
     return {"id": sample_id, "conversations": turns, **more}
-
-
-def judge_input(
-    sample_id: str, question: object = "Why?", gold: object = "So.", **more: object
-) -> Row:
-    """A row in the form of the official judge, with an answer of one text."""
-    row = {"model": "nobody", "question": question, "answer": "Nothing.", "gt_answer": gold}
-    return {"id": sample_id, **row, **more}
 
 
 def contents(n: int) -> list[tuple[str, list[Segment], list[Segment]]]:

@@ -92,21 +92,6 @@ REAL = Shape(
 )
 """InternVL2-4B: 4.15 B weights, 8.3 GB as bfloat16."""
 
-REAL_WIDTH = Shape(
-    vision=Vision(hidden_size=1024, layers=2, heads=16, intermediate_size=4096),
-    text=Text(hidden_size=3072, layers=2, heads=32, kv_heads=32, intermediate_size=8192),
-)
-"""The same with 2 layers each and a small vocabulary: 0.28 B weights, 0.56 GB as bfloat16."""
-
-REDUCED = Shape(
-    vision=Vision(hidden_size=256, layers=4, heads=4, intermediate_size=1024),
-    text=Text(hidden_size=768, layers=8, heads=8, kv_heads=8, intermediate_size=2048),
-    image_px=84,
-    long_after=146,
-    max_positions=8192,
-)
-"""All proportions of the language model's layers, and 9 tokens per tile: 0.06 B weights."""
-
 TINY_SHAPE = Shape(
     vision=Vision(hidden_size=64, layers=2, heads=2, intermediate_size=128),
     text=Text(hidden_size=192, layers=2, heads=2, kv_heads=2, intermediate_size=256),
@@ -118,12 +103,7 @@ TINY_SHAPE = Shape(
 
 
 def write(
-    folder: Path,
-    shape: Shape = REAL_WIDTH,
-    *,
-    seed: int = 0,
-    ends: bool = True,
-    device: str = "cpu",
+    folder: Path, shape: Shape, *, seed: int = 0, ends: bool = True, device: str = "cpu"
 ) -> Path:
     """Write a checkpoint, one file of weights after another: only one is in memory.
 

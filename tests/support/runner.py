@@ -113,6 +113,7 @@ class Workplace:
         fork, with the variables that torchrun sets for it.
         """
         environment = {**self._environment(os.environ), **variables}
+        self._wait_for_an_unused_second()
         before = self._results_files()
         script = self._script(command, environment)
         if script is None or not _server().can_run(environment):
@@ -125,12 +126,17 @@ class Workplace:
                 output.seek(0)
                 result = _result(status, output.read())
         new = sorted(self._results_files() - before)
-        return replace(result, details=_details(new[-1][0])) if new else result
+        return replace(result, details=_details(new[-1])) if new else result
 
-    def _results_files(self) -> set[tuple[Path, int]]:
-        """Each file with its time: a run that begins in the same second overwrites it."""
-        files = self.folder.rglob("*_results.json")
-        return {(path, path.stat().st_mtime_ns) for path in files}
+    def _wait_for_an_unused_second(self) -> None:
+        """lmms-eval names the files of a run by the second in which it begins."""
+        while any(
+            f.name.endswith(time.strftime("%M%S_results.json")) for f in self._results_files()
+        ):
+            time.sleep(0.02)
+
+    def _results_files(self) -> set[Path]:
+        return set(self.folder.rglob("*_results.json"))
 
     def _script(self, command: tuple[str, ...], environment: dict[str, str]) -> Script | None:
         """What the fork server can run in place of a command, if it can."""

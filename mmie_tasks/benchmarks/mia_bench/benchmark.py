@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment
-from mmie_tasks.benchmarks.mia_bench import data, download, metrics, prompts
+from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.prompts import runner_prompt
 from mmie_tasks.benchmarks.mia_bench.record import MiaRecord, needed_replies
-from mmie_tasks.benchmarks.mia_bench.request import request_for
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.text_answer import answer_of_results
@@ -66,7 +65,7 @@ class MiaBench(Benchmark[MiaRecord]):
             return "unchanged, as in lmms-eval's own task"
 
         return [
-            download.asset(environment, lambda: data.describe(environment)),
+            data.asset(environment),
             installed_asset("mia_bench: judge prompt", "lmms-eval", describe_prompt),
         ]
 
@@ -106,7 +105,11 @@ class MiaBench(Benchmark[MiaRecord]):
 
     @override
     def request(self, doc: Doc, answer: str) -> JudgeRequest:
-        return request_for(Sample.from_doc(doc), answer, [Path(doc["image"])])
+        """The official text with the answer, then the image, as in the notebook (cell 11)."""
+        sample = Sample.from_doc(doc)
+        text = prompts.judge_prompt(sample.instruction, sample.components, sample.weights, answer)
+        parts = (text, Path(doc["image"]))
+        return JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS)
 
     @override
     def grade(self, sample: Mapping[str, Any], result: JudgeResult) -> Verdicts:

@@ -1,47 +1,42 @@
-"""Reads MIA-Bench from a local folder or the Hub into a `datasets.Dataset` with image paths."""
+"""MIA-Bench's samples as a `datasets.Dataset` of image paths, from a local folder or the Hub.
+
+On the Hub is a table that contains the images. It is written once in the official form, as
+``instruction_benchmark_all.json`` and ``images/000.jpg``, ... Images are the bytes from the Hub,
+never re-encoded, because the judge gets the file.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loguru import logger
-from pydantic import ConfigDict
-
-from mmie_tasks.benchmarks.data_row import DataRow, DataWords, read_row
-from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
-from mmie_tasks.benchmarks.mia_bench.download import ANNOTATION, DATASET
+from mmie_tasks.benchmarks.data_file import DataFile, entries_of
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
-from mmie_tasks.hub.images import inside
+from mmie_tasks.hub.asset import Asset, Check, local_asset
+from mmie_tasks.hub.dataset import HubDataset
+from mmie_tasks.hub.images import image_suffix, inside
 from mmie_tasks.hub.run_images import check_images
 
 if TYPE_CHECKING:
     import datasets
 
+REPO = "lmms-lab-encoder/MIA-Bench"  # the one that the runner's own task loads
+_TABLES = "*test*.parquet"  # the split `test`
+_ANNOTATION = "instruction_benchmark_all.json"
 _TEXTS = ("id", "image", "url", "instruction", "type", "data")
+_LISTS = ("components", "component_weight", "component_type")
 _LAYOUT = (
-    f"the layout is `{ANNOTATION}`, the file of apple/ml-mia-bench, beside `images/`; "
-    "point `MIA_BENCH_DATA` at their folder, or unset it to download from the Hub"
+    f"set `MIA_BENCH_DATA` to a folder with `{_ANNOTATION}`, the file of apple/ml-mia-bench, and "
+    "its images as `images/<row>.<ext>`, the row from 0 and in three digits, such as "
+    "`images/007.jpg`, or leave it out to download from the Hub"
 )
-_REPAIR = (
-    "repair it, or replace it by the file of apple/ml-mia-bench; if a run has downloaded it, "
-    "delete its folder and run again"
-)
-
-# `words_digest` of the 400 rows of apple/ml-mia-bench at 5422852d.
-OFFICIAL_WORDS = "e10f5c3ce6e86aebcff39671923b815f4d215aef6d9fdce97702a9e4efbecca6"
-NUMBERED = "`images/<row>.<ext>`, the row from 0 and in three digits, such as `images/007.jpg`"
-
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w-]+(\.[\w-]+)+/", re.ASCII | re.IGNORECASE)
 
 
 def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
@@ -68,25 +63,26 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     else:
         fetched = DATASET.fetch()
         folder, revision = fetched.folder, fetched.source
-    path = folder / ANNOTATION
-    file = read_json_file(path, layout=_LAYOUT, repair=_REPAIR)
-    if not isinstance(file.value, list) or not file.value:
-        raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
-    read = partial(_row, folder=folder)
-    rows = read_samples(path, file.value, read, itemgetter("id"), repair=_REPAIR)
-    data = revision or file.digest
-    paths = image_paths(folder, {int(row["id"]): row["url"] for row in rows})
-    if len(rows) == 400 and words_digest(rows) != OFFICIAL_WORDS:
-        logger.info(
-            "MIA-Bench: instructions or components of these 400 rows differ from those of the "
-            "official file."
-        )
-    ordered = fair_order(rows, itemgetter("id"), itemgetter("type"))
-    docs = [{**row, "image": str(paths[int(row["id"])]), "data": data} for row in ordered]
+    file, images = DataFile.read(folder / _ANNOTATION, _LAYOUT), NumberedImages(folder)
+
+    def read(number: int, row: object) -> dict[str, Any]:
+        if not isinstance(row, dict):
+            raise BadSample(f"row {number}: not an object")
+        reference = row.get("image")
+        if not isinstance(reference, str) or not reference.strip():
+            raise BadSample(f"row {number}: `image` is {reference!r}, not an address or a file")
+        sample = Sample.from_doc({**row, "id": str(number)}).model_dump(by_alias=True)
+        path = images.path(number, reference.strip())
+        data = revision or file.digest
+        return {**sample, "url": reference.strip(), "image": str(path), "data": data}
+
+    rows = file.samples(file.json(), read, itemgetter("id"))
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(_TEXTS, text)
     features |= {"components": [text], "component_weight": [whole_number], "component_type": [text]}
-    return datasets.Dataset.from_list(docs, features=datasets.Features(features))
+    return datasets.Dataset.from_list(
+        fair_order(rows, itemgetter("id"), itemgetter("type")), features=datasets.Features(features)
+    )
 
 
 def check_data(docs: datasets.Dataset) -> None:
@@ -95,105 +91,81 @@ def check_data(docs: datasets.Dataset) -> None:
     Raises:
         DataMissing: Files are missing; gives the number and the first name.
     """
-    hint = f"the images are {NUMBERED}; complete them, or unset `MIA_BENCH_DATA` to download them"
-    check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs}, hint)
+    check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs}, _LAYOUT)
 
 
-def words_digest(rows: Sequence[Mapping[str, Any]]) -> str:
-    """SHA-256, in hex, of the instructions and components, in order."""
-    words = [[row["instruction"], row["components"]] for row in rows]
-    return hashlib.sha256(json.dumps(words).encode()).hexdigest()
+class NumberedImages:
+    """Finds the image files that the annotation in a folder names."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._images = folder, folder / "images"
+        names = sorted(self._images.iterdir(), reverse=True) if self._images.is_dir() else []
+        self._by_number = {path.name.partition(".")[0]: path for path in names}
+
+    def path(self, row: int, reference: str) -> Path:
+        """The file of a row, which may be missing: ``images/<row>.<ext>`` for an address, because
+        official addresses may share their last name or have none; else the named file.
+
+        Raises:
+            DataBroken: The name leads out of the folder.
+        """
+        if _ADDRESS.match(reference):
+            number = f"{row:03d}"
+            return self._by_number.get(number, self._images / f"{number}.jpg")
+        return inside(self._folder, reference)
+
+
+# The files
 
 
 def _local_folder(root: Path) -> Path:
     if not root.is_dir():
-        raise DataMissing(f"`MIA_BENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
-    if not (root / "images").is_dir():
-        raise DataMissing(f"`{root / 'images'}` does not exist.", hint=f"{_LAYOUT}: {NUMBERED}")
-    if not (root / ANNOTATION).is_file():
-        names = ", ".join(sorted(path.name for path in root.iterdir())[:20]) or "nothing"
+        raise DataMissing(f"`MIA_BENCH_DATA` is `{root}`: no such folder.", hint=_LAYOUT)
+    if not ((root / "images").is_dir() and (root / _ANNOTATION).is_file()):
         raise DataMissing(
-            f"`{root}` contains no `{ANNOTATION}`; it contains: {names}.", hint=_LAYOUT
+            f"`{root}` should contain `{_ANNOTATION}` and `images`; it contains: "
+            f"{entries_of(root)}.",
+            hint=_LAYOUT,
         )
     return root
 
 
-class _MiaImage(DataRow):
-    model_config = ConfigDict(extra="allow")
+def _fill(snapshot: Path, folder: Path) -> None:
+    """Writes annotation and images into an empty folder."""
+    import pyarrow.parquet  # type: ignore[import-untyped]
 
-    image: DataWords
-
-
-def _row(number: int, fields: object, folder: Path) -> dict[str, Any]:
-    """A checked row, with the image's address or file name as annotated."""
-    row = read_row(_MiaImage, fields, f"row {number}")
-    image = row.image.strip()
-    if not image.isprintable():
-        raise BadSample(f"row {number}: `image` is {image!r}, not an address or a file's name")
-    if not is_address(image):
-        try:
-            inside(folder, image)
-        except DataBroken as error:
-            raise BadSample(f"row {number}: {error.message.rstrip('.')}") from error
-    sample = Sample.from_doc({**row.model_dump(), "id": str(number)})
-    return {
-        "id": sample.id,
-        "url": image,
-        "instruction": sample.instruction,
-        "type": sample.type,
-        "components": list(sample.components),
-        "component_weight": list(sample.weights),
-        "component_type": list(sample.categories),
-    }
+    (folder / "images").mkdir()
+    fields = ("instruction", "type", *_LISTS)
+    annotation: list[Mapping[str, object]] = []
+    try:
+        for path in sorted(snapshot.rglob(_TABLES)):
+            with pyarrow.parquet.ParquetFile(path) as table:
+                for batch in table.iter_batches(batch_size=16, columns=["image", *fields]):
+                    for row in batch.to_pylist():
+                        content = row["image"]["bytes"]  # whether it is an image is checked later
+                        name = f"images/{len(annotation):03d}{image_suffix(content) or '.bin'}"
+                        (folder / name).write_bytes(content)
+                        annotation.append({"image": name, **{key: row[key] for key in fields}})
+    except (pyarrow.ArrowException, OSError, TypeError, KeyError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        problem = f"row {len(annotation)} of `{path}` of `{REPO}` cannot be read: {error!r}"
+        raise DataBroken(f"{problem}.", hint=f"delete it and run again, or {_LAYOUT}") from error
+    (folder / _ANNOTATION).write_text(json.dumps(annotation, indent=1) + "\n", encoding="utf-8")
 
 
-def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path]:
-    """Row to the path of its image file, which may be missing.
-
-    The image of row 7 is ``folder/images/007.<ext>`` if the row has an address: official addresses
-    may share their last name, or end in a slash or without an extension. Otherwise it is
-    ``folder/<name>``.
-
-    `folder` is that of the annotation; `references` has the ``image`` of each row, from 0.
-
-    Raises:
-        DataBroken: A name leads out of the folder, or a row has several files.
-    """
-    images = folder / "images"
-    names = sorted(path.name for path in images.iterdir()) if images.is_dir() else []
-    numbered: dict[str, list[str]] = {}
-    for name in names:
-        numbered.setdefault(name.partition(".")[0], []).append(name)
-    paths = {}
-    for row, reference in references.items():
-        candidates = numbered.get(f"{row:03d}", [f"{row:03d}.jpg"])
-        if not is_address(reference):
-            paths[row] = inside(folder, reference)
-        elif len(candidates) > 1:
-            raise DataBroken(
-                f"`{images}` contains several images for row {row}: {', '.join(candidates)}.",
-                hint="keep one of them",
-            )
-        else:
-            paths[row] = images / candidates[0]
-    return paths
+DATASET = HubDataset(repo=REPO, files=(_TABLES,), fill=_fill, alternative=_LAYOUT)
 
 
-def is_address(reference: str) -> bool:
-    """Whether an image reference is a URL, not a file name.
+def asset(environment: Mapping[str, str]) -> Asset:
+    """The samples with their images."""
 
-    >>> is_address("farm8.staticflickr.com/1.jpg"), is_address("images/3.png")
-    (True, False)
-    """
-    return bool(_SCHEME.match(reference) or _HOST.match(reference))
+    def describe() -> str:
+        docs = dataset(environment)
+        check_data(docs)
+        return f"{len(docs):,} samples of {docs[0]['data']}; no image is missing"
 
-
-def describe(environment: Mapping[str, str]) -> str:
-    """Checks samples and images, and describes them in a sentence.
-
-    Raises:
-        MmieTasksError: Samples or images are missing or unusable.
-    """
-    docs = dataset(environment)
-    check_data(docs)
-    return f"{len(docs):,} samples of {docs[0]['data']}; no image is missing"
+    name = "mia_bench: data"
+    check = Check(subject=name, describe=describe)
+    local = local_asset(name, "MIA_BENCH_DATA", environment.get("MIA_BENCH_DATA"), (check,))
+    return local or DATASET.asset(name, check)

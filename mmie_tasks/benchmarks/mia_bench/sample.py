@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias, get_args
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import ConfigDict, Field, StrictInt, model_validator
 
 from mmie_tasks.benchmarks.data_row import DataRow, DataWords, read_row
 
@@ -40,46 +39,34 @@ components of another prompt, two another count.
 """
 
 
-class _MiaRow(DataRow):
-    id: DataWords
-    instruction: DataWords
-    type: Difficulty
-    components: Annotated[list[DataWords], Field(min_length=1, max_length=5)]  # official, cell 2
-    component_weight: list[Annotated[StrictInt, Field(ge=1)]]
-    component_type: list[Category]
-
-    @model_validator(mode="after")
-    def _one_for_each_component(self) -> _MiaRow:
-        for name in ("component_weight", "component_type"):
-            if len(getattr(self, name)) != len(self.components):
-                raise ValueError(f"`{name}` has another length than `components`")
-        return self
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class Sample(DataRow):
     """An instruction with its components.
 
     Attributes:
         id: The row in the official file, from 0, as text.
         instruction: The instruction as released, with the stray spaces of the official prompt.
         type: One of `TYPES`.
-        components: 1 to 5 graded parts of the instruction, as released.
-        weights: Full marks of each component, in points.
+        components: 1 to 5 graded parts of the instruction, as released (official, cell 2).
+        weights: Full marks of each component, in points: 10 in sum, or 8 in two rows.
         categories: One of `CATEGORIES` for each component; repetitions are possible.
     """
 
-    id: str
-    instruction: str
-    type: str
-    components: tuple[str, ...]
-    weights: tuple[int, ...]
-    categories: tuple[str, ...]
+    model_config = ConfigDict(populate_by_name=True)
 
-    @property
-    def full_marks(self) -> int:
-        """The sum of the weights in points: 10, or 8 in two rows."""
-        return sum(self.weights)
+    id: DataWords
+    instruction: DataWords
+    type: Difficulty
+    components: Annotated[tuple[DataWords, ...], Field(min_length=1, max_length=5)]
+    weights: tuple[Annotated[StrictInt, Field(ge=1)], ...] = Field(alias="component_weight")
+    categories: tuple[Category, ...] = Field(alias="component_type")
+
+    @model_validator(mode="after")
+    def _one_for_each_component(self) -> Sample:
+        if not len(self.components) == len(self.weights) == len(self.categories):
+            raise ValueError(
+                "`components`, `component_weight` and `component_type` differ in length"
+            )
+        return self
 
     @property
     def contradictory(self) -> bool:
@@ -94,15 +81,7 @@ class Sample:
             BadSample: A field is missing or of the wrong kind, or components, weights and
                 categories differ in number.
         """
-        row = read_row(_MiaRow, doc, "MIA-Bench")
-        return cls(
-            id=row.id,
-            instruction=row.instruction,
-            type=row.type,
-            components=tuple(row.components),
-            weights=tuple(row.component_weight),
-            categories=tuple(row.component_type),
-        )
+        return read_row(cls, doc, "MIA-Bench")
 
 
 def fingerprint(instruction: str, components: Sequence[str]) -> str:

@@ -1,4 +1,7 @@
-"""Reads MileBench from a local folder or the Hub into a `datasets.Dataset` with image paths."""
+"""MileBench's samples as a `datasets.Dataset` of image paths, from a local folder or the Hub.
+
+On the Hub, the datasets are in six archives. A run downloads those that contain its datasets.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
-from mmie_tasks.benchmarks.milebench import download
+from mmie_tasks.benchmarks.data_file import DataFile, entries_of
 from mmie_tasks.benchmarks.milebench.prompts import question_content
 from mmie_tasks.benchmarks.milebench.sample import (
     DATASETS,
@@ -26,7 +29,9 @@ from mmie_tasks.benchmarks.milebench.sample import (
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.suggestions import nearest
+from mmie_tasks.hub.archives import unpack
 from mmie_tasks.hub.asset import Asset, Check, local_asset
+from mmie_tasks.hub.dataset import HubDataset
 from mmie_tasks.hub.images import inside
 from mmie_tasks.hub.run_images import check_images
 
@@ -35,14 +40,28 @@ if TYPE_CHECKING:
 
 DatasetRow: TypeAlias = dict[str, object]
 
-REPAIR = (
-    "repair it, or replace it by the published file; if a run has downloaded it, delete its "
-    "folder and run again"
+REPO = "FreedomIntelligence/MileBench"
+
+# The datasets in each archive, as in the OpenVINO sample that evaluates MileBench.
+PARTS: tuple[tuple[str, ...], ...] = (
+    ("ALFRED", "ActionLocalization", "ActionPrediction", "ActionSequence", "CharacterOrder"),
+    ("CLEVR-Change", "CounterfactualInference", "DocVQA", "EgocentricNavigation", "GPR1200"),
+    (
+        *("IEdit", "ImageNeedleInAHaystack", "MMCoQA"),
+        *("MovingAttribute", "MovingDirection", "MultiModalQA"),
+    ),
+    (
+        *("ObjectExistence", "ObjectInteraction", "ObjectShuffle"),
+        *("SceneTransition", "StateChange", "nuscenes"),
+    ),
+    ("OCR-VQA", "SlideVQA", "Spot-the-Diff"),
+    ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
 )
-"""The hint of errors about an unusable annotation file."""
+
+_PREFIXES = ("", "MileBench", "MLBench")  # folders around the datasets in some archives
 _LAYOUT = (
-    "the official layout is `<DATASET>/<DATASET>.json` beside `<DATASET>/images/`; "
-    "point `MILEBENCH_DATA` at the folder above, or unset it to download from the Hub"
+    "set `MILEBENCH_DATA` to a folder with the unpacked datasets (`<DATASET>/<DATASET>.json` "
+    "beside `<DATASET>/images/`), or leave it out to download from the Hub"
 )
 
 
@@ -112,7 +131,6 @@ def _load_rows(
     names: Sequence[str], variant: Variant, environment: Mapping[str, str]
 ) -> list[list[DatasetRow]]:
     """Rows per dataset; some of several datasets may be missing in a local folder."""
-    is_lenient = len(names) > 1 and bool(environment.get("MILEBENCH_DATA"))
     per_dataset: list[list[DatasetRow]] = []
     errors: dict[str, DataMissing] = {}
     for name in names:
@@ -120,7 +138,7 @@ def _load_rows(
             per_dataset.append(_rows(name, variant, environment))
         except DataMissing as error:  # noqa: PERF203 - the other datasets are read
             errors[name] = error
-    if errors and not (per_dataset and is_lenient):
+    if errors and not (per_dataset and environment.get("MILEBENCH_DATA")):
         raise next(iter(errors.values()))
     if errors:
         root = environment["MILEBENCH_DATA"]
@@ -129,49 +147,34 @@ def _load_rows(
 
 
 def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[DatasetRow]:
-    folder, revision = _folder(name, environment)
-    path = folder / (f"{name}-adv.json" if variant == "adv" else f"{name}.json")
-    if not path.is_file():
-        raise DataMissing(f"`{folder}` contains no `{path.name}`.", hint=_LAYOUT)
-    file = read_json_file(path, layout=_LAYOUT, repair=REPAIR)
-    meta, instructions, entries = _parts(path, file.value)
+    folder, revision = dataset_folder(name, environment)
+    file = DataFile.read(folder / f"{name}{'-adv' * (variant == 'adv')}.json", _LAYOUT)
+    value = file.json()
+    content = value if isinstance(value, dict) else {}
+    meta = content.get("meta_data")
+    meta = meta if isinstance(meta, dict) else {}
+    instructions = meta.get("task_instruction")
+    if not isinstance(instructions, list) or not all(isinstance(i, str) for i in instructions):
+        raise file.broken("`meta_data.task_instruction` is not a list of texts")
     question_type = str(meta.get("question_type"))
     try:
         rule = rule_of(name, question_type)
     except BadSample as error:
-        raise DataBroken(f"`{path}`: {error}.", hint=REPAIR) from error
+        raise file.broken(str(error)) from error
+    source = {"question_type": question_type, "data": revision or file.digest}
 
     def read(_position: int, entry: object) -> DatasetRow:
         sample = Sample.from_annotation(entry, dataset=name, rule=rule, instructions=instructions)
         if variant == "combined1":
-            question_content(
-                sample, combined=True
-            )  # raises errors now, not in the middle of the run
-        source = {"question_type": question_type, "data": revision or file.digest}
+            question_content(sample, combined=True)  # raises now, not in the middle of the run
         return _row(sample, variant, folder) | source
 
-    rows = read_samples(path, entries, read, itemgetter("id"), repair=REPAIR)
+    rows = file.samples(content.get("data"), read, itemgetter("id"))
     return fair_order(rows, itemgetter("id"))
 
 
-def _parts(
-    path: Path, value: object
-) -> tuple[Mapping[str, object], Sequence[str], Sequence[object]]:
-    """The metadata, its instructions, and the entries of an annotation file."""
-    content = value if isinstance(value, dict) else {}
-    meta, entries = content.get("meta_data"), content.get("data")
-    meta = meta if isinstance(meta, dict) else {}
-    instructions = meta.get("task_instruction")
-    if not isinstance(instructions, list) or not all(isinstance(i, str) for i in instructions):
-        problem = "`meta_data.task_instruction` is not a list of texts"
-    elif not isinstance(entries, list) or not entries:
-        problem = "`data` is empty, or not a list"
-    else:
-        return meta, instructions, entries
-    raise DataBroken(f"`{path}`: {problem}.", hint=REPAIR)
-
-
 def _row(sample: Sample, variant: Variant, folder: Path) -> DatasetRow:
+    combined = folder / "combined_1_images"
     return {
         "id": sample.id,
         "dataset": sample.dataset,
@@ -180,8 +183,8 @@ def _row(sample: Sample, variant: Variant, folder: Path) -> DatasetRow:
         "context": sample.context,
         "choices": list(sample.choices),
         "gold": sample.gold,
-        "images": _paths(folder / "images", sample.images, sample),
-        "combined": _paths(folder / "combined_1_images", sample.combined, sample),
+        "images": [str(inside(folder / "images", name)) for name in sample.images],
+        "combined": [str(inside(combined, name)) for name in sample.combined],
         "image_set": _digest(sample.images),
     }
 
@@ -190,52 +193,70 @@ def _digest(names: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(names).encode("utf-8", "replace")).hexdigest()[:12]
 
 
-def _paths(folder: Path, names: Iterable[str], sample: Sample) -> list[str]:
-    try:
-        return [str(inside(folder, name)) for name in names]
-    except DataBroken as error:
-        raise BadSample(f"{sample.id}: {error.message.rstrip('.')}") from error
+# The files
 
 
-def _folder(dataset: str, environment: Mapping[str, str]) -> tuple[Path, str]:
-    """The folder of a dataset, and its commit on the Hub; empty for a local folder."""
-    if not (local := environment.get("MILEBENCH_DATA")):
-        hub_folder = download.dataset_folder(dataset)
-        return hub_folder.folder, hub_folder.source.rpartition("@")[2]
-    root = Path(local).expanduser()
-    if not root.is_dir():
-        raise DataMissing(f"`MILEBENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
-    if folder := download.find_dataset(root, dataset):
-        return folder, ""
-    folders = ", ".join(sorted(f.name for f in root.iterdir() if f.is_dir())) or "no folder at all"
-    raise DataMissing(
-        f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: {folders}.",
-        hint=_LAYOUT,
+def dataset_folder(dataset: str, environment: Mapping[str, str]) -> tuple[Path, str]:
+    """The folder with ``<dataset>.json``, downloaded and unpacked if necessary, and its commit on
+    the Hub; empty for a local folder.
+
+    Raises:
+        DataMissing: The dataset is not in the local folder, or its archive cannot be downloaded.
+        DataBroken: The archive is damaged, or lacks the dataset.
+    """
+    if local := environment.get("MILEBENCH_DATA"):
+        root = Path(local).expanduser()
+        if not root.is_dir():
+            raise DataMissing(f"`MILEBENCH_DATA` is `{root}`: no such folder.", hint=_LAYOUT)
+        if folder := _find_dataset(root, dataset):
+            return folder, ""
+        raise DataMissing(
+            f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: "
+            f"{entries_of(root)}.",
+            hint=_LAYOUT,
+        )
+    unpacked = _archive(_part_of(dataset)).fetch()
+    if folder := _find_dataset(unpacked.folder, dataset):
+        return folder, unpacked.source.rpartition("@")[2]
+    raise DataBroken(
+        f"`{unpacked.folder}` should contain `{dataset}/{dataset}.json`, and contains "
+        f"{entries_of(unpacked.folder)}.",
+        hint=f"delete that folder and run again: `rm -r '{unpacked.folder}'`",
     )
 
 
-# Assets
+def _find_dataset(root: Path, dataset: str) -> Path | None:
+    folders = (root / prefix / dataset for prefix in _PREFIXES)
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def _part_of(dataset: str) -> int:
+    return next(part for part, names in enumerate(PARTS) if dataset in names)
+
+
+def _archive(part: int) -> HubDataset:
+    name = f"MileBench_part{part}"
+    filename = f"{name}.tar.gz"
+    fill = partial(_fill, filename)
+    return HubDataset(repo=REPO, files=(filename,), fill=fill, name=name, alternative=_LAYOUT)
+
+
+def _fill(filename: str, snapshot: Path, folder: Path) -> None:
+    unpack(snapshot / filename, folder)
 
 
 def assets(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
-    """The archives with the datasets of these tasks, or of all tasks if there are none.
-
-    Raises:
-        SettingWrong: A setting of MileBench is invalid.
-    """
+    """The archives with the datasets of these tasks, or of all tasks if there are none."""
     name = "milebench: data"
     datasets = datasets_of(tasks)
     names = ("all",) if set(datasets) == set(DATASETS) else datasets
     check = Check(subject=name, describe=lambda: _describe_data(names, environment))
     everything = Check(subject=name, describe=lambda: _describe_data(("all",), environment))
-    if local := local_asset(
-        name, "MILEBENCH_DATA", environment.get("MILEBENCH_DATA"), (everything,)
-    ):
-        return [local]
-    parts: dict[int, list[str]] = {}
-    for dataset in datasets:
-        parts.setdefault(download.part_of(dataset), []).append(dataset)
-    return [download.archive_asset(part, parts[part], check) for part in sorted(parts)]
+    local = environment.get("MILEBENCH_DATA")
+    if asset := local_asset(name, "MILEBENCH_DATA", local, (everything,)):
+        return [asset]
+    parts = sorted({_part_of(dataset) for dataset in datasets})
+    return [_archive(part).asset(f"{name}, part {part}", check) for part in parts]
 
 
 def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:

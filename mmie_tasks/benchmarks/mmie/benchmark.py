@@ -1,6 +1,7 @@
 """MMIE: its judge, its samples in a run and in a log, its assets and its published scores.
 
-A task file selects samples with ``dataset_name``: ``all``, ``sa``, ``pbl``, ``msr`` or ``1k``.
+A task file selects samples with ``dataset_name``: ``all``, ``sa``, ``pbl``, ``msr``, ``1k`` or
+``step``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
-from mmie_tasks.benchmarks.mmie import data, download, judge_prompts, metrics, prompts, request
+from mmie_tasks.benchmarks.mmie import data, judge_prompts, metrics, prompts, request
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
@@ -21,6 +22,7 @@ from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.drawing import protocol
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.reply import JudgeResult
@@ -29,7 +31,7 @@ from mmie_tasks.record.rows import RunnerTable
 if TYPE_CHECKING:
     from datasets import Dataset
 
-WHOLE_TASKS = ("mmie", "mmie_1k")
+WHOLE_TASKS = ("mmie", "mmie_1k", data.STEP_TASK)
 """The tasks with samples of every category."""
 
 
@@ -72,14 +74,15 @@ class Mmie(Benchmark[MmieRecord]):
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
         """The data and the official judge prompts; every task of MMIE needs both."""
         return [
-            download.asset(environment, lambda: data.describe(environment, self.settings)),
+            data.asset(environment, self.settings),
             judge_prompts.prompts_asset(environment, self.settings.prompts, self._describe_prompts),
         ]
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
         """The question between ``pre_prompt`` and ``post_prompt``, with line ends around texts; a
-        missing image is left out, as in the request to the judge.
+        missing image is left out, as in the request to the judge. In ``mmie_step``, the words that
+        ask for images follow.
         """
         content: list[str | Path] = []
         for segment in request.question_segments(Sample.from_doc(doc)):
@@ -91,6 +94,8 @@ class Mmie(Benchmark[MmieRecord]):
                     content.append("\n")
                 content.append(part)
         before, after = (str(options.get(name, "")) for name in ("pre_prompt", "post_prompt"))
+        if doc["task"] == data.STEP_TASK and (limit := self.picture_limit(doc)):
+            after += f"\n\n{protocol.instruction(limit)}"
         return [before, *content, after]
 
     @override
@@ -116,6 +121,11 @@ class Mmie(Benchmark[MmieRecord]):
     @override
     def table(self, doc: Doc) -> RunnerTable:
         return metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
+
+    @override
+    def provenance(self, doc: Doc) -> Mapping[str, object]:
+        words = protocol.SIGNATURE if doc["task"] == data.STEP_TASK else None
+        return {**super().provenance(doc), "answers": words}
 
     @override
     def request_provenance(self) -> Mapping[str, object]:

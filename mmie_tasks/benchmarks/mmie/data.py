@@ -1,46 +1,65 @@
-"""MMIE's samples as a `datasets.Dataset` of image paths, from a local folder or the gated Hub."""
+"""MMIE's samples as a `datasets.Dataset` of image paths, from a local folder or the gated Hub.
+
+On the Hub are a data file and an archive of images, which are unpacked into ``images/`` beside it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import posixpath
+import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.image_data import described, image_dataset, missing_images
-from mmie_tasks.benchmarks.json_file import read_json_file, read_samples
-from mmie_tasks.benchmarks.mmie.download import ANNOTATION, DATASET, IMAGES
-from mmie_tasks.benchmarks.mmie.image_folder import ImageFolder
+from mmie_tasks.benchmarks.data_file import (
+    DataFile,
+    described,
+    entries_of,
+    image_dataset,
+    missing_images,
+)
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.order import fair_order
-from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.errors import BadSample, DataMissing, SettingWrong
+from mmie_tasks.hub.archives import unpack
+from mmie_tasks.hub.asset import Asset, Check, local_asset
+from mmie_tasks.hub.dataset import HubDataset
+from mmie_tasks.record.segment import Segments
 
 if TYPE_CHECKING:
     import datasets
 
-LAYOUT = (
-    f"the layout is `{ANNOTATION}`, the file of MMIE/MMIE or one in the official judge's form, "
-    f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
-)
+REPO, ARCHIVE = "MMIE/MMIE", "images.tar.gz"
+_ANNOTATION, _IMAGES = "data.json", "images"
 _EXAMPLE = "overview.json"  # a few rows in the same repository that show the form
+_LAYOUT = (
+    f"set `MMIE_DATA` to a folder with `{_ANNOTATION}`, the file of {REPO}, and `{_IMAGES}/`, or "
+    "leave it out to download from the Hub"
+)
 
-TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
+STEP_TASK = "mmie_step"
+"""All samples, asked for images by the step protocol."""
+
+TASKS = {
+    "all": "mmie",
+    "sa": "mmie_sa",
+    "pbl": "mmie_pbl",
+    "msr": "mmie_msr",
+    "1k": "mmie_1k",
+    "step": STEP_TASK,
+}
 """Value of ``dataset_name`` to its task."""
 
 SMALL_ROWS = 1_000
-
-_REPAIR = (
-    "repair it, or replace it by the file of MMIE/MMIE; if a run has downloaded it, delete "
-    "it and run again"
-)
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
@@ -70,13 +89,14 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         path, revision = _local_file(Path(local).expanduser().absolute()), ""
     else:
         fetched = DATASET.fetch()
-        path, revision = fetched.folder / ANNOTATION, fetched.source
-    file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
-    if not isinstance(file.value, list) or not file.value:
-        raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
-    images = ImageFolder(path.parent, hub=bool(revision), references=_references(file.value))
-    read = partial(_read_row, images)
-    samples = read_samples(path, file.value, read, lambda s: s.id, repair=_REPAIR)
+        path, revision = fetched.folder / _ANNOTATION, fetched.source
+    file, images = DataFile.read(path, _LAYOUT), ImageFolder.of(path.parent, hub=bool(revision))
+
+    def read(position: int, row: object) -> Sample:
+        sample = Sample.from_row(row, f"row {position}")
+        return images.resolved(sample, f"row {position}, id {sample.id!r}")
+
+    samples = file.samples(file.json(), read, lambda s: s.id)
     _count(samples, revision)
     selected = _selected(samples, selection, path)
     numbered = [replace(sample, index=index) for index, sample in enumerate(selected)]
@@ -107,16 +127,9 @@ def check_data(docs: datasets.Dataset, settings: MmieSettings) -> None:
         f"`{path}`"
     )
     if settings.missing_images == "stop":
-        hint = "unpack `images.tar.gz` beside `data.json`, or run without them, as the official"
+        hint = f"unpack `{ARCHIVE}` beside `{_ANNOTATION}`, or run without them, as the official"
         raise DataMissing(f"{message}.", hint=f"{hint} script does: `missing_images=count`")
     logger.warning(f"{message}. The samples are generated and judged without them, and counted.")
-
-
-def describe(environment: Mapping[str, str], settings: MmieSettings) -> str:
-    """A sentence about samples and images, after a check of both."""
-    docs = dataset("all", environment)
-    check_data(docs, settings)
-    return described(docs)
 
 
 def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
@@ -147,9 +160,9 @@ def _count(samples: Sequence[Sample], revision: str) -> None:
     """Log counts that differ from the published ones: a warning for the Hub's data, else a note."""
     counts = Counter(sample.category for sample in samples)
     if counts != CATEGORY_SIZES:
-        sizes = " + ".join(f"{counts[category]:,} {category}" for category in CATEGORIES)
-        published = " + ".join(
-            f"{count:,} {category}" for category, count in CATEGORY_SIZES.items()
+        sizes, published = (
+            " + ".join(f"{sizes[category]:,} {category}" for category in CATEGORIES)
+            for sizes in (counts, CATEGORY_SIZES)
         )
         logger.log(
             "WARNING" if revision else "INFO",
@@ -158,7 +171,7 @@ def _count(samples: Sequence[Sample], revision: str) -> None:
 
 
 def _selected(samples: Sequence[Sample], selection: str, path: Path) -> Sequence[Sample]:
-    if selection == "all":
+    if selection in ("all", "step"):
         return samples
     if selection != "1k":
         chosen = [sample for sample in samples if sample.category == selection.upper()]
@@ -177,35 +190,101 @@ def _selected(samples: Sequence[Sample], selection: str, path: Path) -> Sequence
 def _local_file(path: Path) -> Path:
     """The data file that ``MMIE_DATA`` names, directly or by its folder."""
     if not path.exists():
-        raise DataMissing(f"`MMIE_DATA` is `{path}`: there is no such folder or file.", hint=LAYOUT)
-    file = path / ANNOTATION if path.is_dir() else path
+        raise DataMissing(f"`MMIE_DATA` is `{path}`: no such folder or file.", hint=_LAYOUT)
+    file = path / _ANNOTATION if path.is_dir() else path
     if file.is_file() and file.name != _EXAMPLE:
         return file
-    names = ", ".join(sorted(entry.name for entry in file.parent.iterdir())[:20]) or "nothing"
     raise DataMissing(
-        f"`{file.parent}` contains no `{ANNOTATION}`; it contains: {names}.", hint=LAYOUT
+        f"`{file.parent}` contains no `{_ANNOTATION}`; it contains: {entries_of(file.parent)}.",
+        hint=_LAYOUT,
     )
 
 
-def _references(value: object) -> Iterator[str]:
-    """Every value of ``image`` in a data file."""
-    match value:
-        case list():
-            yield from chain.from_iterable(map(_references, value))
-        case dict():
-            if isinstance(reference := value.get("image"), str):
-                yield reference
-            yield from _references(list(value.values()))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageFolder:
+    """Finds the image files that a data file names.
+
+    The file of a reference is the first of these that exists, or the first if none does:
+
+    1. ``<root>/<reference>``, as the official script joins them;
+    2. ``<root>/images/<reference>``, as in papers that read the dataset's file;
+    3. the reference, without a leading ``images/``, in the innermost folder that the archive has
+       around its images: its layout is not published.
+
+    Attributes:
+        root: The absolute folder of the data file.
+        innermost: The innermost folder around the images.
+        hub: Whether the data is from the Hub. Only in a local folder do absolute references stay as
+            they are, as in the official script.
+    """
+
+    root: Path
+    innermost: Path
+    hub: bool
+
+    @classmethod
+    def of(cls, root: Path, *, hub: bool) -> ImageFolder:
+        """The images beside a data file in the folder `root`."""
+        folder = root / _IMAGES
+        while folder.is_dir():
+            entries = list(islice(folder.iterdir(), 2))
+            if len(entries) != 1 or not entries[0].is_dir():
+                break
+            folder = entries[0]
+        return cls(root=root, innermost=folder, hub=hub)
+
+    def resolved(self, sample: Sample, location: str) -> Sample:
+        """The sample with paths of its images, without gold images that are outside the root.
+
+        Raises:
+            BadSample: An image of the question is outside the root.
+        """
+
+        def with_paths(segments: Segments) -> Segments:
+            return tuple(replace(s, image=s.image and self.path(s.image)) for s in segments)
+
+        question = with_paths(sample.question)
+        for segment, with_path in zip(sample.question, question, strict=True):
+            if segment.image and with_path.image is None:
+                problem = f"{segment.image!r}, not a file inside `{self.root}`"
+                raise BadSample(f"{location}: its question names {problem}")
+        return replace(sample, question=question, gold=with_paths(sample.gold))
+
+    def path(self, reference: str) -> str | None:
+        """The path of a reference; None if it leaves the root, as ``../0.png`` does."""
+        if posixpath.isabs(reference) and not self.hub:
+            return reference
+        name = posixpath.normpath(reference.replace("\\", "/"))
+        if name in (".", "..") or name.startswith(("../", "/")) or "\0" in name:
+            return None
+        candidates = [
+            f"{self.root}/{name}",
+            f"{self.root}/{_IMAGES}/{name}",
+            f"{self.innermost}/{name.removeprefix(f'{_IMAGES}/')}",
+        ]
+        return next(filter(os.path.isfile, candidates), candidates[0])
 
 
-def _read_row(images: ImageFolder, position: int, row: object) -> Sample:
-    """The row's sample; gold images outside the folder are left out, as no judge sees them."""
-    sample = Sample.from_row(row, f"row {position}")
-    question, gold = map(images.resolved, (sample.question, sample.gold))
-    for segment, resolved in zip(sample.question, question, strict=True):
-        if segment.image and resolved.image is None:
-            raise BadSample(
-                f"row {position}, id {sample.id!r}: its question names {segment.image!r}, not a "
-                f"file inside `{images.root}`"
-            )
-    return replace(sample, question=question, gold=gold)
+# The files
+
+
+def _fill(snapshot: Path, folder: Path) -> None:
+    shutil.copyfile(snapshot / _ANNOTATION, folder / _ANNOTATION)
+    unpack(snapshot / ARCHIVE, folder / _IMAGES)
+
+
+DATASET = HubDataset(repo=REPO, files=(_ANNOTATION, ARCHIVE), fill=_fill, alternative=_LAYOUT)
+
+
+def asset(environment: Mapping[str, str], settings: MmieSettings) -> Asset:
+    """Data file and images."""
+
+    def describe() -> str:
+        docs = dataset("all", environment)
+        check_data(docs, settings)
+        return described(docs)
+
+    name = "mmie: data"
+    check = Check(subject=name, describe=describe)
+    local = local_asset(name, "MMIE_DATA", environment.get("MMIE_DATA"), (check,))
+    return local or DATASET.asset(name, check)

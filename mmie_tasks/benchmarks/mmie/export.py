@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from mmie_tasks.benchmarks.export_run import exported_run
-from mmie_tasks.benchmarks.mmie import data, download
+from mmie_tasks.benchmarks.mmie import data
 from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.command import as_called
@@ -37,7 +37,7 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     folder, logged = run.output, run.records
     if folder.exists():
         raise SettingWrong(f"`{folder}` exists already.", hint="name a new folder with `-o`")
-    if not (environment.get("MMIE_DATA") or download.DATASET.cached()):
+    if not (environment.get("MMIE_DATA") or data.DATASET.cached()):
         hint = (
             "set `MMIE_DATA` to the data that the run used, or download it: "
             f"`{as_called('mmie-tasks prefetch mmie')}`"

@@ -13,6 +13,7 @@ _TOTAL = sum(CATEGORY_SIZES.values())
 PUBLISHED_SAMPLES: Mapping[str, int] = {
     "mmie": _TOTAL,
     "mmie_1k": _TOTAL,
+    "mmie_step": _TOTAL,
     **{f"mmie_{name.lower()}": n_samples for name, n_samples in CATEGORY_SIZES.items()},
 }
 """Task to the number of samples that its published scores cover."""

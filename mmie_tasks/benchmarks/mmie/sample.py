@@ -53,9 +53,7 @@ class _MmieTurn(DataRow):
 
 class _MmieRow(DataRow):
     id: Annotated[DataText, Field(min_length=1)]
-    conversations: list[_MmieTurn] | None = None
-    question: _Parts | None = None
-    gt_answer: _Parts | None = None
+    conversations: list[_MmieTurn]
     field: _Label = ""
     subfield: _Label = ""
 
@@ -86,34 +84,25 @@ class Sample:
 
     @classmethod
     def from_row(cls, fields: object, location: str) -> Sample:
-        """Read a row of the data file, in one of two forms.
-
-        * ``conversations``, as on the Hub: the turns of ``human`` are the question, the turns of
-          ``gpt`` the gold answer.
-        * ``question``, the official judge's input (``dataset.py``): the gold answer is
-          ``gt_answer``; ``answer`` and ``model`` are ignored.
-
-        `location` names the row in messages: ``row 7``.
+        """Read a row of the data file: the turns of ``human`` are the question, those of ``gpt``
+        the gold answer. `location` names the row in messages: ``row 7``.
 
         Raises:
             BadSample: The row cannot be used; names location, id and field.
         """
         row = read_row(_MmieRow, fields, location)
-        location = f"{location}, id {row.id!r}"
-        turns = row.conversations
-        if turns is None and row.question is None:
-            raise BadSample(f"{location}: neither `conversations` nor `question`")
-        question, gold = row.question or [], row.gt_answer or []
-        if turns is not None:
-            question = [part for turn in turns if turn.role == "human" for part in turn.content]
-            gold = [part for turn in turns if turn.role == "gpt" for part in turn.content]
+
+        def parts(role: str) -> Segments:
+            turns = (turn.content for turn in row.conversations if turn.role == role)
+            return tuple(Segment(part.text, part.image or None) for turn in turns for part in turn)
+
         return cls(
             id=row.id,
-            category=category_of(row.id, location),
+            category=category_of(row.id, f"{location}, id {row.id!r}"),
             field=row.field,
             subfield=row.subfield,
-            question=tuple(Segment(part.text, part.image or None) for part in question),
-            gold=tuple(Segment(part.text, part.image or None) for part in gold),
+            question=parts("human"),
+            gold=parts("gpt"),
         )
 
     @classmethod

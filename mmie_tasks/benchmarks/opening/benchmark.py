@@ -88,21 +88,13 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
         """The questions with their pictures, and the fixed texts."""
-        questions, texts = (official_files.QUESTIONS,), official_files.PROMPT_FILES
         return [
-            official_files.files_asset(
-                "opening: data",
-                official_files.DATA,
-                environment.get(official_files.DATA),
-                questions,
-                environment,
-                lambda: data.describe(environment),
-            ),
+            data.asset(environment),
             official_files.files_asset(
                 "opening: prompts",
                 "prompts",
                 self.settings.prompts,
-                texts,
+                official_files.PROMPT_FILES,
                 environment,
                 lambda: fixed_texts(self.settings.prompts).name,
             ),
@@ -110,11 +102,8 @@ class Opening(Benchmark[OpeningRecord]):
 
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
-        """The question; ``instruction: false`` in the task file omits the official instruction, for
-        models that get another one.
-        """
+        """The official instruction, then the question."""
         sample, texts = Sample.from_doc(doc), fixed_texts(self.settings.prompts)
-        instruction = texts.instruction if options.get("instruction", True) else ""
         steps = self._told_steps(sample)
         opening = "" if steps is None else texts.steps.replace("{steps}", str(steps))
         question = [
@@ -123,7 +112,7 @@ class Opening(Benchmark[OpeningRecord]):
             else replace(segment, image=None)
             for segment in sample.question
         ]
-        return prompts.question_content(question, instruction, opening)
+        return prompts.question_content(question, texts.instruction, opening)
 
     @override
     def picture_limit(self, doc: Doc) -> int:

@@ -6,13 +6,13 @@ from support.hub_files import archive
 from support.hub_process import ask, assets
 from support.hub_server import COMMIT, HubServer
 
-from mmie_tasks.benchmarks.milebench.download import PARTS, REPO
+from mmie_tasks.benchmarks.milebench.data import PARTS, REPO
 
 ASK = """
 import os
-from mmie_tasks.benchmarks.milebench import download
-folder = download.dataset_folder("{dataset}")
-answer = {{"folder": str(folder.folder), "revision": folder.source.rpartition("@")[2]}}
+from mmie_tasks.benchmarks.milebench.data import dataset_folder
+folder, revision = dataset_folder("{dataset}", os.environ)
+answer = {{"folder": str(folder), "revision": revision}}
 """
 
 

@@ -10,7 +10,7 @@ from support.hub_server import COMMIT, HubServer
 
 FETCH = """
 import os
-from mmie_tasks.benchmarks.mmie.download import DATASET
+from mmie_tasks.benchmarks.mmie.data import DATASET
 folder = DATASET.fetch()
 answer = {"folder": str(folder.folder), "revision": folder.source}
 """

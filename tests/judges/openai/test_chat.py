@@ -170,7 +170,7 @@ def test_a_judge_that_is_stopped_yields_the_replies_that_have_arrived_and_ends_i
     with pytest.raises(KeyboardInterrupt):
         stop_when_nine_have_arrived()
     assert sorted(arrived) == list(range(9))
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 25  # the request that hangs has 30 s
 
 
 # Dialects
