@@ -57,14 +57,6 @@ PURE_IMPORTS = (
     "typing_extensions",
 )
 
-IMPORTS_BY_STRING = (
-    "benchmarks/registry.py",
-    "judges/registry.py",  # built-in judges
-    "cli.py",  # its table of commands
-    "preflight/checks.py",  # the functions that task files name
-)
-"""The only files that import a module whose name is computed."""
-
 
 @cache
 def parsed(path: Path) -> ast.Module:
@@ -112,14 +104,6 @@ def reads_environment_at_import(tree: ast.AST) -> bool:
     )
 
 
-def imports_by_string(tree: ast.AST) -> bool:
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(
-        ast.unparse(call.func).rpartition(".")[2] in ("import_module", "__import__")
-        for call in calls
-    )
-
-
 def may_import(path: PurePosixPath, name: str) -> bool:
     """Whether the file at this path in our package may import this name."""
     match path.parts:
@@ -142,8 +126,6 @@ def violations(path: PurePosixPath, tree: ast.AST) -> list[str]:
     broken = [f"imports {name}" for name in imports if not may_import(path, name)]
     if reads_environment_at_import(tree):
         broken.append("reads the environment at import")
-    if imports_by_string(tree) and str(path) not in IMPORTS_BY_STRING:
-        broken.append("imports a module by a computed name")
     return broken
 
 

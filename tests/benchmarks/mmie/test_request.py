@@ -70,7 +70,9 @@ STEP = "Step.\nImage-1: <image>\n"
     ],
 )  # fmt: skip
 def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
-    assert answer_part(build(answer)) == expected
+    result = build(answer)
+    assert answer_part(result) == expected
+    assert result.request.max_tokens == 1024
 
 
 @pytest.mark.parametrize(
