@@ -88,8 +88,8 @@ class TaskAnswers:
         folders = ", ".join(f"`{folder}`" for folder in lacking.folders)
         raise AnswersUnusable(
             f"{lacking.location}: the answer's image `{reference:.200}` {what}. "
-            f"{listed(problems).capitalize()} of {counted(count, 'image')} of answers to "
-            f"`{self.matched.task}`. Searched in {folders}.",
+            f"{problems.total():,} of {counted(count, 'image')} of answers to "
+            f"`{self.matched.task}` cannot be used: {listed(problems)}. Searched in {folders}.",
             hint=f"name the images' folder with `{images_option}`, or score the answers without "
             f"them, and count them, with `{count_option}`",
         )

@@ -63,7 +63,6 @@ def test_a_last_line_that_was_cut_off_is_left_out():
             "another answer or reply to SA-0",
             id="two",
         ),
-        pytest.param([[1]], "it holds list", id="no-object"),
     ],
 )
 def test_lines_that_are_no_samples_of_one_run_are_an_error(lines, expected):

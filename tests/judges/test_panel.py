@@ -55,14 +55,6 @@ def judge(benchmark, count, judged=None):
     return [dict(row) for row in rows]
 
 
-def number_in(body):
-    return int(body["messages"][0]["content"][0]["text"])
-
-
-def numbers(server):
-    return sorted(map(number_in, server.asked))
-
-
 def test_judges_on_servers_are_asked_at_the_same_time(serve):
     first, second = serve("2", "4")
     first.ready = lambda: len(second) == 3  # each answers only when the other has all requests

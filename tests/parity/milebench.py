@@ -23,7 +23,7 @@ import numpy as np
 from rouge import Rouge
 
 from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK, scored_fields
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample, rule_of
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, MileSample, rule_of
 from mmie_tasks.core.verdict import Scored, Verdict
 from parity.comparison import Case, Check, Comparison, Folders, compared
 from parity.official_code import definitions
@@ -55,7 +55,7 @@ class Answer:
         published: Its published score.
     """
 
-    sample: Sample
+    sample: MileSample
     text: str
     is_lettered: bool
     published: float
@@ -80,7 +80,7 @@ def _answers(folder: Path, dataset: str) -> Iterator[Answer]:
     }
     for entry in json.loads((folder / dataset / "pred.json").read_text("utf-8")):
         lines = match[1].split("\n") if (match := _OPTIONS.search(entry["question"])) else []
-        sample = Sample(
+        sample = MileSample(
             dataset=dataset,
             sample_id=str(entry["sample_id"]),
             rule=rule_of(dataset, "multi-choice" if lines else "open-ended"),

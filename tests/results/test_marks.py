@@ -17,7 +17,7 @@ from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment, text_segments
 from mmie_tasks.results.comparability import NotComparable, require_comparable
-from mmie_tasks.results.marks import answerer_marks, paper_marks, text_marks
+from mmie_tasks.results.marks import paper_marks, text_marks
 from mmie_tasks.results.run import TaskRun, as_counted
 
 PAPER = (
@@ -267,7 +267,8 @@ def answered(models: Sequence[str], judge: str = JUDGE) -> tuple[Record, ...]:
 def test_other_models_and_mixed_snapshots_are_marked_with_their_replies(
     models: list[str], marks: list[str]
 ) -> None:
-    assert list(answerer_marks(answered(models))) == marks
+    named = paper_marks(replace(task_run([]), records=answered(models)))
+    assert [mark for mark in named if mark.startswith("replies by")] == marks
 
 
 @pytest.mark.parametrize("judge", [JUDGE, f"{JUDGE}|replayed:1f2e"])

@@ -80,7 +80,7 @@ def mmie_lines(
         taken[category] += 1
         question = (Segment(text=_words(index, 40), image=image),)
         gold = (Segment(text=_words(index + 1, 30)), Segment(image=image))
-        sample = mmie.Sample(
+        sample = mmie.MmieSample(
             id=f"{category}-{index}",
             index=index,
             row=index,
@@ -145,7 +145,7 @@ def milebench_lines(
             rule = mile.rule_of(dataset, "open-ended" if needle or number % 2 else "multi-choice")
             gold = str(1_000_000 + number) if needle else "a red square"
             many = images * (6 if number % 3 == 2 else 1)
-            sample = mile.Sample(
+            sample = mile.MileSample(
                 dataset=dataset,
                 sample_id=str(number),
                 rule=rule,
@@ -187,7 +187,7 @@ def mia_lines(
     """Lines of a log of ``mia_bench``."""
     lots = _lots(seed, answers, judge)
     for index in range(count):
-        sample = mia.Sample(
+        sample = mia.MiaSample(
             id=str(index),
             instruction=_words(index, 30),
             type=mia.TYPES[index % len(mia.TYPES)],

@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.prompts import runner_prompt
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.mia_bench.sample import MiaSample
 from mmie_tasks.benchmarks.text_answer import answer_of_results
 from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
@@ -84,16 +84,16 @@ class MiaBench(Benchmark):
 
     @override
     def fields(self, doc: Doc) -> Mapping[str, Any]:
-        sample = Sample.from_doc(doc)
+        sample = MiaSample.from_doc(doc)
         return {"categories": list(sample.categories), "weights": list(sample.weights)}
 
     @override
     def groups(self, doc: Doc) -> Mapping[str, str | tuple[str, ...]]:
-        return metrics.groups(Sample.from_doc(doc))
+        return metrics.groups(MiaSample.from_doc(doc))
 
     @override
     def facts(self, doc: Doc, record: Record) -> Facts:
-        return metrics.reply_facts(Sample.from_doc(doc), record)
+        return metrics.reply_facts(MiaSample.from_doc(doc), record)
 
     @override
     def answer(self, results: Sequence[object]) -> str | Unscored:
@@ -106,7 +106,7 @@ class MiaBench(Benchmark):
     @override
     def request(self, doc: Doc, answer: str) -> JudgeRequest:
         """The official text with the answer, then the image, as in the notebook (cell 11)."""
-        sample = Sample.from_doc(doc)
+        sample = MiaSample.from_doc(doc)
         text = prompts.judge_prompt(sample.instruction, sample.components, sample.weights, answer)
         parts = (text, Path(doc["image"]))
         return JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS)

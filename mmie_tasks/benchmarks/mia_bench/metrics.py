@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from mmie_tasks.benchmarks.mia_bench import official
 from mmie_tasks.benchmarks.mia_bench.robust import Mark, is_impossible, read_reply
-from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, MiaSample
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.record.facts import Facts, facts_of
 from mmie_tasks.record.metrics import Metric, Scale
@@ -77,13 +77,13 @@ def needed_replies(weights: Sequence[int], result: JudgeResult) -> JudgeResult:
     return result if is_needed else JudgeResult(reply=first, failure=result.failure)
 
 
-def groups(sample: Sample) -> dict[str, str | tuple[str, ...]]:
+def groups(sample: MiaSample) -> dict[str, str | tuple[str, ...]]:
     """The groups of a sample: its type, those of its components, and whether it is clean."""
     clean = {} if sample.contradictory else {CLEAN: CLEAN}
     return {"type": sample.type, "component": tuple(dict.fromkeys(sample.categories)), **clean}
 
 
-def reply_facts(sample: Sample, record: Record) -> Facts:
+def reply_facts(sample: MiaSample, record: Record) -> Facts:
     """What the replies say of the components, as the robust reader finds it.
 
     * ``component_<n>``: category, each judge's mark, and text: ``math 3/4: the sum``.

@@ -20,7 +20,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
     DATASETS,
     TASK_OF,
     VARIANT_OF,
-    Sample,
+    MileSample,
     datasets_in,
 )
 from mmie_tasks.core.verdict import Scored, Verdicts
@@ -39,7 +39,7 @@ _READERS = {
 }
 
 
-def scored_fields(sample: Sample) -> dict[str, Any]:
+def scored_fields(sample: MileSample) -> dict[str, Any]:
     """What the score of an answer to a sample depends on."""
     return {"rule": sample.rule, "gold": sample.gold, "choices": list(sample.choices)}
 
@@ -74,7 +74,7 @@ class MileBench(Benchmark):
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
         """Texts and image files; in the variant ``combined1``, one image and a text."""
-        return question_content(Sample.from_doc(doc), combined=doc["variant"] == "combined1")
+        return question_content(MileSample.from_doc(doc), combined=doc["variant"] == "combined1")
 
     @override
     def doc_to_target(self, doc: Doc) -> str:
@@ -82,11 +82,11 @@ class MileBench(Benchmark):
 
     @override
     def fields(self, doc: Doc) -> Mapping[str, Any]:
-        return scored_fields(Sample.from_doc(doc))
+        return scored_fields(MileSample.from_doc(doc))
 
     @override
     def groups(self, doc: Doc) -> Mapping[str, str]:
-        sample = Sample.from_doc(doc)
+        sample = MileSample.from_doc(doc)
         return {"dataset": sample.dataset, "task": TASK_OF[sample.dataset], "level": sample.level}
 
     @override
@@ -108,7 +108,7 @@ class MileBench(Benchmark):
         """The rule, the number of images, and the option that the answer evidently chose; of a
         needle the length of its haystack in images and, if the question has it, its depth, 0 to 1.
         """
-        sample, robust = Sample.from_doc(doc), record.robust
+        sample, robust = MileSample.from_doc(doc), record.robust
         images = float(sum(bool(segment.image) for segment in record.question))
         read = robust.reading if isinstance(robust, Scored) else ""
         option = read if sample.rule == "choice" else ""

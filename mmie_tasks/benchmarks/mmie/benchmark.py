@@ -18,7 +18,7 @@ from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
 from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.drawing import protocol
@@ -85,7 +85,7 @@ class Mmie(Benchmark):
         ask for images follow.
         """
         content: list[str | Path] = []
-        for segment in request.question_segments(Sample.from_doc(doc)):
+        for segment in request.question_segments(MmieSample.from_doc(doc)):
             image = None if segment.problem or segment.image is None else Path(segment.image)
             for part in (segment.text or None, image):
                 if part is None:
@@ -105,18 +105,18 @@ class Mmie(Benchmark):
 
         The answer ends at the third image of question and answer together (D9 and D5 in `prompts`).
         """
-        sample = Sample.from_doc(doc)
+        sample = MmieSample.from_doc(doc)
         question = request.question_segments(sample)
         in_question = sum(bool(s.image) and not s.problem for s in question)
         return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
 
     @override
     def groups(self, doc: Doc) -> Mapping[str, str]:
-        return metrics.groups(Sample.from_doc(doc))
+        return metrics.groups(MmieSample.from_doc(doc))
 
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared:
-        return request.prepared(Sample.from_doc(doc), results, self.settings)
+        return request.prepared(MmieSample.from_doc(doc), results, self.settings)
 
     @override
     def facts(self, doc: Doc, record: Record) -> Facts:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmie_tasks.benchmarks.export_run import exported_run
 from mmie_tasks.benchmarks.mmie import data
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.verdict import Unscored
@@ -40,7 +40,7 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
             f"`{as_called('mmie-tasks prefetch mmie')}`"
         )
         raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
-    samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
+    samples = {doc["id"]: MmieSample.from_doc(doc) for doc in data.dataset("all", environment)}
     if unknown := [sample_id for sample_id in logged if sample_id not in samples]:
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
         raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
@@ -70,7 +70,7 @@ def _is_without_answer(logged: Record) -> bool:
 
 
 def _export_row(
-    sample: Sample, shown: Segments, model: str, images: _ExportedImages
+    sample: MmieSample, shown: Segments, model: str, images: _ExportedImages
 ) -> dict[str, object]:
     question, answer, gold = (
         [images.part(segment) for segment in segments]

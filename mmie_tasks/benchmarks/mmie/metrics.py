@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.facts import Facts, facts_of
 from mmie_tasks.record.metrics import Metric, Scale, slug
@@ -50,7 +50,7 @@ PARSE_RATE_FLOOR = 95.0
 _UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without readable points
 
 
-def groups(sample: Sample) -> dict[str, str]:
+def groups(sample: MmieSample) -> dict[str, str]:
     """The groups of a sample: its category, and its field if the data has one."""
     field = slug(sample.field)
     return {"category": sample.category, **({"field": field} if field else {})}

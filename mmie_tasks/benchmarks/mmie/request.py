@@ -16,7 +16,7 @@ from mmie_tasks.answers.images import check_image
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import judge_templates
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.model_answers import ImageAnswer, read_image_answer
 from mmie_tasks.core.errors import MmieTasksError, first_line
@@ -29,7 +29,7 @@ from mmie_tasks.record.segment import Segment, Segments
 _UNUSABLE = ("unreadable", "too_large")  # problems of existing images
 
 
-def prepared(sample: Sample, results: Sequence[object], settings: MmieSettings) -> Prepared:
+def prepared(sample: MmieSample, results: Sequence[object], settings: MmieSettings) -> Prepared:
     """The record of an answer, and its request unless the answer is not judged.
 
     The facts are those of `read_image_answer`, and these:
@@ -86,7 +86,7 @@ def prepared(sample: Sample, results: Sequence[object], settings: MmieSettings) 
 
 
 def _prepared(
-    sample: Sample,
+    sample: MmieSample,
     answer: ImageAnswer,
     request: JudgeRequest | Unscored,
     facts: Facts = MappingProxyType({}),
@@ -102,7 +102,7 @@ def _prepared(
     return Prepared.of(record, request, answer.drawn_by)
 
 
-def question_segments(sample: Sample) -> Segments:
+def question_segments(sample: MmieSample) -> Segments:
     """The segments of the question; the problem ``missing`` marks an image that is not a file."""
     return tuple(map(_with_missing, sample.question))
 

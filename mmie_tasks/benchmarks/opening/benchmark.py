@@ -17,7 +17,7 @@ from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
 from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, TOPIC_SIZES
 from mmie_tasks.benchmarks.opening.robust import read_robust
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
@@ -103,7 +103,7 @@ class Opening(Benchmark):
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
         """The official instruction, then the question."""
-        sample, texts = Sample.from_doc(doc), fixed_texts(self.settings.prompts)
+        sample, texts = OpeningSample.from_doc(doc), fixed_texts(self.settings.prompts)
         steps = self._told_steps(sample)
         opening = "" if steps is None else texts.steps.replace("{steps}", str(steps))
         question = [
@@ -117,18 +117,18 @@ class Opening(Benchmark):
     @override
     def picture_limit(self, doc: Doc) -> int:
         """How many pictures an answer may have: the number of steps that the model is told."""
-        return self._told_steps(Sample.from_doc(doc)) or MOST_STEPS
+        return self._told_steps(OpeningSample.from_doc(doc)) or MOST_STEPS
 
-    def _told_steps(self, sample: Sample) -> int | None:
+    def _told_steps(self, sample: OpeningSample) -> int | None:
         return None if self.settings.steps == "untold" else len(sample.gold)
 
     @override
     def groups(self, doc: Doc) -> Mapping[str, str]:
-        return metrics.groups(Sample.from_doc(doc))
+        return metrics.groups(OpeningSample.from_doc(doc))
 
     @override
     def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared:
-        return request.prepared(Sample.from_doc(doc), results, self.settings)
+        return request.prepared(OpeningSample.from_doc(doc), results, self.settings)
 
     @override
     def facts(self, doc: Doc, record: Record) -> Facts:

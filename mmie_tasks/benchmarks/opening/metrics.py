@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mmie_tasks.benchmarks.opening import official, robust
 from mmie_tasks.benchmarks.opening.official import FULL_MARKS, METRICS, OVERALL
-from mmie_tasks.benchmarks.opening.sample import TOPICS, Sample
+from mmie_tasks.benchmarks.opening.sample import TOPICS, OpeningSample
 from mmie_tasks.core.verdict import ScoreKind, Unscored
 from mmie_tasks.record.metrics import Metric, Scale, slug
 from mmie_tasks.record.record import Record
@@ -51,7 +51,7 @@ def shares(reply: str) -> dict[ScoreKind, dict[str, float]]:
     }
 
 
-def groups(sample: Sample) -> dict[str, str]:
+def groups(sample: OpeningSample) -> dict[str, str]:
     """The groups of a sample: its topic and its subtask."""
     return {"topic": sample.topic, "subtask": slug(sample.subtask)}
 

@@ -18,7 +18,7 @@ from mmie_tasks.benchmarks.model_answers import ImageAnswer, read_image_answer
 from mmie_tasks.benchmarks.opening import prompts
 from mmie_tasks.benchmarks.opening.jpeg import reencode
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.files import cache_dir
@@ -31,7 +31,9 @@ from mmie_tasks.record.segment import Segment
 _NO_JPEG = "no JPEG"  # the picture exists, but the official script cannot send it
 
 
-def prepared(sample: Sample, results: Sequence[object], settings: OpeningSettings) -> Prepared:
+def prepared(
+    sample: OpeningSample, results: Sequence[object], settings: OpeningSettings
+) -> Prepared:
     """The record of an answer, and its request unless the answer is not judged.
 
     The facts are those of `read_image_answer`, and these:
@@ -77,7 +79,7 @@ def prepared(sample: Sample, results: Sequence[object], settings: OpeningSetting
 
 
 def _prepared(
-    sample: Sample,
+    sample: OpeningSample,
     answer: ImageAnswer,
     request: JudgeRequest | Unscored,
     facts: Facts = MappingProxyType({}),

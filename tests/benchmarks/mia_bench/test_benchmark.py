@@ -10,7 +10,7 @@ from support.signatures import signature_from
 
 from mmie_tasks.benchmarks.mia_bench import metrics
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, MiaSample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import NOT_JUDGED, Record
@@ -52,7 +52,7 @@ def judged_line(*texts, categories=("describe", "mention"), index=0):
 
 def panel_line(*texts_of_judges, categories=("describe", "mention"), index=0):
     """A line of a panel whose judges gave these replies, one or two each."""
-    sample = Sample(
+    sample = MiaSample(
         id=str(index),
         instruction="Look.",
         type=TYPES[index % 5],

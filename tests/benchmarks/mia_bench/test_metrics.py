@@ -7,7 +7,7 @@ from support.mia_replies import SENTENCE
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, groups
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.mia_bench.sample import MiaSample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import NOT_JUDGED, Record
@@ -30,7 +30,7 @@ def score_dict(sample_scores):
 
 
 def sample(weights=(6, 4), categories=("describe", "mention")):
-    return Sample(
+    return MiaSample(
         id="3",
         instruction="Name it in red.",
         type="complex",
@@ -108,7 +108,7 @@ def test_a_reply_that_was_cut_off_gives_no_category_either():
 
 def test_a_contradictory_sample_is_not_clean(monkeypatch):
     assert groups(sample())["clean"] == "clean"
-    monkeypatch.setattr(Sample, "contradictory", True)
+    monkeypatch.setattr(MiaSample, "contradictory", True)
     assert "clean" not in groups(sample())
 
 

@@ -6,7 +6,7 @@ import pytest
 from support.golden import vectors
 
 from mmie_tasks.benchmarks.milebench.prompts import PLACEHOLDER, question_content
-from mmie_tasks.benchmarks.milebench.sample import Sample
+from mmie_tasks.benchmarks.milebench.sample import MileSample
 from mmie_tasks.core.errors import BadSample
 
 # Shorter limits cut the context; this package never cuts it.
@@ -15,7 +15,7 @@ TOLERATED = {"choice_list_none"}  # the official code raises; the Hub's parquet 
 
 
 def sample_of(case):
-    return Sample.from_annotation(
+    return MileSample.from_annotation(
         case["annotation"],
         dataset=case["dataset"],
         rule="rouge",
@@ -61,7 +61,7 @@ def test_a_prompt_that_raises_officially_raises_or_is_tolerated_by_name(case):
 
 
 def make(context, n_images, **fields):
-    return Sample(
+    return MileSample(
         dataset=fields.pop("dataset", "DocVQA"),
         sample_id="0",
         rule="choice",

@@ -110,13 +110,7 @@ def test_a_right_answer_scores_in_every_row_it_counts_for():
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [
-        (MISSING, "no_answer"),
-        ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503", "no_answer"),
-        ("Failed to obtain answer via API.", "no_answer"),
-        ("nan", "no_answer"),
-        ("None", "no_answer"),
-    ],
+    [(MISSING, "no_answer"), ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503", "no_answer")],
 )
 def test_a_failure_has_no_score_key(answer, reason):
     rows = benchmark.process_results(docs()[0], [answer])
@@ -126,10 +120,7 @@ def test_a_failure_has_no_score_key(answer, reason):
     assert math.isnan(benchmark.percent([rows["official"]]))
 
 
-@pytest.mark.parametrize(
-    "form",
-    ["<think>{}</think>{}", "<thought>{}</thought>\n{}", "[THINK]{}[/THINK]{}", "{}</think>{}"],
-)
+@pytest.mark.parametrize("form", ["<think>{}</think>{}", "{}</think>{}"])
 def test_thinking_is_not_scored_in_a_run_and_from_its_log(form):
     doc = docs()[0]
     answer = form.format("Option A first, then (A) or B?", doc["gold"])
@@ -138,11 +129,6 @@ def test_thinking_is_not_scored_in_a_run_and_from_its_log(form):
     record = Record.of_line(rows)
     assert (record.answer, record.facts["thinking"]) == ((Segment(text=doc["gold"]),), 1)
     assert benchmark.BENCHMARK.regraded(record) == record
-
-
-def test_several_rounds_are_not_a_text():
-    rows = benchmark.process_results(docs()[0], ["one", "two"])
-    assert rows["official"]["unscored"] == "not_text"
 
 
 def test_different_official_and_robust_scores_are_counted():

@@ -75,11 +75,8 @@ def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
     ("reason", "unscored"),
     [
         ("unavailable", "not_drawn"),
-        ("misconfigured", "not_drawn"),
-        ("over_budget", "not_drawn"),
         ("not_stored", "not_drawn"),
         ("refused", "unavailable"),  # of the judge that these tests have
-        ("unusable", "unavailable"),
     ],
 )
 def test_a_picture_withheld_by_the_drawers_fault_leaves_the_sample_unscored(docs, reason, unscored):

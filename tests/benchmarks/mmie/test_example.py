@@ -9,7 +9,7 @@ from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.data import dataset
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.record.facts import totals
 
@@ -38,7 +38,7 @@ def assembled_requests():
     docs = dataset("all", {"MMIE_DATA": str(EXAMPLE / "data")})
     settings = MmieSettings(prompts=EXAMPLE / "prompts.json")
     return {
-        doc["id"]: requests.prepared(Sample.from_doc(doc), [answers[doc["id"]]], settings)
+        doc["id"]: requests.prepared(MmieSample.from_doc(doc), [answers[doc["id"]]], settings)
         for doc in docs
     }
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE, counts, groups, judge_facts, notes
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import NOT_JUDGED, Record
@@ -12,7 +12,7 @@ from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
 
 TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
-SAMPLE = Sample(id="PBL-1", category="PBL", field=" Education ", question=(), gold=())
+SAMPLE = MmieSample(id="PBL-1", category="PBL", field=" Education ", question=(), gold=())
 
 
 def record(verdicts=None, judge_tokens=0):

@@ -18,7 +18,7 @@ from support.settings import change
 from mmie_tasks.benchmarks.mmie import benchmark, data, prompts
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
@@ -140,7 +140,7 @@ def assemblies():
             question = tuple(Segment("Q", images[0]) for _ in range(question_images)) or (
                 Segment("Q"),
             )
-            of = Sample(
+            of = MmieSample(
                 id=category, index=0, row=0, category=category, field="", question=question,
                 gold=(Segment(gold),),
             )  # fmt: skip
@@ -163,7 +163,3 @@ def test_the_version_moves_when_a_score_can():
     """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["mmie"]
     assert {"version": benchmark.BENCHMARK.version, "behaviour": behaviour()} == noted
-
-
-def test_yaml_and_code_name_one_version():
-    assert listed()["metadata"]["version"] == benchmark.BENCHMARK.version

@@ -16,15 +16,15 @@ from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.opening.request import prepared
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.segment import Segment
 
 TEXTS = json.loads(PROMPTS.read_text(encoding="utf-8"))
 
 
-def sample(*question: Segment, steps: int = 2) -> Sample:
-    return Sample(
+def sample(*question: Segment, steps: int = 2) -> OpeningSample:
+    return OpeningSample(
         id="0101001",
         topic="storybook_creation",
         subtask="T",
@@ -70,7 +70,7 @@ def test_a_request_has_system_message_schema_and_every_picture_as_a_square_jpeg(
     ]
 
 
-@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "I;16"])
+@pytest.mark.parametrize("mode", ["RGBA", "I;16"])
 def test_a_picture_in_a_mode_that_jpeg_lacks_is_lost_and_counted(tmp_path: Path, mode: str) -> None:
     odd, usual = draw(tmp_path / "a.png", mode), draw(tmp_path / "b.jpg")
     lost = built(("Cut.", odd), ("Fold.", usual))

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from PIL import Image
 from support.golden import GOLDEN
-from support.opening_data import EXAMPLE, reply, row, write_data
+from support.opening_data import EXAMPLE, reply
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.saved import read_answers
@@ -21,7 +21,7 @@ from mmie_tasks.benchmarks.opening.data import dataset
 from mmie_tasks.benchmarks.opening.official import METRICS, read_official
 from mmie_tasks.benchmarks.opening.request import prepared
 from mmie_tasks.benchmarks.opening.robust import read_robust
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.facts import totals
@@ -174,10 +174,6 @@ def listed() -> dict[str, Any]:
     return content
 
 
-def test_task_file_and_code_have_the_same_version() -> None:
-    assert listed()["metadata"]["version"] == BENCHMARK.version
-
-
 REPLIES = (
     *(reply(7), reply(7.5), reply(0, 1, 2, 3, 4, 5, 6), reply(11), reply("8", 6), reply("7/5")),
     *(reply(True, False), reply(7, Charm={"Score": 0}), f"```json\n{reply(7)}\n```", reply(7) * 2),
@@ -192,7 +188,9 @@ def behaviour() -> str:
     lines = [json.dumps(listed()["generation_kwargs"])]
     saved = {answer.id: answer.answer for answer in read_answers([EXAMPLE]).answers}
     for sample_id, doc in sorted(docs().items()):
-        request = prepared(Sample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings).request
+        request = prepared(
+            OpeningSample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings
+        ).request
         if request is not None:
             parts = [part if isinstance(part, str) else "picture" for part in request.parts]
             lines.append(json.dumps([parts, request.max_tokens, request.system]))
@@ -207,17 +205,3 @@ def test_the_version_moves_when_a_score_can() -> None:
     """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["opening"]
     assert {"version": BENCHMARK.version, "behaviour": behaviour()} == noted
-
-
-def test_missing_data_ends_the_run_with_its_hint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Stub:
-        config_name = "all"
-
-    monkeypatch.setenv("OPENING_DATA", str(tmp_path / "none"))
-    with pytest.raises(SystemExit, match=r"(?s)no such folder.*hint:"):
-        benchmark.process_docs(Stub())  # type: ignore[arg-type]
-    monkeypatch.setenv("OPENING_DATA", str(write_data(tmp_path, row())))
-    samples = benchmark.process_docs(Stub())  # type: ignore[arg-type]
-    assert samples["topic"] == ["storybook_creation"]
