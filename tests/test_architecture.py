@@ -64,6 +64,7 @@ IMPORTS_BY_STRING = (
     "judges/registry.py",  # built-in judges
     "cli.py",  # its table of commands
     "preflight/checks.py",  # the functions that task files name
+    "runner/changes.py",  # modules of lmms-eval
 )
 """The only files that import a module whose name is computed."""
 

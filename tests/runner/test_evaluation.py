@@ -23,8 +23,8 @@ class Runner:
     def __init__(self) -> None:
         self.evaluations: list[RunningEvaluation | None] = []
         self.images: list[bool] = []  # whether the image `a.png` of an answer is found
-        self.evaluate = hooks._prepare_model(self._evaluate)
-        self.simple_evaluate = hooks._check_first(self._simple_evaluate)
+        self.evaluate = hooks.judge_answers(self._evaluate)
+        self.simple_evaluate = hooks.check_first(self._simple_evaluate)
 
     def _evaluate(self, lm: object, task_dict: object) -> None:
         del task_dict
