@@ -42,8 +42,8 @@ lint: $(READY)
 
 check: lint test  ## what developers and CI run
 
-docs: demo results  ## the pages as HTML, out/docs/index.html; their notebook reads the runs of demo and results
-	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python -m sphinx -W --keep-going -n -q -b html docs out/docs
+docs: demo results  ## the pages as HTML, out/docs/docs/index.html; their notebook reads the runs of demo and results
+	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python -m sphinx -W --keep-going -q -b html -c docs . out/docs
 
 dist: $(READY)  ## the two archives of a release, checked as a package index and an installation do
 	rm -rf dist
@@ -58,8 +58,7 @@ dist: $(READY)  ## the two archives of a release, checked as a package index and
 parity: $(READY)  ## one table of comparisons with published artefacts, and docs/parity.md; VARIABLE=folder for each source that it names
 	PYTHONPATH=tests $(BIN)/python -W ignore -m parity $(foreach name,$(PARITY),$(if $($(name)),'$(name)=$($(name))'))
 
-bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script, OLD=folder results commands with another checkout
-	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
+bench: $(READY)  ## speed of the judge on servers and of the results commands; OLD=folder compares with another checkout
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/results_speed.py $(if $(OLD),--old '$(OLD)')
 

@@ -35,7 +35,7 @@ LAYERS = (
 
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
 
-PURE = (*("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py", "record.py"),)
+PURE = (*("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py"),)
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 
 PURE_IMPORTS = (
@@ -47,26 +47,15 @@ PURE_IMPORTS = (
     "mmie_tasks.core.messages",
     "mmie_tasks.core.wording",
     "mmie_tasks.core.verdict",
-    "mmie_tasks.record.answer_facts",
+    "mmie_tasks.record.facts",
     "mmie_tasks.record.metrics",
     "mmie_tasks.record.record",
     "mmie_tasks.record.reply",
     "mmie_tasks.record.rows",
-    "mmie_tasks.record.sample",  # types
     "mmie_tasks.record.segment",
-    "mmie_tasks.record.text_facts",
     "pydantic",
     "typing_extensions",
 )
-
-IMPORTS_BY_STRING = (
-    "benchmarks/registry.py",
-    "judges/registry.py",  # built-in judges
-    "cli.py",  # its table of commands
-    "preflight/checks.py",  # the functions that task files name
-    "runner/changes.py",  # modules of lmms-eval
-)
-"""The only files that import a module whose name is computed."""
 
 
 @cache
@@ -115,14 +104,6 @@ def reads_environment_at_import(tree: ast.AST) -> bool:
     )
 
 
-def imports_by_string(tree: ast.AST) -> bool:
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(
-        ast.unparse(call.func).rpartition(".")[2] in ("import_module", "__import__")
-        for call in calls
-    )
-
-
 def may_import(path: PurePosixPath, name: str) -> bool:
     """Whether the file at this path in our package may import this name."""
     match path.parts:
@@ -145,8 +126,6 @@ def violations(path: PurePosixPath, tree: ast.AST) -> list[str]:
     broken = [f"imports {name}" for name in imports if not may_import(path, name)]
     if reads_environment_at_import(tree):
         broken.append("reads the environment at import")
-    if imports_by_string(tree) and str(path) not in IMPORTS_BY_STRING:
-        broken.append("imports a module by a computed name")
     return broken
 
 
@@ -212,9 +191,6 @@ def test_no_file_imports_itself_through_others() -> None:
     assert [module for module in graph if module in reachable(graph, module)] == []
 
 
-SAME_IN_EACH_BENCHMARK = {"Sample"}
-
-
 def type_names(tree: ast.AST) -> Iterator[str]:
     """The names of classes and of type aliases, without a leading underscore."""
     for node in ast.walk(tree):
@@ -231,9 +207,9 @@ def test_no_class_name_stands_for_two_things() -> None:
         for name in type_names(parsed(path)):
             modules.setdefault(name, set()).add(path.as_posix())
     assert len(modules) > 300
-    assert modules.keys() > {"LoggedSample", "ScoreKind"}
+    assert modules.keys() > {"Record", "ScoreKind"}
     doubled = {name for name, paths in modules.items() if len(paths) > 1}
-    assert doubled == SAME_IN_EACH_BENCHMARK
+    assert doubled == set()
 
 
 def test_every_folder_has_a_layer() -> None:

@@ -1,19 +1,12 @@
 from __future__ import annotations
 
-import argparse
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from support.logged_runs import mmie_lines, write_run
 
 from mmie_tasks import __version__
 from mmie_tasks.cli import COMMANDS, HELP, load_command, main
 from mmie_tasks.core.files import task_dir
-
-WITH_HELP = (*((name,) for name in COMMANDS), ("export", "mmie"))
 
 
 @pytest.fixture(autouse=True)
@@ -45,36 +38,6 @@ def test_every_command_has_one_line_of_the_help_and_can_be_loaded() -> None:
     for name in COMMANDS:
         assert HELP.count(f"\n  {name} ") == 1
         assert callable(load_command(name))
-
-
-@pytest.mark.parametrize("command", WITH_HELP, ids=" ".join)
-def test_every_command_has_a_help_that_shows_its_defaults(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
-) -> None:
-    parsers: list[argparse.ArgumentParser] = []
-    print_help = argparse.ArgumentParser.print_help
-
-    def print_and_record(parser: argparse.ArgumentParser) -> None:
-        parsers.append(parser)
-        print_help(parser)
-
-    monkeypatch.setattr(argparse.ArgumentParser, "print_help", print_and_record)
-    monkeypatch.setenv("COLUMNS", "1000")
-    assert status_of(monkeypatch, *command, "--help") == 0
-    output = capsys.readouterr().out
-    assert output.startswith(f"usage: mmie-tasks {' '.join(command)} ")
-    for action in parsers[-1]._actions:
-        if (
-            action.help == argparse.SUPPRESS
-            or not action.option_strings
-            or action.nargs == 0
-            or action.required
-        ):
-            continue
-        assert action.help is not None
-        assert "default" in action.help, action
-        if action.default not in (None, "", []):
-            assert f"default: {action.default}" in output
 
 
 @pytest.mark.parametrize(
@@ -118,12 +81,3 @@ def test_ctrl_c_ends_a_command_with_status_130_and_without_a_traceback(
     monkeypatch.setattr("mmie_tasks.cli.load_command", interrupt)
     assert status_of(monkeypatch, "report", "out") == 130
     assert capsys.readouterr().err.strip() == "Stopped by Ctrl-C."
-
-
-def test_what_a_terminal_cannot_encode_is_replaced(tmp_path: Path) -> None:
-    write_run(tmp_path / "模型", "mmie", mmie_lines(2))
-    environment = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
-    words = [sys.executable, "-m", "mmie_tasks", "table", str(tmp_path / "模型")]
-    ended = subprocess.run(words, capture_output=True, env=environment, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert b"| ?? " in ended.stdout

@@ -183,7 +183,7 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.answers.saved import read_answers
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import prepared
-    from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.benchmarks.mmie.sample import MmieSample
     from mmie_tasks.benchmarks.mmie.settings import MmieSettings
     from mmie_tasks.benchmarks.model_answers import add_answer_folder
     from mmie_tasks.extend import JudgeReply
@@ -198,7 +198,7 @@ def replies(folder: Path) -> list[str]:
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
         if doc["id"] not in REPLIES:
             continue
-        asked = prepared(Sample.from_doc(doc), [answer_of[doc["id"]]], settings)
+        asked = prepared(MmieSample.from_doc(doc), [answer_of[doc["id"]]], settings)
         if asked.request is None:
             raise ValueError(f"{doc['id']} is not judged: {asked.record.official.detail}")
         recorded = CachedReply(

@@ -192,7 +192,7 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.answers.saved import read_answers
     from mmie_tasks.benchmarks.opening.data import dataset
     from mmie_tasks.benchmarks.opening.request import prepared
-    from mmie_tasks.benchmarks.opening.sample import Sample
+    from mmie_tasks.benchmarks.opening.sample import OpeningSample
     from mmie_tasks.benchmarks.opening.settings import OpeningSettings
     from mmie_tasks.extend import JudgeReply
     from mmie_tasks.judges.cache_file import CachedReply, export_line
@@ -200,7 +200,7 @@ def replies(folder: Path) -> list[str]:
 
     os.environ["OPENING_DATA"] = str(folder / "data")
     settings = OpeningSettings(prompts=folder / "prompts.json")
-    samples = {doc["id"]: Sample.from_doc(doc) for doc in dataset(os.environ)}
+    samples = {doc["id"]: OpeningSample.from_doc(doc) for doc in dataset(os.environ)}
     lines = []
     for saved in read_answers([folder / "answers"]).answers:
         uid = saved.id

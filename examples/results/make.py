@@ -75,7 +75,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     """The requests for the answers that are judged, by sample id."""
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.request import prepared
-    from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.benchmarks.mmie.sample import MmieSample
     from mmie_tasks.benchmarks.mmie.settings import MmieSettings
     from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 
@@ -85,7 +85,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     with answer_folders_of_run():
         add_answer_folder(images)
         for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
-            asked = prepared(Sample.from_doc(doc), [answers[doc["id"]]], settings)
+            asked = prepared(MmieSample.from_doc(doc), [answers[doc["id"]]], settings)
             if asked.request is not None:
                 requests[doc["id"]] = asked.request
     return requests

@@ -10,36 +10,26 @@ import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, cast
-
-from typing_extensions import TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.settings import TaskSettings, read_settings
-from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results
+from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results, shown_results
 from mmie_tasks.core.errors import DataBroken, MmieTasksError, first_line
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdict, Verdicts
 from mmie_tasks.hub.run_images import ImageOpener
-from mmie_tasks.judges.batch import GradedRequest, PendingSample
+from mmie_tasks.judges.batch import PendingSample
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
-from mmie_tasks.record.judgement import Judged
+from mmie_tasks.record.facts import Facts
+from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import (
-    NO_REPLY,
-    RECORD_KEY,
-    BadRecord,
-    Line,
-    Record,
-    SampleRecord,
-    read_record,
-)
+from mmie_tasks.record.record import NO_REPLY, NOT_JUDGED, RECORD_KEY, BadRecord, Record
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import Row, RunnerTable, aggregation
-from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment, text_segments
 from mmie_tasks.record.signature import Signature
 
@@ -57,8 +47,6 @@ Doc: TypeAlias = Mapping[str, Any]
 Environment: TypeAlias = Mapping[str, str]
 Options: TypeAlias = Mapping[str, Any] | None
 """``lmms_eval_specific_kwargs`` of a task file."""
-
-RecordT = TypeVar("RecordT", bound=Record, default=Any)
 
 NOT_IN_ANSWER = frozenset(("no_answer", "not_text", "bad_image"))
 """Reasons for no score that the saved answer does not show."""
@@ -80,43 +68,37 @@ class PublishedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared(Generic[RecordT]):
+class Prepared:
     """An answer before it is judged.
 
     Attributes:
-        record: The sample's record; without a request, its verdicts say why.
+        record: The sample's record, to which `Benchmark.process_results` adds groups and signature;
+            without a request, its verdicts say why.
         request: None if the judge gets none.
         drawn_by: Protocol and drawer of an answer with drawn images, else None.
     """
 
-    record: RecordT
+    record: Record
     request: JudgeRequest | None
     drawn_by: str | None = None
 
     @classmethod
     def of(
-        cls,
-        kind: type[RecordT],
-        request: JudgeRequest | Unscored,
-        drawn_by: str | None = None,
-        **fields: object,
-    ) -> Prepared[RecordT]:
-        """An answer with a record of class `kind` and its `fields`; its request, or why the judge
-        gets none.
-        """
-        if not isinstance(request, Unscored):
-            record = kind.of(Verdicts.unscored("unavailable", ""), **fields)
-            return cls(record=record, request=request, drawn_by=drawn_by)
-        record = kind.of(Verdicts.unscored(request.reason, request.detail), **fields)
-        return cls(record=record, request=None, drawn_by=drawn_by)
+        cls, record: Record, request: JudgeRequest | Unscored, drawn_by: str | None = None
+    ) -> Prepared:
+        """An answer with its request, or the reason why the judge gets none."""
+        if isinstance(request, Unscored):
+            record = record.scored(Verdicts(official=request, robust=request))
+            return cls(record=record, request=None, drawn_by=drawn_by)
+        return cls(record=record, request=request, drawn_by=drawn_by)
 
-    def withdrawn(self, reason: UnscoredReason, detail: str) -> Prepared[RecordT]:
+    def withdrawn(self, reason: UnscoredReason, detail: str) -> Prepared:
         """The same answer, unscored and without a request."""
-        verdicts = Judged(verdicts=Verdicts.unscored(reason, detail))
-        return replace(self, record=self.record.graded(verdicts), request=None)
+        record = self.record.scored(Verdicts.unscored(reason, detail))
+        return replace(self, record=record, request=None)
 
 
-class Benchmark(ABC, Generic[RecordT]):
+class Benchmark(ABC):
     """A benchmark: its samples, its questions, its judge, and what it reports.
 
     A benchmark with a judge overrides `question`, `request` and `read`; one that is scored by rule
@@ -133,7 +115,6 @@ class Benchmark(ABC, Generic[RecordT]):
         scale: The scale of the verdicts.
         metrics: The reported metrics, headline first. A run without a metric's groups is shown
             without that metric.
-        record: The class of the records that a run logs.
         judge: Selects and calls the judge; None if the benchmark is scored by rule.
         image_token: Marks an image in a question, for models that take text and images separately;
             ``{n}`` in it counts from 1. A task file may set another ``image_token``.
@@ -159,7 +140,6 @@ class Benchmark(ABC, Generic[RecordT]):
     version: ClassVar[str] = "1-A"
     scale: ClassVar[Scale]
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(name="", title="All samples", kind="headline"),)
-    record: type[RecordT] = cast("type[RecordT]", SampleRecord)  # of a benchmark that names none
     judge: ClassVar[BenchmarkJudge | None] = None
     image_token: ClassVar[str] = "<image>"  # noqa: S105 - not a secret
     strata: ClassVar[str] = ""
@@ -206,7 +186,7 @@ class Benchmark(ABC, Generic[RecordT]):
             if "id" not in doc:
                 hint = "give every sample a unique `id`"
                 raise DataBroken(f"The samples of {self.title} have no `id`.", hint=hint)
-            self.groups(self.fields(doc))
+            self.groups(doc)
 
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:  # noqa: ARG002
         """What the named tasks need on this machine; all tasks if none is named."""
@@ -225,15 +205,13 @@ class Benchmark(ABC, Generic[RecordT]):
     # The answer, and its score.
 
     def fields(self, doc: Doc) -> Mapping[str, Any]:
-        """What the log has of a sample, and what its verdicts depend on: by default, everything
-        that JSON has. A benchmark with a record of its own returns values of that record's fields.
+        """What the verdicts on an answer to a sample depend on, which the log has as JSON: by
+        default, everything of the sample that JSON has.
         """
         return {name: value for name, value in doc.items() if _is_json(value)}
 
-    def groups(self, sample: Mapping[str, Any]) -> Mapping[str, str | tuple[str, ...]]:  # noqa: ARG002
-        """Kind of group to the group that contains a sample, or to several, for `metrics`; `sample`
-        is what `fields` returns. A record of another class than `SampleRecord` has its own.
-        """
+    def groups(self, doc: Doc) -> Mapping[str, str | tuple[str, ...]]:  # noqa: ARG002
+        """Kind of group to the group that contains a sample, or to several, for `metrics`."""
         return {}
 
     def answer(self, results: Sequence[object]) -> str | Unscored:
@@ -278,42 +256,42 @@ class Benchmark(ABC, Generic[RecordT]):
         """
         raise NotImplementedError
 
-    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[RecordT]:
+    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared:
         """The request to the judge, or the verdicts by rule, and the record of an answer. Never
         raises: a run's answers would be lost. By default an answer that is not a text, or that
         reports a failure of the model, is unscored; one with pictures overrides this.
         """
-        sample, answer = self.fields(doc), self.answer(results)
-        question = (
-            Segment(text=part) if isinstance(part, str) else Segment(image=str(part))
-            for part in self.question(doc, {})
+        answer = self.answer(results)
+        record = Record(
+            id=str(doc["id"]),
+            question=tuple(map(_segment, self.question(doc, {}))),
+            gold=text_segments(self.doc_to_target(doc)),
+            answer=text_segments(answer) if isinstance(answer, str) else shown_results(results),
+            verdicts=NOT_JUDGED,
+            facts=facts_of_results(results),
+            sample=self.fields(doc),
         )
-        is_own = not issubclass(self.record, SampleRecord)
-        fields = {
-            **(sample if is_own else {"in_groups": self.groups(sample), "doc": sample}),
-            "id": str(doc["id"]),
-            "question": tuple(question),
-            "answer": text_segments(answer) if isinstance(answer, str) else (),
-            "facts": asdict(facts_of_results(results)),
-        }
         if self.judge is not None and isinstance(answer, str):
-            return Prepared.of(self.record, self.request(doc, answer), **fields)
-        record = self.record.of(self._verdicts(sample, answer), **fields)
-        return Prepared(record=record, request=None)
+            return Prepared.of(record, self.request(doc, answer))
+        return Prepared(record=record.scored(self._verdicts(record.sample, answer)), request=None)
 
-    def regraded(self, record: RecordT, line: Line) -> RecordT:
+    def facts(self, doc: Doc, record: Record) -> Facts:  # noqa: ARG002 - most need none
+        """What is noted of an answer when it has its verdicts; `prepared` notes what it is before
+        that.
+        """
+        return {}
+
+    def regraded(self, record: Record) -> Record:
         """The record with the verdicts of today's readers on its saved replies or answer. Raises
         `BadRecord` if the log does not hold what was scored.
         """
         reason = record.official.reason if isinstance(record.official, Unscored) else None
-        answer = line.get("filtered_resps")
         if record.judgements:
-            return record.regraded(functools.partial(self.grade, record.sample_fields))
+            return record.regraded(functools.partial(self.grade, record.sample))
         if reason in NOT_IN_ANSWER or (reason and self.judge is not None):
             return record
-        if self.judge is None and isinstance(answer, str):
-            verdicts = self._verdicts(record.sample_fields, self.answer([answer]))
-            return record.graded(Judged(verdicts=verdicts))
+        if self.judge is None:
+            return record.scored(self._verdicts(record.sample, self.answer([record.answer_text])))
         raise BadRecord(NO_REPLY)
 
     def _verdicts(self, sample: Mapping[str, Any], answer: str | Unscored) -> Verdicts:
@@ -353,12 +331,14 @@ class Benchmark(ABC, Generic[RecordT]):
         fields = {**self.request_provenance(), **self.provenance(doc)}
         return Signature.of_run(fields, judges, self.settings.min_coverage)
 
-    def counts(self, records: Sequence[RecordT]) -> Mapping[str, float]:  # noqa: ARG002
-        """The benchmark's own numbers for the results file; a whole number of zero is left out."""
+    def counts(self, records: Sequence[Record]) -> Mapping[str, float]:  # noqa: ARG002
+        """The benchmark's own numbers for the results file, besides those of facts; a whole number
+        of zero is left out.
+        """
         return {}
 
-    def notes(self, records: Sequence[RecordT]) -> Iterable[str]:  # noqa: ARG002
-        """Lines for the log about anything unusual."""
+    def notes(self, records: Sequence[Record]) -> Iterable[str]:  # noqa: ARG002
+        """Lines for the log about anything unusual that facts do not say."""
         return ()
 
     def export(self, arguments: Sequence[str], environment: Environment) -> str:
@@ -386,14 +366,6 @@ class Benchmark(ABC, Generic[RecordT]):
     def add_answer_folder(self, folder: Path) -> None:
         """Add a folder to search for images that a run's answers refer to."""
         model_answers.add_answer_folder(folder)
-
-    def read_line(self, line: Line) -> LoggedSample:
-        """The sample of a line; raises `BadRecord` if it is not a scored one of this benchmark."""
-        return self.read_record(line).sample(line)
-
-    def read_record(self, line: Line) -> RecordT:
-        """The record of a line; raises `BadRecord` if it is not a scored one of this benchmark."""
-        return read_record(self.record, line)
 
     # The functions that a task file names.
 
@@ -432,7 +404,8 @@ class Benchmark(ABC, Generic[RecordT]):
     def doc_to_target(self, doc: Doc) -> str:
         """The text of the gold answer, for the log."""
         gold = doc.get("gold") or ()
-        return "\n".join(segment["text"] for segment in gold if segment["text"])
+        parts = (gold,) if isinstance(gold, str) else (segment["text"] for segment in gold)
+        return "\n".join(filter(None, parts))
 
     def percent(self, rows: Sequence[Row]) -> float:
         """The score in percent of a line of lmms-eval's table, from the rows of its samples."""
@@ -443,24 +416,27 @@ class Benchmark(ABC, Generic[RecordT]):
         prepared = self.prepared(doc, results)
         if problem := self.opener.failures.get(prepared.record.id):
             prepared = prepared.withdrawn("bad_image", problem)
-        record, table = prepared.record, self.table(doc)
+        groups = {k: (v,) if isinstance(v, str) else v for k, v in self.groups(doc).items()}
+        record, table = prepared.record.model_copy(update={"groups": groups}), self.table(doc)
 
-        def make_rows(judged: Judged) -> dict[str, Row]:
-            signature = self._logged_signature(doc, prepared.drawn_by)
-            graded = record if prepared.request is None else record.graded(judged)
-            signed = graded.model_copy(update={"signature": signature})
-            return table.rows(signed, **self.row_fields(doc))
+        def make_rows(judgements: Sequence[Judgement]) -> dict[str, Row]:
+            graded = record.judged(judgements) if judgements else record
+            added = {
+                "signature": self._logged_signature(doc, prepared.drawn_by),
+                "facts": {**record.facts, **self.facts(doc, graded)},
+            }
+            return table.rows(graded.model_copy(update=added), **self.row_fields(doc))
 
         if prepared.request is None:
-            return make_rows(Judged(verdicts=record.verdicts))
+            return make_rows(())
         assert self.judge is not None  # noqa: S101 - there is a request to it
-        request = GradedRequest(
+        pending = PendingSample(
             request=prepared.request,
-            is_impossible=functools.partial(self.is_impossible, record.sample_fields),
-            grade=functools.partial(self.grade, record.sample_fields),
+            is_impossible=functools.partial(self.is_impossible, record.sample),
+            grade=functools.partial(self.grade, record.sample),
+            make_rows=make_rows,
+            metrics=(RECORD_KEY, *table.names),
         )
-        metrics = (RECORD_KEY, *table.names)
-        pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics)
         return self.judge.submit(pending)
 
     def _logged_signature(self, doc: Doc, drawn_by: str | None) -> Signature:
@@ -477,6 +453,10 @@ class Benchmark(ABC, Generic[RecordT]):
     def _open(self, doc: Doc, path: Path) -> Image.Image:
         """The image; a blank one if it cannot be opened (see `ImageOpener`)."""
         return self.opener.open(str(doc["id"]), path)
+
+
+def _segment(part: str | Path) -> Segment:
+    return Segment(text=part) if isinstance(part, str) else Segment(image=str(part))
 
 
 def _is_json(value: object) -> bool:

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from loguru import logger
 
@@ -14,13 +13,11 @@ from mmie_tasks.benchmarks.registry import entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.log_files import find_runs, read_lines
-from mmie_tasks.record.record import BadRecord, ImageRecord, Line
-
-RecordT = TypeVar("RecordT", bound=ImageRecord)
+from mmie_tasks.record.record import BadRecord, Line, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRun(Generic[RecordT]):
+class ExportedRun:
     """A run to be exported.
 
     Attributes:
@@ -31,7 +28,7 @@ class ExportedRun(Generic[RecordT]):
 
     model: str
     output: Path
-    records: Mapping[str, RecordT]
+    records: Mapping[str, Record]
 
 
 def exported_run(
@@ -40,8 +37,8 @@ def exported_run(
     *,
     description: str,
     output: str,
-    read: Callable[[Line], RecordT],
-) -> ExportedRun[RecordT]:
+    read: Callable[[Line], Record] = Record.of_line,
+) -> ExportedRun:
     """The run that the arguments of ``mmie-tasks export`` name.
 
     Args:
@@ -72,9 +69,7 @@ def exported_run(
     )
 
 
-def _records_of(
-    run: Path, benchmark: str, read: Callable[[Line], RecordT]
-) -> Mapping[str, RecordT]:
+def _records_of(run: Path, benchmark: str, read: Callable[[Line], Record]) -> Mapping[str, Record]:
     """The records of a run; the newest log of a task counts."""
     hint = f"name the folder of one run with `--log_samples`, or its `*_samples_{benchmark}*.jsonl`"
     runs = [
@@ -86,7 +81,7 @@ def _records_of(
         raise AnswersUnusable(
             f"`{run}` holds {counted(len(runs), 'run')} of {benchmark} instead of one.", hint=hint
         )
-    records: dict[str, RecordT] = {}
+    records: dict[str, Record] = {}
     for path in (log.path for log in runs[0]):
         for numbered in read_lines(path):
             if numbered.line is None:

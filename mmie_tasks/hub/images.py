@@ -40,9 +40,6 @@ class ImageBroken(DataBroken):
         self.path, self.reason = path, reason
         super().__init__(f"The image `{path}` cannot be used: {reason}.", hint=_HINT)
 
-    def __reduce__(self) -> tuple[type[ImageBroken], tuple[Path, str]]:
-        return type(self), (self.path, self.reason)
-
 
 class TooManyPixels(ImageBroken):
     """An image has too many pixels to be decoded."""
@@ -74,13 +71,12 @@ def inside(folder: Path, relative: str) -> Path:
     'images/left/0.jpg'
     """
     name = posixpath.normpath(relative.replace("\\", "/"))
-    drive_or_root = PureWindowsPath(relative).anchor
     path = folder / name
     is_inside = False
-    if "\0" not in relative and not drive_or_root and name not in (".", ".."):
+    if "\0" not in relative and not PureWindowsPath(relative).anchor and name != ".":
         with suppress(OSError, RuntimeError):  # a loop of links (RuntimeError before Python 3.13)
             is_inside = path.resolve().is_relative_to(folder.resolve())
-    if not is_inside or name.startswith("../"):
+    if not is_inside:
         raise DataBroken(
             f"The dataset names {relative!r}, which is not a file inside `{folder}`.",
             hint="names are relative to that folder; put the file there and correct the name",
@@ -206,9 +202,8 @@ def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        raise DataMissing(
-            f"The image `{path}` cannot be read: {os.strerror(error.errno or 0)}.", hint=_HINT
-        ) from error
+        why = os.strerror(error.errno or 0)
+        raise DataMissing(f"The image `{path}` cannot be read: {why}.", hint=_HINT) from error
 
 
 def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.Image:

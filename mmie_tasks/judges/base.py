@@ -26,7 +26,7 @@ from loguru import logger
 from mmie_tasks.core.choice import ChoiceOptions
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.signature import signature_text
+from mmie_tasks.record.signature import Signature
 
 if TYPE_CHECKING:
     from mmie_tasks.http.access import Access
@@ -198,7 +198,7 @@ class Judge(ABC):
         Includes a server with a port: another server may have other weights under the same name.
         """
         server = None if self.access is None else self.access.storage_name
-        return signature_text(**{**self.signature, "servers": server})
+        return str(Signature.of_judges([{**self.signature, "servers": server}]))
 
     def check(self, max_images: int = 0) -> None:
         """Check in seconds, at almost no cost, that the judge can be used.

@@ -33,7 +33,7 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.judges.progress import Progress
-from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.signature import Signature
 
@@ -108,26 +108,11 @@ class DeferredRow(dict[str, object]):
         return dict, (dict(self),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradedRequest:
-    """A request, and the benchmark's readers of its replies.
-
-    Attributes:
-        request: The request.
-        is_impossible: Whether a reply's text has an impossible verdict, such as more points than
-            the scale has. The request is then sent once more.
-        grade: Reads all verdicts, on the benchmark's own scale.
-    """
-
-    request: JudgeRequest
-    is_impossible: Callable[[str], bool] = lambda _: False
-    grade: Callable[[JudgeResult], Verdicts] = lambda _: Verdicts.unscored("unparsed", "no reader")
-
-
 def judge_all(
     judge: Judge,
-    requests: Sequence[GradedRequest],
+    requests: Sequence[JudgeRequest],
     on_outcome: Callable[[int, Outcome], None] = lambda _index, _outcome: None,
+    is_impossible: Callable[[int, str], bool] = lambda _index, _reply: False,
 ) -> Iterator[tuple[int, JudgeResult]]:
     """Sends all requests at once and yields each index with its result when it is complete.
 
@@ -136,21 +121,24 @@ def judge_all(
             `Judge.ask`.
         requests: The requests.
         on_outcome: Called with every index and outcome, including those of second requests.
+        is_impossible: Whether the text of the reply to a request, given by its position, has an
+            impossible verdict, such as more points than the scale has. The request is then sent
+            once more.
     """
     first_replies: dict[int, JudgeReply] = {}
-    for index, outcome in outcomes_of(judge, [graded.request for graded in requests]):
-        graded = requests[index % len(requests)]
-        outcome = _with_length(outcome, graded.request)
+    for index, outcome in outcomes_of(judge, requests):
+        position = index % len(requests)
+        outcome = _with_length(outcome, requests[position])
         on_outcome(index, outcome)
         if isinstance(outcome, JudgeError):
             yield index, JudgeResult(failure=unscored(outcome))
-        elif outcome.finish == "stop" and graded.is_impossible(outcome.text):
+        elif outcome.finish == "stop" and is_impossible(position, outcome.text):
             first_replies[index] = outcome
         else:
             yield index, JudgeResult(reply=outcome)
     for position, member in enumerate(judge.members):
         indices = [index for index in first_replies if index // len(requests) == position]
-        again = [replace(requests[index % len(requests)].request, attempt=1) for index in indices]
+        again = [replace(requests[index % len(requests)], attempt=1) for index in indices]
         for number, outcome in outcomes_of(member, again, judge.title(position)):
             index, outcome = indices[number], _with_length(outcome, again[number])
             on_outcome(index, outcome)
@@ -175,10 +163,20 @@ def _with_length(outcome: Outcome, request: JudgeRequest) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSample:
-    """A sample that waits for its judge; `make_rows` makes a row for each of `metrics`."""
+    """A sample that waits for its judge.
 
-    request: GradedRequest
-    make_rows: Callable[[Judged], MetricRows]
+    Attributes:
+        request: The request.
+        is_impossible: Whether a reply's text has an impossible verdict; see `judge_all`.
+        grade: Reads all verdicts, on the benchmark's own scale.
+        make_rows: Makes a row for each of `metrics`, from what each judge says.
+        metrics: The names of the rows.
+    """
+
+    request: JudgeRequest
+    is_impossible: Callable[[str], bool] = lambda _: False
+    grade: Callable[[JudgeResult], Verdicts]
+    make_rows: Callable[[Sequence[Judgement]], MetricRows]
     metrics: Sequence[str]
 
 
@@ -249,8 +247,11 @@ class JudgedBatch:
                 bars[index // count].update(outcome)
                 self._on_outcome(members[index // count], outcome)
 
+            def is_impossible(position: int, reply: str) -> bool:
+                return self._waiting[position][0].is_impossible(reply)
+
             requests = [sample.request for sample, _ in self._waiting]
-            for index, result in judge_all(judge, requests, report):
+            for index, result in judge_all(judge, requests, report, is_impossible):
                 if time.monotonic() > self._ends_at_s:
                     return
                 position, sample = divmod(index, count)
@@ -272,10 +273,10 @@ class JudgedBatch:
 
     def _judgement(self, judge: Signature, index: int, result: JudgeResult) -> Judgement:
         sample, _ = self._waiting[index]
-        return Judgement(judge=judge, result=result, verdicts=sample.request.grade(result))
+        return Judgement(judge=judge, result=result, verdicts=sample.grade(result))
 
     def _fill(self, index: int, judgements: Sequence[Judgement]) -> None:
         sample, rows = self._waiting[index]
-        for metric, row in sample.make_rows(Judged.by(judgements)).items():
+        for metric, row in sample.make_rows(judgements).items():
             rows[metric].fill(row)
         del self._unfilled[index]

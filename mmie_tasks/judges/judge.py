@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from mmie_tasks.core.choice import option_text, parse_choice
 from mmie_tasks.judges.base import JudgeRequest, close_judge
-from mmie_tasks.judges.batch import GradedRequest, judge_all
+from mmie_tasks.judges.batch import judge_all
 from mmie_tasks.judges.progress import Progress
 from mmie_tasks.judges.session import session_without_run
 from mmie_tasks.record.reply import JudgeResult
@@ -47,8 +47,8 @@ def judge(
         MmieTasksError: The judge is unusable as set up; the message has a hint.
         TypeError: A request has another form.
     """
-    graded = [
-        GradedRequest(request=JudgeRequest(parts=_parts(request), max_tokens=max_tokens))
+    asked = [
+        JudgeRequest(parts=_parts(request), max_tokens=max_tokens)
         for request in (requests if isinstance(requests, list) else [requests])
     ]
     choice = parse_choice(name, "`judge`")
@@ -60,12 +60,12 @@ def judge(
     opened = session.open(choice)
     session.check(opened)
     try:
-        with Progress(f"with {choice.name}", len(graded), opened) as progress:
-            asked = judge_all(opened, graded, lambda _, outcome: progress.update(outcome))
-            results = dict(asked)
+        with Progress(f"with {choice.name}", len(asked), opened) as progress:
+            outcomes = judge_all(opened, asked, lambda _, outcome: progress.update(outcome))
+            results = dict(outcomes)
     finally:
         close_judge(opened)
-    return [results[index] for index in range(len(graded))]
+    return [results[index] for index in range(len(asked))]
 
 
 def _parts(request: RequestContent) -> tuple[str | Path, ...]:

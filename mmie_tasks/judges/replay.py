@@ -26,7 +26,6 @@ from mmie_tasks.judges.base import (
 from mmie_tasks.judges.cache_file import default_path, read_recording
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.signature import Signature
 
 
 class ReplayOptions(JudgeOptions):
@@ -51,7 +50,7 @@ class _RecordedJudge:
 
     @cached_property
     def fields(self) -> Mapping[str, object]:
-        """The signature, and a digest of all that can move a score.
+        """The pairs of the key in the cache, and a digest of all that can move a score.
 
         The digest is the first 12 hex digits of the SHA-256 of the request key, text and finish of
         every reply. A server's port is in the key of a cache, not in the signature of its judge.
@@ -59,8 +58,9 @@ class _RecordedJudge:
         digest = hashlib.sha256()
         for request_key, reply in sorted(self.replies.items()):
             digest.update(json.dumps([request_key, reply.text, reply.finish]).encode() + b"\n")
-        judges = Signature.parse(self.signature).without("servers").judges
-        return {**(judges[0] if judges else {}), "replayed": digest.hexdigest()[:12]}
+        pairs = (pair.partition(":") for pair in filter(None, self.signature.split("|")))
+        judge = {key: value for key, _, value in pairs if key != "servers"}
+        return {**judge, "replayed": digest.hexdigest()[:12]}
 
 
 class ReplayJudge(Judge):

@@ -29,25 +29,6 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """The verdicts on an answer, with each judge's.
-
-    Attributes:
-        verdicts: The judge's or the panel's verdicts, on the benchmark's own scale.
-        judgements: One for each judge, in the panel's order; empty if no request was sent.
-    """
-
-    verdicts: Verdicts
-    judgements: tuple[Judgement, ...] = ()
-
-    @classmethod
-    def by(cls, judgements: Sequence[Judgement]) -> Judged:
-        """The verdicts of a single judge, or the combined verdicts of a panel."""
-        verdicts = combine(judgements) if len(judgements) > 1 else judgements[0].verdicts
-        return cls(verdicts=verdicts, judgements=tuple(judgements))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
     """How far the official points of several judges differ, on the benchmark's own scale.
 
@@ -76,10 +57,10 @@ def disagreement(judgements: Sequence[Judgement]) -> Disagreement | None:
 
 
 def combine(judgements: Sequence[Judgement]) -> Verdicts:
-    """The panel's verdicts: the median of the judges' points, separately for each kind.
+    """The verdicts of a single judge, or a panel's: the median of the judges' points by kind.
 
     The sample is unscored if half or fewer of the judges gave points. Each component has its own
-    median. Points are not rounded. There are at least two judgements.
+    median. Points are not rounded.
 
     >>> from mmie_tasks.record.signature import Signature
     >>> def by(points: float) -> Judgement:
@@ -88,6 +69,8 @@ def combine(judgements: Sequence[Judgement]) -> Verdicts:
     >>> combine([by(4), by(5), by(5)]).official
     Scored(points=5, reading='')
     """
+    if len(judgements) == 1:
+        return judgements[0].verdicts
     verdicts = {kind: _combined(judgements, kind) for kind in SCORE_KINDS}
     shares = {
         kind: _combined_shares(judgements, kind)
@@ -107,7 +90,7 @@ def _combined(judgements: Sequence[Judgement], kind: ScoreKind) -> Verdict:
     if 2 * len(points) > len(judgements):
         return Scored(statistics.median(points))
     reasons = [
-        (judgement.judge.kind_and_model, verdict.reason)
+        (judgement.judge.name, verdict.reason)
         for judgement, verdict in zip(judgements, verdicts, strict=True)
         if isinstance(verdict, Unscored)
     ]

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict
 from mmie_tasks.core.wording import counted
-from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
+from mmie_tasks.record.record import ALL, Record
 
 
 def slug(title: str) -> str:
@@ -81,19 +81,19 @@ class Metric:
             component=component,
         )
 
-    def group_of(self, sample: LoggedSample) -> str | None:
+    def group_of(self, record: Record) -> str | None:
         """The group in `weights` that contains the sample; None if it does not count."""
-        for name in sample.names(self.by):
+        for name in record.names(self.by):
             if name in self.weights:
                 return name
         return None
 
-    def verdict(self, sample: LoggedSample, kind: ScoreKind, scale: Scale) -> Verdict:
+    def verdict(self, record: Record, kind: ScoreKind, scale: Scale) -> Verdict:
         """The sample's verdict, or its component's share of full marks as points."""
-        whole = sample.verdict(kind)
+        whole = record.verdict(kind)
         if not self.component or isinstance(whole, Unscored):
             return whole
-        share = sample.shares.get(kind, {}).get(self.component)
+        share = record.verdicts.shares.get(kind, {}).get(self.component)
         if share is None:
             return Unscored("unparsed", "no mark for this component")
         return Scored(share * scale.full_marks)

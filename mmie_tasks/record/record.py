@@ -1,34 +1,23 @@
 """The record of a sample: everything needed to show it and to score it again.
 
-A run logs it under `RECORD_KEY` in each line of the sample log. A benchmark adds fields in a
-subclass of `Record`.
+A run logs it under `RECORD_KEY` in each line of the sample log. Every command reads it, and needs
+no code of the benchmark for that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-)
-from typing_extensions import override
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, ValidationError
 
-from mmie_tasks.core.verdict import Scored, ScoreKind, Verdict, Verdicts
-from mmie_tasks.record.answer_facts import AnswerFacts
-from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict, Verdicts
+from mmie_tasks.record.facts import Facts
+from mmie_tasks.record.judgement import Judgement, combine
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.sample import LoggedSample, Needle
-from mmie_tasks.record.segment import Segment, Segments, text_segments
+from mmie_tasks.record.segment import IMAGE_PLACEHOLDER, Segments
 from mmie_tasks.record.signature import SharedSignature, Signature
-from mmie_tasks.record.text_facts import TextFacts
 
 Line: TypeAlias = Mapping[str, object]
 """One line of a sample log, as lmms-eval wrote it."""
@@ -36,29 +25,46 @@ Line: TypeAlias = Mapping[str, object]
 RECORD_KEY = "record"
 """The key of the record in a sample's line."""
 
-IMAGE_PLACEHOLDER = "<image>"
-"""Placeholder for an image in a logged question, unless the model's wrapper sets another."""
+ALL = "all"
+"""The group of all samples; not listed in `Record.groups`."""
 
-NOT_LOGGED = "not in this log"
+NOT_JUDGED = Verdicts.unscored("unavailable", "")
+"""The verdicts on an answer before it is judged."""
+
 NO_REPLY = "the log does not hold the reply or answer"
+_OLD = "a log of an earlier version, whose scores can no longer be read"
+_OLD_HINT = (
+    "its answers can be scored again: `mmie-tasks score LOG --tasks TASK`, or `--model predictions "
+    "--model_args path=LOG`"
+)
 
-_LOGGED_CHARS = 80  # a verdict's reading may be the whole answer
-_VERDICT_KINDS = ("Scored", "Unscored")
-
-RecordT = TypeVar("RecordT", bound="Record")
+_LOGGED_CHARS = 80  # a verdict's reading may be the whole answer; a sign follows where it is cut
+_UNION_MEMBERS = ("Scored", "Unscored", "int", "float", "str")
 
 LoggedSegments: TypeAlias = Annotated[
     Segments, AfterValidator(lambda segments: tuple(segment.logged for segment in segments))
 ]
 
 
-_Groups: TypeAlias = Annotated[
-    tuple[str, ...], BeforeValidator(lambda names: (names,) if isinstance(names, str) else names)
-]
-
-
 class BadRecord(ValueError):
-    """A log line is not a scored sample of a benchmark."""
+    """A log line is not a scored sample of a benchmark; `hint` is what to do, if that is known."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def _shortened(verdicts: Verdicts) -> Verdicts:
+    official, robust = _short(verdicts.official), _short(verdicts.robust)
+    if official is verdicts.official and robust is verdicts.robust:
+        return verdicts
+    return replace(verdicts, official=official, robust=robust)
+
+
+def _short(verdict: Verdict) -> Verdict:
+    if isinstance(verdict, Scored) and len(verdict.reading) > _LOGGED_CHARS + 1:
+        return Scored(verdict.points, f"{verdict.reading[:_LOGGED_CHARS]}…")
+    return verdict
 
 
 class Record(BaseModel):
@@ -66,49 +72,44 @@ class Record(BaseModel):
 
     Attributes:
         id: Unique within the benchmark.
-        official: Official verdict, on the benchmark's own scale.
-        robust: Robust verdict, on the same scale.
-        shares: For each score, component to share of full marks, 0 to 1; empty for benchmarks
-            without components.
+        groups: Kind of group to the sample's groups: ``{"category": ("SA",)}``.
+        question: Texts and images of the question, as the tested model got them.
+        gold: The reference answer; empty if there is none.
+        answer: The tested model's answer without its thinking, as it was scored.
+        verdicts: All verdicts, on the benchmark's own scale; long readings are cut.
         judgements: Replies and verdicts of each judge, in order; empty without judge requests.
         signature: Everything that can move the score.
-        facts: What was noted about the answer.
+        facts: What was noted about the answer and its request.
+        sample: The benchmark's own sample, as far as the verdicts depend on it.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    id: Annotated[str, Field(min_length=1)]
-    official: Verdict
-    robust: Verdict
-    shares: Mapping[ScoreKind, Mapping[str, float]] = {}
+    id: str
+    groups: Mapping[str, tuple[str, ...]] = {}
+    question: LoggedSegments = ()
+    gold: LoggedSegments = ()
+    answer: LoggedSegments = ()
+    verdicts: Annotated[Verdicts, AfterValidator(_shortened)]
     judgements: tuple[Judgement, ...] = ()
     signature: SharedSignature = Signature()
-    facts: TextFacts = TextFacts()
-
-    @classmethod
-    def of(cls: type[RecordT], graded: Judged | Verdicts, **fields: object) -> RecordT:
-        """A record of verdicts, with each judge's if judges gave them, and the other fields."""
-        return cls.model_validate({**fields, **_graded_fields(graded)})
-
-    def graded(self: RecordT, graded: Judged) -> RecordT:
-        """The record with other verdicts."""
-        return self.model_copy(update=_graded_fields(graded))
-
-    def regraded(self: RecordT, grade: Callable[[JudgeResult], Verdicts]) -> RecordT:
-        """The record with `grade`'s verdicts on its saved replies; unchanged without judgements.
-
-        Raises:
-            BadRecord: The log does not hold the replies of a score.
-        """
-        if not self.judgements:
-            return self
-        read = [_regraded(judgement, grade) for judgement in self.judgements]
-        return self.graded(Judged.by(read))
+    facts: Facts = {}
+    sample: Mapping[str, JsonValue] = {}
 
     @property
-    def verdicts(self) -> Verdicts:
-        """All verdicts on the answer."""
-        return Verdicts(official=self.official, robust=self.robust, shares=self.shares)
+    def official(self) -> Verdict:
+        """The official verdict."""
+        return self.verdicts.official
+
+    @property
+    def robust(self) -> Verdict:
+        """The robust verdict."""
+        return self.verdicts.robust
+
+    @property
+    def differs(self) -> bool:
+        """Whether official and robust points differ, or only one verdict has points."""
+        return self.verdicts.differ
 
     @property
     def replies(self) -> tuple[JudgeReply, ...]:
@@ -116,182 +117,100 @@ class Record(BaseModel):
         return tuple(r for judgement in self.judgements for r in judgement.result.replies)
 
     @property
-    def groups(self) -> Mapping[str, tuple[str, ...]]:
-        """Kind of group to the groups that contain the sample."""
-        return {}
+    def members(self) -> tuple[Judgement, ...]:
+        """The judgements of a panel; empty for a single judge."""
+        return self.judgements if self.signature.is_panel else ()
 
     @property
-    def sample_fields(self) -> Mapping[str, Any]:
-        """What the verdicts depend on, which is the fields of the benchmark's own."""
-        own = type(self).model_fields.keys() - Record.model_fields.keys()
-        return {name: getattr(self, name) for name in own}
+    def answer_text(self) -> str:
+        """The texts of the answer, one per line."""
+        return "\n".join(segment.text for segment in self.answer if segment.text)
 
     @property
-    def shown_properties(self) -> dict[str, str | float | bool]:
-        """Title to value, for display."""
-        return {}
+    def logged(self) -> dict[str, object]:
+        """The record as it is logged: without fields that have their default."""
+        return self.model_dump(exclude_defaults=True)
 
-    def shown_question(self, line: Line) -> Segments:
-        """The question as the tested model got it."""
-        return question_of(line, ())
+    def verdict(self, kind: ScoreKind) -> Verdict:
+        """The verdict of this kind, on the benchmark's own scale."""
+        return self.verdicts.verdict(kind)
 
-    def shown_gold(self, line: Line) -> Segments:
-        """The reference answer; empty if there is none."""
-        return text_segments(_text(line, "target"))
+    def names(self, kind: str) -> tuple[str, ...]:
+        """The sample's groups of this kind."""
+        return (ALL,) if kind == ALL else self.groups.get(kind, ())
 
-    def shown_answer(self, line: Line) -> Segments:
-        """The tested model's answer."""
-        return text_segments(answer_text(line))
+    def scored(self, verdicts: Verdicts) -> Record:
+        """The record with other verdicts."""
+        return self.model_copy(update={"verdicts": _shortened(verdicts)})
 
-    def needle(self, line: Line) -> Needle | None:  # noqa: ARG002 - for benchmarks with haystacks
-        """The needle of a haystack question; None for other questions."""
-        return None
+    def judged(self, judgements: Sequence[Judgement]) -> Record:
+        """The record with the verdicts of a judge, or the combined verdicts of a panel."""
+        scored = self.scored(combine(judgements))
+        return scored.model_copy(update={"judgements": tuple(judgements)})
 
-    def sample(self, line: Line) -> LoggedSample:
-        """The sample for tables and reports; the line is empty during a run."""
-        return LoggedSample(
-            id=self.id,
-            official=self.official,
-            robust=self.robust,
-            groups=self.groups,
-            shares=self.shares,
-            question=self.shown_question(line),
-            gold=self.shown_gold(line),
-            answer=self.shown_answer(line),
-            judgements=self.judgements,
-            signature=self.signature,
-            text=self.facts,
-            needle=self.needle(line),
-            properties=self.shown_properties,
-        )
+    def regraded(self, grade: Callable[[JudgeResult], Verdicts]) -> Record:
+        """The record with `grade`'s verdicts on its saved replies.
 
+        Raises:
+            BadRecord: The log does not hold the replies of a score.
+        """
+        return self.judged([_regraded(judgement, grade) for judgement in self.judgements])
 
-class ImageRecord(Record):
-    """The record of a sample whose question, gold and answer are texts and images.
+    def line(self, line: Line, full_marks: float) -> dict[str, object]:
+        """The runner's line with the record, after columns of plain values.
 
-    Attributes:
-        facts: Counts about the answer.
-        question: The question.
-        gold: The reference answer.
-        answer: The answer as the judge saw it; empty if it was not parsed.
-    """
+        pandas, Weights & Biases, the viewer of the Hub and lmms-eval's own show the columns first,
+        and need not know the record. lmms-eval's ``--baseline`` compares the column ``score``.
 
-    facts: AnswerFacts = AnswerFacts()
-    question: LoggedSegments = ()
-    gold: LoggedSegments = ()
-    answer: LoggedSegments = ()
+        * ``id``: The sample's id.
+        * ``score`` and ``robust``: Official and robust score as shares of full marks, 0 to 1.
+        * ``unscored``: Why there is no official score.
+        * ``question`` and ``answer``: Their texts, with ``<image>`` for each image.
+        * ``reply``: The judges' replies.
 
-    @override
-    def shown_question(self, line: Line) -> Segments:
-        return self.question or question_of(line, None)
+        A column without a value is None.
+        """
+        official = self.official
+        columns = {
+            "id": self.id,
+            "score": _share(official, full_marks),
+            "robust": _share(self.robust, full_marks),
+            "unscored": official.reason if isinstance(official, Unscored) else None,
+            "question": _flat(self.question),
+            "answer": _flat(self.answer),
+            "reply": "\n\n".join(reply.text for reply in self.replies) or None,
+        }
+        others = {name: value for name, value in line.items() if name != RECORD_KEY}
+        return {**columns, **others, RECORD_KEY: self.logged}
 
-    @override
-    def shown_gold(self, line: Line) -> Segments:
-        return self.gold or super().shown_gold(line)
+    @classmethod
+    def of_line(cls, line: Line) -> Record:
+        """The record of a line.
 
-    @override
-    def shown_answer(self, line: Line) -> Segments:
-        return self.answer or super().shown_answer(line)
-
-    @override
-    def sample(self, line: Line) -> LoggedSample:
-        return replace(
-            super().sample(line),
-            text=self.facts.of_text,
-            pictures_not_drawn=sum(self.facts.not_drawn.values()),
-            looks_unread=self.facts.looks_unread,
-            unfilled_placeholders=self.facts.unfilled_placeholders,
-            pictures_unplaced=self.facts.unplaced,
-        )
-
-
-class SampleRecord(ImageRecord):
-    """The record of a benchmark without a class of its own.
-
-    Attributes:
-        in_groups: Kind of group to the groups that contain the sample.
-        doc: The sample, as far as JSON has its values.
-    """
-
-    in_groups: Mapping[
-        str,
-        Annotated[tuple[str, ...], BeforeValidator(lambda x: (x,) if isinstance(x, str) else x)],
-    ] = {}
-    doc: Mapping[str, JsonValue] = {}
-
-    @property
-    @override
-    def groups(self) -> Mapping[str, tuple[str, ...]]:
-        return self.in_groups
-
-    @property
-    @override
-    def sample_fields(self) -> Mapping[str, Any]:
-        return self.doc
-
-
-def read_record(kind: type[RecordT], line: Line) -> RecordT:
-    """The record of a line, in a benchmark's own class.
-
-    Raises:
-        BadRecord: The line has no record, or a field is missing or malformed; names the field.
-    """
-    record = line.get(RECORD_KEY)
-    if not isinstance(record, Mapping):
-        raise BadRecord(f"no record under `{RECORD_KEY}`: not a scored sample of a task of ours")
-    try:
-        return kind.model_validate(record)
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False)
-        # For a verdict of neither kind, a wrong field says more than a missing one.
-        detail = next((d for d in details if d["type"] != "missing"), details[0])
-        name = ".".join(str(part) for part in detail["loc"] if part not in _VERDICT_KINDS)
-        value = repr(detail["input"])[:80]
-        raise BadRecord(f"`{name}` is {value}: {detail['msg']}") from error
+        Raises:
+            BadRecord: The line has no record, or a field is missing or malformed; names the field.
+        """
+        record = line.get(RECORD_KEY)
+        if not isinstance(record, Mapping):
+            raise BadRecord(
+                f"no record under `{RECORD_KEY}`: not a scored sample of a task of ours"
+            )
+        if "official" in record and "verdicts" not in record:
+            raise BadRecord(_OLD, hint=_OLD_HINT)
+        try:
+            return cls.model_validate(record)
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_context=False)
+            # For a verdict of neither kind, a wrong field says more than a missing one.
+            detail = next((d for d in details if d["type"] != "missing"), details[0])
+            name = ".".join(str(part) for part in detail["loc"] if part not in _UNION_MEMBERS)
+            value = repr(detail["input"])[:80]
+            raise BadRecord(f"`{name}` is {value}: {detail['msg']}") from error
 
 
 def is_scored(line: Line) -> bool:
     """Whether the line has a record; lines of ``--predict_only`` runs have none."""
     return "bypass" not in line or RECORD_KEY in line
-
-
-def answer_text(line: Line) -> str:
-    """The tested model's answer; several rounds are joined with line breaks.
-
-    Raises:
-        BadRecord: The answer is not text.
-    """
-    value = line.get("filtered_resps")
-    if isinstance(value, list) and all(isinstance(element, str) for element in value):
-        return "\n".join(value)
-    return _text(line, "filtered_resps")
-
-
-def question_of(line: Line, images: Sequence[str] | None) -> Segments:
-    """The question under ``input``, with images in place of the placeholders.
-
-    All images follow the text if their number is not that of the placeholders, whose text a
-    question may contain. If `images` is None, because the log has none, they are marked as missing.
-
-    Raises:
-        BadRecord: ``input`` is not text.
-    """
-    prompt = _text(line, "input")
-    *before, last = prompt.split(IMAGE_PLACEHOLDER)
-    if images is None:
-        placed = [Segment(text=part, problem=NOT_LOGGED) for part in before]
-    elif len(images) == len(before):
-        placed = [Segment(text=t, image=i) for t, i in zip(before, images, strict=True)]
-    else:
-        return (*text_segments(prompt), *(Segment(image=image) for image in images))
-    return (*placed, *text_segments(last))
-
-
-def _text(line: Line, name: str) -> str:
-    value = line.get(name)
-    if value is None or isinstance(value, str):
-        return value or ""
-    raise BadRecord(f"`{name}` is {type(value).__name__}, not a text")
 
 
 def _regraded(judgement: Judgement, grade: Callable[[JudgeResult], Verdicts]) -> Judgement:
@@ -302,17 +221,12 @@ def _regraded(judgement: Judgement, grade: Callable[[JudgeResult], Verdicts]) ->
     return judgement
 
 
-def _graded_fields(graded: Judged | Verdicts) -> dict[str, Any]:
-    verdicts = graded.verdicts if isinstance(graded, Judged) else graded
-    return {
-        "official": _shortened(verdicts.official),
-        "robust": _shortened(verdicts.robust),
-        "shares": verdicts.shares,
-        "judgements": graded.judgements if isinstance(graded, Judged) else (),
-    }
+def _share(verdict: Verdict, full_marks: float) -> float | None:
+    return verdict.points / full_marks if isinstance(verdict, Scored) else None
 
 
-def _shortened(verdict: Verdict) -> Verdict:
-    if isinstance(verdict, Scored) and len(verdict.reading) > _LOGGED_CHARS:
-        return Scored(verdict.points, f"{verdict.reading[:_LOGGED_CHARS]}…")
-    return verdict
+def _flat(segments: Segments) -> str:
+    return "".join(
+        f"{segment.text or ''}{IMAGE_PLACEHOLDER if segment.image or segment.problem else ''}"
+        for segment in segments
+    )

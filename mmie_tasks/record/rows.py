@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale, weighted_mean
-from mmie_tasks.record.record import RECORD_KEY, Record
-from mmie_tasks.record.sample import ALL, LoggedSample, ScoreKind
+from mmie_tasks.record.record import ALL, RECORD_KEY, Record
 from mmie_tasks.record.signature import COVERAGE_FLOOR
 
 Row: TypeAlias = dict[str, object]
@@ -56,25 +55,21 @@ class RunnerTable:
 
     def rows(self, record: Record, **fields: object) -> dict[str, Row]:
         """The row of one sample in each line, and its record; `fields` are added to the rows."""
-        sample = record.sample({})
         if (floor := record.signature.min_coverage) != COVERAGE_FLOOR:
             fields["min_coverage"] = floor
-        rows: dict[str, Row] = {
-            RECORD_KEY: record.model_dump(),
-            COVERAGE: _coverage_row(record.official),
-        }
+        rows: dict[str, Row] = {RECORD_KEY: record.logged, COVERAGE: _coverage_row(record.official)}
         for name, (metric, kind) in self._metric_of.items():
-            group = metric.group_of(sample)
+            group = metric.group_of(record)
             rows[name] = (
                 {}
                 if group is None
-                else {"id": sample.id, **fields, **self._row(sample, metric, kind, group)}
+                else {"id": record.id, **fields, **self._row(record, metric, kind, group)}
             )
         return rows
 
-    def _row(self, sample: LoggedSample, metric: Metric, kind: ScoreKind, group: str) -> Row:
+    def _row(self, record: Record, metric: Metric, kind: ScoreKind, group: str) -> Row:
         # A mean of means has no ``score``: the runner's standard error of it would pool the groups.
-        verdict = metric.verdict(sample, kind, self.scale)
+        verdict = metric.verdict(record, kind, self.scale)
         if isinstance(verdict, Unscored):
             row: Row = {"unscored": verdict.reason}
         else:

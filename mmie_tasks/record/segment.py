@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TypeAlias
 
+IMAGE_PLACEHOLDER = "<image>"
+"""Placeholder for an image in a text."""
+
 _REFERENCE_CHARACTERS = 200  # logged of an unusable image: a data URI may be megabytes
 
 

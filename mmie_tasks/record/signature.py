@@ -23,7 +23,6 @@ COVERAGE_FLOOR = 0.9
 
 _SHARE = re.compile(r"0(?:\.\d+)?|1|\d(?:\.\d+)?e-\d\d")  # as `:g` writes 0 to 1
 _TASK_VERSION = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
-_OF_BENCHMARK = re.compile(r"\|(?=(?:paper_judge|reader|task|data):)")  # after the last judge
 
 AnswerForm: TypeAlias = Literal["plain", "drawn"]
 """How answers came about. ``drawn``: a drawer drew their pictures; ``plain``: none did."""
@@ -36,21 +35,6 @@ _SETTINGS = {  # key of the judge `openai`: title and default
 }
 
 
-def signature_text(*texts: str, **fields: object) -> str:
-    """Joins texts of signatures, then keys with values.
-
-    A key with the value None is left out; a bar in a value becomes a space.
-
-    >>> signature_text("judge:a|t:0", prompt="official", max=None, data="sha256:12")
-    'judge:a|t:0|prompt:official|data:sha256:12'
-    """
-    return "|".join((*texts, *(f"{key}:{text}" for key, text in _texts(fields).items())))
-
-
-def _texts(fields: Mapping[str, object]) -> dict[str, str]:
-    return {key: str(v).replace("|", " ") for key, v in fields.items() if v is not None}
-
-
 def drawing_text(words: str, drawer: str) -> str:
     """The value of the key ``answers``: the words that asked for pictures, and their drawer.
 
@@ -60,13 +44,9 @@ def drawing_text(words: str, drawer: str) -> str:
     return f"{words},{drawer}"
 
 
-def _grouped(text: str) -> dict[str, str]:
-    """Key to value, in order; several values of a key are joined."""
-    values: dict[str, list[str]] = {}
-    for part in filter(None, text.split("|")):
-        key, _, value = part.partition(":")
-        values.setdefault(key, []).append(value)
-    return {key: ", ".join(of_key) for key, of_key in values.items()}
+def _texts(fields: Mapping[str, object]) -> dict[str, str]:
+    """The values as texts, without None; a bar becomes a space."""
+    return {key: str(v).replace("|", " ") for key, v in fields.items() if v is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,47 +87,18 @@ class Signature:
     def of_judges(cls, judges: Sequence[Mapping[str, object]]) -> Signature:
         """Joins the signatures of judges; a key with the value None is left out.
 
-        >>> Signature.of_judges([{"judge": "openai", "model": "gpt-4o", "max": None}]).judges
-        ({'judge': 'openai', 'model': 'gpt-4o'},)
+        >>> str(Signature.of_judges([{"judge": "openai", "model": "gpt-4o", "max": None}]))
+        'judge:openai|model:gpt-4o'
         """
         return cls(judges=tuple(map(_texts, judges)))
-
-    @classmethod
-    def parse(cls, text: str) -> Signature:
-        """Parses the text of a signature.
-
-        >>> signature = Signature.parse("judge:a|t:0|paper_judge:no|task:mmie@1-A|pkg:0.1.0")
-        >>> signature.judges, signature.benchmark["task"], signature.package
-        (({'judge': 'a', 't': '0'},), 'mmie@1-A', '0.1.0')
-        """
-        before, *judges = f"|{text}".split("|judge:")
-        rest = before
-        if judges:
-            judges[-1], *more = _OF_BENCHMARK.split(judges[-1], maxsplit=1)
-            rest += f"|{''.join(more)}"
-        benchmark = _grouped(rest)
-        if judges and not more and "|pkg:" in judges[-1]:
-            judges[-1], _, benchmark["pkg"] = judges[-1].partition("|pkg:")
-        package = benchmark.pop("pkg", "")
-        fields = tuple(_grouped(f"judge:{judge}") for judge in judges)
-        return cls(judges=fields, benchmark=benchmark, package=package)
-
-    def without(self, key: str) -> Signature:
-        """The signature without a key of the judges, such as ``replayed`` or ``servers``.
-
-        >>> str(Signature.parse("judge:a|t:0|replayed:1f2e").without("replayed"))
-        'judge:a|t:0'
-        """
-        kept = ({k: v for k, v in judge.items() if k != key} for judge in self.judges)
-        return replace(self, judges=tuple(kept))
 
     def __hash__(self) -> int:  # coarse, since a run has few different signatures
         return hash((*map(len, self.judges), len(self.benchmark), self.package))
 
     def __str__(self) -> str:
-        judges = [signature_text(**judge) for judge in self.judges]
-        rest = signature_text(**self.benchmark, pkg=self.package or None)
-        return "|".join(filter(None, (*judges, rest)))
+        package = {"pkg": self.package} if self.package else {}
+        parts = (*self.judges, self.benchmark, package)
+        return "|".join(f"{key}:{value}" for part in parts for key, value in part.items())
 
     @property
     def fields(self) -> dict[str, str]:
@@ -155,11 +106,8 @@ class Signature:
 
         A judge without a key that another judge has gets the value ``none``.
 
-        >>> Signature.parse("judge:openai|model:gpt-4o|paper_judge:no").fields["model"]
-        'gpt-4o'
-        >>> text = "judge:openai|judge:replay|host:a|paper_judge:no"
-        >>> Signature.parse(text).fields["host"]
-        'none, a'
+        >>> Signature.of_judges([{"judge": "openai"}, {"judge": "replay", "host": "a"}]).fields
+        {'judge': 'openai, replay', 'host': 'none, a'}
         """
         values: defaultdict[str, list[str]] = defaultdict(list)
         for key in dict.fromkeys(key for judge in self.judges for key in judge):
@@ -173,8 +121,8 @@ class Signature:
     def scoring_fields(self) -> dict[str, str]:
         """The fields, with only the part of the task's version that can move a score.
 
-        >>> Signature.parse("judge:openai|t:0|task:mmie@1-A|data:sha256:12").scoring_fields
-        {'judge': 'openai', 't': '0', 'task': 'mmie@1', 'data': 'sha256:12'}
+        >>> Signature(benchmark={"task": "mmie@1-A", "data": "sha256:12"}).scoring_fields
+        {'task': 'mmie@1', 'data': 'sha256:12'}
         """
         fields = self.fields
         if version := _TASK_VERSION.fullmatch(fields.get("task", "")):
@@ -195,7 +143,7 @@ class Signature:
     def judge_settings(self) -> tuple[str, ...]:
         """Settings of the judge `openai` that differ from its defaults and can move a score.
 
-        >>> Signature.parse("judge:openai|model:m|t:1|detail:low|paper_judge:yes").judge_settings
+        >>> Signature.of_judges([{"judge": "openai", "t": 1, "detail": "low"}]).judge_settings
         ('temperature 1', 'detail low')
         """
         return tuple(
@@ -208,31 +156,22 @@ class Signature:
 
     @property
     def self_judge(self) -> str:
-        """``MODEL at HOST`` of the judge that is the tested model; empty if none is.
-
-        >>> Signature.parse("judge:a|paper_judge:no|judges_itself:m at 127.0.0.1:8000").self_judge
-        'm at 127.0.0.1:8000'
-        """
+        """``MODEL at HOST`` of the judge that is the tested model; empty if none is."""
         return self.benchmark.get("judges_itself", "")
 
     def with_replies_by(self, models: Iterable[str]) -> Signature:
         """The signature of a sample whose replies name other models than the requested judges.
 
-        >>> signature = Signature.parse("judge:a|model:m|paper_judge:yes|pkg:1")
+        >>> signature = Signature.of_judges([{"judge": "a", "model": "m"}])
         >>> str(signature.with_replies_by(["n"]))
-        'judge:a|model:m|paper_judge:no|replies_by:n|pkg:1'
+        'judge:a|model:m|paper_judge:no|replies_by:n'
         """
-        names = ", ".join(models).replace("|", " ")
-        marked = {**self.benchmark, "paper_judge": "no", "replies_by": names}
-        return replace(self, benchmark=marked)
+        marks = {"paper_judge": "no", "replies_by": ", ".join(models)}
+        return replace(self, benchmark={**self.benchmark, **_texts(marks)})
 
     def with_answers(self, answers: str | None) -> Signature:
         """Sets the key ``answers`` of a sample whose pictures were drawn, unless it is None."""
-        return (
-            self
-            if answers is None
-            else replace(self, benchmark={**self.benchmark, **_texts({"answers": answers})})
-        )
+        return replace(self, benchmark={**self.benchmark, **_texts({"answers": answers})})
 
     @property
     def has_other_prompt(self) -> bool:
@@ -243,7 +182,7 @@ class Signature:
     def answer_form(self) -> AnswerForm:
         """How the answers came about.
 
-        >>> Signature.parse("task:mmie@1-A|answers:step-3,images,model=flux").answer_form
+        >>> Signature(benchmark={"answers": "step-3,images,model=flux"}).answer_form
         'drawn'
         """
         return "drawn" if "," in self.benchmark.get("answers", "") else "plain"
@@ -252,7 +191,7 @@ class Signature:
     def picture_words(self) -> str:
         """Name and version of the words that asked for pictures; empty for other questions.
 
-        >>> Signature.parse("task:mmie@1-A|answers:step-3,images,model=flux").picture_words
+        >>> Signature(benchmark={"answers": "step-3,images,model=flux"}).picture_words
         'step-3'
         """
         return self.benchmark.get("answers", "").partition(",")[0]
@@ -261,7 +200,7 @@ class Signature:
     def min_coverage(self) -> float:
         """The coverage floor, 0 to 1.
 
-        >>> Signature.parse("task:mmie@1-A|min_coverage:0.5|pkg:1").min_coverage
+        >>> Signature(benchmark={"min_coverage": "0.5"}).min_coverage
         0.5
         """
         floor = self.benchmark.get("min_coverage", "")
@@ -269,37 +208,23 @@ class Signature:
 
     @property
     def judge_names(self) -> list[str]:
-        """The model, or else the kind, of each judge of a panel; empty for a single judge.
-
-        >>> signature = "judge:openai|model:gpt-4o|judge:mmie_score|t:0"
-        >>> Signature.parse(signature).judge_names
-        ['gpt-4o', 'mmie_score']
-        """
-        names = [judge.get("model") or judge.get("judge", "") for judge in self.judges]
-        return numbered_names(names) if self.is_panel else []
+        """The model, or else the kind, of each judge of a panel; empty for a single judge."""
+        return numbered_names(list(map(_name, self.judges))) if self.is_panel else []
 
     @property
     def name(self) -> str:
         """The judge's model, or else its kind, or a panel's judges; empty without a judge.
 
-        >>> signature = "judge:openai|model:gpt-4o|judge:mmie_score|t:0"
-        >>> Signature.parse(signature).name
-        'panel of gpt-4o, mmie_score (median)'
+        >>> Signature.of_judges([{"judge": "openai", "model": "gpt-4o"}, {"judge": "x"}]).name
+        'panel of gpt-4o, x (median)'
         """
         if self.is_panel:
             return f"panel of {', '.join(self.judge_names)} (median)"
-        fields = self.fields
-        return fields.get("model") or fields.get("judge", "")
+        return _name(self.judges[0]) if self.judges else ""
 
-    @property
-    def kind_and_model(self) -> str:
-        """Kind and model of the judge, joined by a slash.
 
-        >>> Signature.parse("judge:openai|host:127.0.0.1:8000|model:gpt-4o|t:0").kind_and_model
-        'openai/gpt-4o'
-        """
-        fields = self.fields
-        return "/".join(filter(None, (fields.get("judge"), fields.get("model"))))
+def _name(judge: Mapping[str, str]) -> str:
+    return judge.get("model") or judge.get("judge", "")
 
 
 @lru_cache(maxsize=128)

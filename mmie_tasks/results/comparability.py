@@ -39,7 +39,7 @@ def signature_differences(
     A run that mixes two judges cannot be compared: the mixture counts as a difference, even if the
     other run has the same one.
 
-    >>> one, other = map(Signature.parse, ("t:0|pkg:0.1.0", "t:1|pkg:0.2.0"))
+    >>> one, other = (Signature(benchmark={"t": t}, package=f"0.{t}") for t in "01")
     >>> signature_differences([one], [other])
     (SignatureDifference(key='t', a=('0',), b=('1',)),)
     """
@@ -56,7 +56,7 @@ def signature_differences(
 def mixed_keys(signatures: Iterable[Signature]) -> tuple[str, ...]:
     """The keys that move a score and differ among these signatures.
 
-    >>> mixed_keys([Signature.parse("judge:a|t:0|pkg:1"), Signature.parse("judge:b|t:0|pkg:2")])
+    >>> mixed_keys(Signature.of_judges([{"judge": judge, "t": 0}]) for judge in "ab")
     ('judge',)
     """
     values = list(signatures)

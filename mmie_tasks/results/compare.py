@@ -19,7 +19,7 @@ from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict
 from mmie_tasks.core.wording import counted, plural, wrapped
 from mmie_tasks.record.intervals import MIN_SAMPLES, Interval, StratifiedMean, holm
 from mmie_tasks.record.metrics import Metric, weighted_mean
-from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.record import Record
 from mmie_tasks.results.comparability import SignatureDifference, require_comparable
 from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.render import Cell, Table, Value, json_text, rendered
@@ -205,8 +205,8 @@ def _why_left_over(in_a: Verdict | None, in_b: Verdict | None) -> str:
 def _difference(
     metric: Metric,
     benchmark: Benchmark,
-    records: Sequence[LoggedSample],
-    by_id: Sequence[Mapping[str, LoggedSample]],
+    records: Sequence[Record],
+    by_id: Sequence[Mapping[str, Record]],
     floor: float,
     kind: ScoreKind,
     titles: Mapping[tuple[str, str], str],
@@ -283,7 +283,7 @@ def _grouped(
 def _why_no_interval(
     metric: Metric,
     benchmark: Benchmark,
-    records: Sequence[LoggedSample],
+    records: Sequence[Record],
     differences: Mapping[str, float],
     estimate: StratifiedMean | None,
 ) -> str:

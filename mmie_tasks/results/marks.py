@@ -9,9 +9,9 @@ from itertools import combinations
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted, listed, plural
-from mmie_tasks.record.answer_facts import LOOKS_UNREAD, UNPLACED
 from mmie_tasks.record.answering_model import is_other_name, other_models, shown_model
-from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.facts import totals
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.segment import Segments
 from mmie_tasks.record.sight import equal_counts
 from mmie_tasks.record.signature import COVERAGE_FLOOR, Signature
@@ -20,6 +20,7 @@ from mmie_tasks.results.run import TaskRun
 from mmie_tasks.results.scores import in_proportion, reasons_of
 
 _MIN_SAME = 3  # answers with the same short text
+_MAX_SHORT_CHARACTERS = 100
 _MIN_SHARE, _MIN_SHARE_OF_WORDS = 0.005, 0.05  # of the answers; for a text of one or two words
 # Usual short texts: a letter, yes or no, a word with a number, and "the answer is ...".
 _USUAL = re.compile(
@@ -45,7 +46,8 @@ def paper_marks(task_run: TaskRun) -> tuple[str, ...]:
 def _marks(task_run: TaskRun) -> Iterator[str]:
     signatures = task_run.signatures
     benchmark = task_run.benchmark
-    yield from _image_marks(task_run.records)
+    counts = totals(record.facts for record in task_run.records)
+    yield from _image_marks(task_run.records, counts)
     yield _unscored(task_run.records)
     yield _part_of_samples(task_run)
     if not in_proportion(task_run.records, benchmark):
@@ -64,14 +66,14 @@ def _marks(task_run: TaskRun) -> Iterator[str]:
     for share in {signature.min_coverage: None for signature in signatures}:
         if share != COVERAGE_FLOOR:
             yield f"min_coverage {share:g}, not {COVERAGE_FLOOR:g}"
-    yield from _picture_marks(task_run)
+    yield from _picture_marks(task_run, counts)
     yield from text_marks(task_run.records)
     yield from _question_marks(task_run.records)
     if len(signatures) > 1:
         yield f"{len(signatures)} different signatures in one run"
 
 
-def _unscored(records: Sequence[LoggedSample]) -> str:
+def _unscored(records: Sequence[Record]) -> str:
     """``4 unscored: unparsed``; empty if there are none."""
     reasons = reasons_of(records, "official")
     del reasons["left_out"]
@@ -95,7 +97,7 @@ def _cut_marks(task_run: TaskRun) -> Iterator[str]:
             yield f"the judge's server may have cut its requests: {reason}"
 
 
-def _image_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
+def _image_marks(samples: Sequence[Record], counts: Counter[str]) -> Iterator[str]:
     """Images that answers name or announce and that the judge did not get."""
     images = [segment for sample in samples for segment in sample.answer if segment.image]
     of_all = f"of {counted(len(images), 'image')} of answers"
@@ -104,11 +106,11 @@ def _image_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
         yield f"{missing:,} {of_all} missing"
     if problems:
         yield f"{problems.total():,} {of_all} unusable: {listed(problems)}"
-    if unfilled := sum(sample.unfilled_placeholders for sample in samples):
+    if unfilled := counts["unfilled_placeholders"]:
         yield f"{counted(unfilled, 'placeholder')} without an image"
 
 
-def _picture_marks(task_run: TaskRun) -> Iterator[str]:
+def _picture_marks(task_run: TaskRun, counts: Counter[str]) -> Iterator[str]:
     words = filter(None, (signature.picture_words for signature in task_run.signatures))
     names = ", ".join(dict.fromkeys(words))
     is_drawn = task_run.answer_form == "drawn"
@@ -116,15 +118,14 @@ def _picture_marks(task_run: TaskRun) -> Iterator[str]:
         yield f"asked for pictures by words of ours ({names}), and no drawer drew them"
     if is_drawn:
         yield f"pictures drawn by our reconstruction ({names}), not by the paper's pipeline"
-    cut = sum(sample.answer_cut for sample in task_run.records)
-    if is_drawn and cut:
+    if is_drawn and (cut := counts["truncated"]):
         yield f"{counted(cut, 'answer')} cut by the limit on images"
-    if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.records):
+    if not_drawn := counts["pictures_failed"]:
         yield f"{counted(not_drawn, 'picture')} not drawn"
-    if unplaced := sum(sample.pictures_unplaced > 0 for sample in task_run.records):
-        yield f"{UNPLACED}: {counted(unplaced, 'answer')}"
-    if unread := sum(sample.looks_unread for sample in task_run.records):
-        yield f"{LOOKS_UNREAD}: {counted(unread, 'answer')}"
+    if unplaced := counts["pictures_unplaced"]:
+        yield f"pictures without a place: {counted(unplaced, 'answer')}"
+    if unread := counts["looks_unread"]:
+        yield f"looks like JSON or an image reference: {counted(unread, 'answer')}"
 
 
 def _part_of_samples(task_run: TaskRun) -> str:
@@ -139,7 +140,7 @@ def _part_of_samples(task_run: TaskRun) -> str:
     return f"{n_samples:,} of {published:,} samples{part}" if n_samples != published else ""
 
 
-def text_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
+def text_marks(samples: Sequence[Record]) -> Iterator[str]:
     """Answers with a text that the tested model may not have written, or not in this form.
 
     The marks count answers with a tag that is not read, and name short texts that answer several
@@ -148,7 +149,7 @@ def text_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
     gold answer, a letter, a number, yes or no, or of the form "the answer is ...".
     """
     answered = [sample for sample in samples if not _is_missing(sample)]
-    tags = Counter(sample.text.tag for sample in answered if sample.text.tag)
+    tags = Counter(str(tag) for sample in answered if (tag := sample.facts.get("tag")))
     if n_tags := tags.total():
         yield f"{counted(n_tags, 'answer')} with a tag: {_named(tags)}"
     for text, count in _same_texts(answered)[:_MAX_NAMED]:
@@ -159,13 +160,13 @@ def text_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
         )
 
 
-def _question_marks(samples: Sequence[LoggedSample]) -> Iterator[str]:
+def _question_marks(samples: Sequence[Record]) -> Iterator[str]:
     if n_echoes := sum(map(_begins_with_question, samples)):
         begin = "begins with its" if n_echoes == 1 else "begin with their"
         yield f"{counted(n_echoes, 'answer')} {begin} question"
 
 
-def _begins_with_question(sample: LoggedSample) -> bool:
+def _begins_with_question(sample: Record) -> bool:
     """Whether the whole question begins within the first 100 characters of the answer.
 
     Texts are compared without white space and placeholders of images. Scripts that store input and
@@ -184,7 +185,7 @@ def _folded(segments: Segments) -> str:
     return " ".join(_PLACEHOLDER.sub(" ", texts).split())
 
 
-def _is_missing(sample: LoggedSample) -> bool:
+def _is_missing(sample: Record) -> bool:
     verdict = sample.official
     return isinstance(verdict, Unscored) and verdict.reason in ("no_answer", "not_text")
 
@@ -198,8 +199,8 @@ def _named(counts: Counter[str]) -> str:
     return ", ".join(f"`{name}` ({count:,})" for name, count in named) + more
 
 
-def _same_texts(samples: Sequence[LoggedSample]) -> list[tuple[str, int]]:
-    counts = Counter(s.text.short_text for s in samples if s.text.short_text is not None)
+def _same_texts(samples: Sequence[Record]) -> list[tuple[str, int]]:
+    counts = Counter(text for sample in samples if (text := _short_text(sample)) is not None)
     gold = {_plain(segment.text) for sample in samples for segment in sample.gold if segment.text}
     return [
         (text, count)
@@ -208,6 +209,19 @@ def _same_texts(samples: Sequence[LoggedSample]) -> list[tuple[str, int]]:
         and _plain(text) not in gold
         and not _USUAL.fullmatch(_plain(text))
     ]
+
+
+def _short_text(sample: Record) -> str | None:
+    """The whole answer in one line of printable characters, if other samples should not have the
+    same; None for one that is long, has images or a tag, or names an option of its question.
+    """
+    text = sample.answer_text
+    if len(text) > 2 * _MAX_SHORT_CHARACTERS or {"tag", "option"} & sample.facts.keys():
+        return None
+    if any(segment.image or segment.problem for segment in sample.answer):
+        return None
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return words if len(words) <= _MAX_SHORT_CHARACTERS else None
 
 
 def _min_share(text: str) -> float:
@@ -223,7 +237,7 @@ def _quoted(text: str) -> str:
     return f"{text[:_MAX_QUOTED_CHARACTERS].rstrip()}…" if long else text
 
 
-def answerer_marks(samples: Iterable[LoggedSample]) -> Iterator[str]:
+def answerer_marks(samples: Iterable[Record]) -> Iterator[str]:
     """For each judge, the other models that its replies name, or else the different snapshots.
 
     A mark is ``replies by gemini-3.8-flash (3 of 8)``, without the count if all replies name it.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.judgement import disagreement
-from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.record import Record
 from mmie_tasks.results.run import TaskRun
 
 
@@ -19,17 +19,16 @@ def judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
     names = max((signature.judge_names for signature in task_run.signatures), key=len, default=[])
     by_judge = {}
     for index, name in enumerate(names):
-        samples = [sample for sample in task_run.records if len(sample.members) > index]
-        verdicts = [sample.members[index].verdicts for sample in samples]
         judged = (
-            replace(s, official=v.official, robust=v.robust)
-            for s, v in zip(samples, verdicts, strict=True)
+            record.scored(record.members[index].verdicts)
+            for record in task_run.records
+            if len(record.members) > index
         )
         by_judge[name] = replace(task_run, records=tuple(judged))
     return by_judge
 
 
-def judge_points(sample: LoggedSample) -> dict[str, str]:
+def judge_points(sample: Record) -> dict[str, str]:
     """For display: the points of each judge of a panel, or why there are none, and how they differ.
 
     ``{"judge gpt-4o": "4", "judge qwen": "3", "judges differ by": "1"}``

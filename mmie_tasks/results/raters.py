@@ -18,11 +18,10 @@ from mmie_tasks.answers.matcher import padded_ids
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.verdict import Scored
+from mmie_tasks.core.verdict import Scored, ScoreKind
 from mmie_tasks.core.wording import numbered_names
 from mmie_tasks.record.log_files import split_name
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.sample import ScoreKind
 from mmie_tasks.record.segment import digest_of
 from mmie_tasks.results.panels import judge_runs
 from mmie_tasks.results.run import Run, TaskRun, load_run

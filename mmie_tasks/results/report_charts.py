@@ -212,11 +212,11 @@ def _needle_charts(
 ) -> Iterator[Chart]:
     """How often needles are retrieved: heat maps where their depths are known, else lines."""
     rows = [
-        {"run": name, "kind": kind, "length": record.needle.length, "depth": record.needle.depth}
+        {"run": name, "kind": kind, "length": length, "depth": record.facts.get("needle_depth")}
         | {"points": verdict.points if isinstance(verdict, Scored) else math.nan}
         for (name, run), kind in product(runs.items(), SCORE_KINDS)
         for record in run.records
-        if record.needle and (verdict := record.verdict(kind))
+        if (length := record.facts.get("needle_length")) and (verdict := record.verdict(kind))
     ]
     if not rows:
         return

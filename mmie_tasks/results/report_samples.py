@@ -31,9 +31,10 @@ from mmie_tasks.hub.images import (
     size_px,
 )
 from mmie_tasks.record.answering_model import other_models
+from mmie_tasks.record.facts import shown_name
 from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sample import LoggedSample
 from mmie_tasks.record.segment import Segment, Segments
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.panels import judge_points
@@ -42,7 +43,7 @@ from mmie_tasks.results.run import TaskRun
 Values: TypeAlias = dict[str, object]
 """Values for the template."""
 
-SampleRow: TypeAlias = tuple[LoggedSample | None, ...]
+SampleRow: TypeAlias = tuple[Record | None, ...]
 """One sample in each run; None where a run does not have it."""
 
 MAX_NAME = 150  # characters of a mark, a model or a reading
@@ -243,7 +244,7 @@ def _preview(question: Segments) -> str:
     return line if len(line) <= _MAX_PREVIEW else f"{line[: _MAX_PREVIEW - 1]}…"
 
 
-def _mark(sample: LoggedSample | None, task: TaskRun) -> Values:
+def _mark(sample: Record | None, task: TaskRun) -> Values:
     """The points of a run in the list: official, and robust where they differ."""
     if sample is None:
         return {"text": "–", "share": 0, "hint": "not in this run"}
@@ -258,10 +259,10 @@ def _mark(sample: LoggedSample | None, task: TaskRun) -> Values:
     }
 
 
-def _run_values(sample: LoggedSample, task: TaskRun, images: Images) -> Values:
+def _run_values(sample: Record, task: TaskRun, images: Images) -> Values:
     full_marks = f"{task.benchmark.scale.full_marks:g}"
     replies = [(judged.judge, r) for judged in sample.judgements for r in judged.result.replies]
-    facts = {**judge_points(sample), **sample.properties}
+    facts = {**judge_points(sample), **{shown_name(k): v for k, v in sample.facts.items()}}
     if len(task.signatures) > 1:
         facts["signature"] = str(sample.signature)
     return {
@@ -296,9 +297,9 @@ def _verdict(kind: str, verdict: Verdict, full_marks: str) -> tuple[str, str, st
     return kind, f"{verdict.points:.4g}", f"of {full_marks}{read}", reading
 
 
-def _shares(sample: LoggedSample) -> list[tuple[str, list[str]]]:
+def _shares(sample: Record) -> list[tuple[str, list[str]]]:
     """Each component, and its percentage of full marks by each score."""
-    shares = [sample.shares.get(kind, {}) for kind in SCORE_KINDS]
+    shares = [sample.verdicts.shares.get(kind, {}) for kind in SCORE_KINDS]
     names = dict.fromkeys(name for of_kind in shares for name in of_kind)
     return [
         (cut(name, MAX_NAME), [_percent(of_kind, name) for of_kind in shares]) for name in names
@@ -309,13 +310,8 @@ def _percent(shares: Mapping[str, float], name: str) -> str:
     return f"{100 * shares[name]:.2f}" if name in shares else NO_VALUE
 
 
-def _fact(value: str | float | bool) -> str:
-    match value:
-        case str():
-            return cut(value, _MAX_TEXT)
-        case bool():
-            return "yes" if value else "no"
-    return f"{round(value, 6):.15g}"
+def _fact(value: str | float) -> str:
+    return cut(value, _MAX_TEXT) if isinstance(value, str) else f"{round(value, 6):.15g}"
 
 
 def _pieces(segments: Segments, images: Images) -> list[Values]:

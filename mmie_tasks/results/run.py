@@ -25,9 +25,8 @@ from mmie_tasks.core.wording import counted, numbered_names
 from mmie_tasks.record.answering_model import other_models, shown_model
 from mmie_tasks.record.log_files import HINT, RunLogs, SampleLog, find_runs, read_lines
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import IMAGE_PLACEHOLDER, BadRecord, is_scored
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import Segments, digest_of
+from mmie_tasks.record.record import BadRecord, Record, is_scored
+from mmie_tasks.record.segment import IMAGE_PLACEHOLDER, Segments, digest_of
 from mmie_tasks.record.signature import COVERAGE_FLOOR, AnswerForm, Signature
 from mmie_tasks.results.saved_results import SavedResults
 from mmie_tasks.results.scores import Score, metrics_of, score_of
@@ -59,7 +58,7 @@ class TaskRun:
 
     task: str
     benchmark: Benchmark
-    records: tuple[LoggedSample, ...]
+    records: tuple[Record, ...]
     logs: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     saved: SavedResults = field(default_factory=SavedResults)
@@ -129,7 +128,7 @@ class TaskRun:
         return self.saved.scores(self.task) if len(self.logs) < 2 else {}
 
     @property
-    def by_id(self) -> dict[str, LoggedSample]:
+    def by_id(self) -> dict[str, Record]:
         """The samples by their ids."""
         return {record.id: record for record in self.records}
 
@@ -340,14 +339,15 @@ def in_order(tasks: Iterable[str], requested: object) -> list[str]:
 
 def _read_task(logs: Sequence[SampleLog], benchmark: Benchmark) -> TaskRun | None:
     """Read the samples of the logs of one task; None if no line was scored."""
-    records: dict[str, LoggedSample] = {}
+    records: dict[str, Record] = {}
     notes = [f"{len(logs)} logs, which are parts of one run"] if len(logs) > 1 else []
     doc_ids: list[int] = []
     saved = SavedResults()
     for log in logs:
         read = _ReadLog(log=log, benchmark=benchmark)
         for record in read.records():
-            if records.setdefault(record.id, record) != record:
+            same = records.setdefault(record.id, record)
+            if same is not record and same != record:
                 raise AnswersUnusable(
                     f"`{log.path}` has two different results of the sample {record.id}.",
                     hint="the runner appends to an existing log: keep one run per file",
@@ -386,7 +386,7 @@ class _ReadLog:
     doc_ids: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def records(self) -> Iterator[LoggedSample]:
+    def records(self) -> Iterator[Record]:
         """The samples that were scored, as scores count them."""
         counts = Counter[str]()
         for number, line in ((n.number, n.line) for n in read_lines(self.log.path)):
@@ -399,12 +399,12 @@ class _ReadLog:
                 counts["never scored (`--predict_only`): ignored"] += 1
                 continue
             try:
-                logged = self.benchmark.read_line(line)
+                logged = Record.of_line(line)
             except BadRecord as error:
                 where = f"`{self.log.path}`, line {number}"
-                raise AnswersUnusable(f"{where}: {error}.", hint=HINT) from error
+                raise AnswersUnusable(f"{where}: {error}.", hint=error.hint or HINT) from error
             record = as_counted(logged, self.benchmark.scale)
-            if (logged.official, logged.robust) != (record.official, record.robust):
+            if logged.verdicts is not record.verdicts:
                 counts["with points outside the scale: counted as unscored"] += 1
             yield record
         self.notes += [f"{counted(count, 'sample')} {what}" for what, count in counts.items()]
@@ -421,7 +421,7 @@ class _ReadLog:
         return SavedResults()
 
 
-def as_counted(record: LoggedSample, scale: Scale) -> LoggedSample:
+def as_counted(record: Record, scale: Scale) -> Record:
     """The record as scores count it.
 
     A verdict with points that are not finite or not on the scale becomes unscored; an open-ended
@@ -437,7 +437,7 @@ def as_counted(record: LoggedSample, scale: Scale) -> LoggedSample:
 
     official, robust = checked(record.official), checked(record.robust)
     if (official, robust) != (record.official, record.robust):
-        record = replace(record, official=official, robust=robust)
+        record = record.scored(replace(record.verdicts, official=official, robust=robust))
     others = {
         shown_model(model)
         for judged in record.judgements
@@ -445,10 +445,11 @@ def as_counted(record: LoggedSample, scale: Scale) -> LoggedSample:
     }
     if not others:
         return record
-    return replace(record, signature=record.signature.with_replies_by(sorted(others)))
+    signature = record.signature.with_replies_by(sorted(others))
+    return record.model_copy(update={"signature": signature})
 
 
-def _row(record: LoggedSample, scale: Scale) -> dict[str, SampleValue]:
+def _row(record: Record, scale: Scale) -> dict[str, SampleValue]:
     """A record as a row of `TaskRun.samples`."""
     points: dict[str, float] = {kind: _points(record.verdict(kind)) for kind in SCORE_KINDS}
     percents = {
@@ -484,7 +485,7 @@ def _row(record: LoggedSample, scale: Scale) -> dict[str, SampleValue]:
     }
     for kind, names in record.groups.items():
         row[f"group_{kind}" if kind in row else kind] = "|".join(names)
-    for score_kind, shares in record.shares.items():
+    for score_kind, shares in record.verdicts.shares.items():
         row |= {f"{score_kind}_{name}": 100 * share for name, share in shares.items()}
     return {
         replace_surrogates(name): replace_surrogates(cell) if isinstance(cell, str) else cell

@@ -11,7 +11,7 @@ from mmie_tasks.core.tables import percent_cell
 from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict
 from mmie_tasks.record.intervals import Interval, StratifiedMean, stratified_mean
 from mmie_tasks.record.metrics import Metric, is_left_out, weighted_mean
-from mmie_tasks.record.sample import ALL, LoggedSample
+from mmie_tasks.record.record import ALL, Record
 from mmie_tasks.record.signature import COVERAGE_FLOOR
 
 INTERVAL_NOTE = "The intervals hold the sampling error only, not the judge's error."
@@ -66,9 +66,7 @@ class Score:
         return ", ".join(filter(None, (f"{self.scored:,} of {self.total:,}", self.left_out_text)))
 
 
-def metrics_of(
-    benchmark: Benchmark, task: str, records: Collection[LoggedSample]
-) -> tuple[Metric, ...]:
+def metrics_of(benchmark: Benchmark, task: str, records: Collection[Record]) -> tuple[Metric, ...]:
     """The metrics of a task, the headline first; `records` are those of one or several runs.
 
     A task that covers only a part of its benchmark has the metrics whose groups it contains. If the
@@ -94,7 +92,7 @@ def metrics_of(
 def score_of(
     benchmark: Benchmark,
     task: str,
-    records: Collection[LoggedSample],
+    records: Collection[Record],
     metric: Metric,
     kind: ScoreKind,
     *,
@@ -145,10 +143,7 @@ def score_of(
 
 
 def estimated(
-    records: Iterable[LoggedSample],
-    points: Mapping[str, float],
-    metric: Metric,
-    benchmark: Benchmark,
+    records: Iterable[Record], points: Mapping[str, float], metric: Metric, benchmark: Benchmark
 ) -> StratifiedMean | None:
     """The weighted mean of points, or of differences, as an estimate for the benchmark.
 
@@ -161,14 +156,14 @@ def estimated(
 
 
 def weighted_strata(
-    records: Iterable[LoggedSample], metric: Metric, strata: str
-) -> list[tuple[float, list[LoggedSample]]]:
+    records: Iterable[Record], metric: Metric, strata: str
+) -> list[tuple[float, list[Record]]]:
     """The weight and the samples of each stratum that a metric averages.
 
     A mean over all samples is stratified by the groups of the kind `strata`, in the proportions of
     these samples.
     """
-    groups: defaultdict[str, defaultdict[tuple[str, ...], list[LoggedSample]]]
+    groups: defaultdict[str, defaultdict[tuple[str, ...], list[Record]]]
     groups = defaultdict(lambda: defaultdict(list))
     for record in records:
         if (group := metric.group_of(record)) is not None:
@@ -181,7 +176,7 @@ def weighted_strata(
     ]
 
 
-def in_proportion(records: Collection[LoggedSample], benchmark: Benchmark) -> bool:
+def in_proportion(records: Collection[Record], benchmark: Benchmark) -> bool:
     """Whether samples have the benchmark's proportions of strata, or are of a single stratum.
 
     Each stratum may differ by at most one sample.
@@ -194,7 +189,7 @@ def in_proportion(records: Collection[LoggedSample], benchmark: Benchmark) -> bo
     return all(abs(counts[name] - size * share) <= 1 for name, size in sizes.items())
 
 
-def reasons_of(records: Sequence[LoggedSample], kind: ScoreKind) -> Counter[str]:
+def reasons_of(records: Sequence[Record], kind: ScoreKind) -> Counter[str]:
     """Each reason to the number of samples that have no score for it."""
     verdicts = (record.verdict(kind) for record in records)
     return Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))

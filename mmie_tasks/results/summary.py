@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import fmean
 
 from mmie_tasks.core.tables import NO_VALUE, percent_cell
 from mmie_tasks.core.verdict import NO_REPLY, SCORE_KINDS, Scored, ScoreKind, Unscored
 from mmie_tasks.core.wording import listed
+from mmie_tasks.record.facts import summary_of, totals
 from mmie_tasks.record.judgement import disagreement
-from mmie_tasks.record.record import Record
 from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.panels import judge_runs
 from mmie_tasks.results.run import TaskRun
@@ -45,14 +45,15 @@ def _missing_scores(run: TaskRun) -> Iterator[str]:
     yield from (f"no {kind} score: {reason}" for reason, kind in reasons.items())
 
 
-def numbers_of(run: TaskRun, records: Sequence[Record]) -> dict[str, float]:
+def numbers_of(run: TaskRun) -> dict[str, float]:
     """Every number of a task, for the results file.
 
     * Scores in percent, absent without a mean: ``official_<metric>``, ``robust_<metric>``, and for
       the paper's columns the 95 % interval of the official score, from ``ci95_low_<metric>`` to
       ``ci95_high_<metric>``.
     * Counts of samples, absent if zero: ``scored_<metric>``, ``samples_<metric>``,
-      ``left_out``, ``unscored_<reason>``, ``differ``, the benchmark's own, and ``points_<n>`` if
+      ``left_out``, ``unscored_<reason>``, ``differ``, those of facts, the benchmark's own, and
+      ``points_<n>`` if
       points are whole numbers (a panel's may not be). Samples that the official script leaves out
       are in ``left_out`` only.
     """
@@ -74,7 +75,8 @@ def numbers_of(run: TaskRun, records: Sequence[Record]) -> dict[str, float]:
         verdicts = (record.official for record in run.records)
         points = Counter(v.points for v in verdicts if isinstance(v, Scored))
         numbers |= {f"points_{n:g}": points[n] for n in sorted(points)}
-    numbers |= run.benchmark.counts(records)
+    numbers |= totals(record.facts for record in run.records)
+    numbers |= run.benchmark.counts(run.records)
     return {  # without counts of zero; counts are whole numbers
         name: value
         for name, value in numbers.items()
@@ -82,15 +84,15 @@ def numbers_of(run: TaskRun, records: Sequence[Record]) -> dict[str, float]:
     }
 
 
-def notes_of(run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
+def notes_of(run: TaskRun) -> Iterator[str]:
     """Lines for the log: what is unusual, the judge's replies, and the signatures."""
     yield from _missing_scores(run)
     yield from unscored_notes(run)
     if differing := sum(record.differs for record in run.records):
         yield f"official and robust scores differ: {differing:,}"
-    yield from run.benchmark.notes(records)
-    if thinking := sum(record.text.thinking for record in run.records):
-        yield f"answers with thinking: {thinking:,}"
+    if noted := list(summary_of(record.facts for record in run.records)):
+        yield f"answers: {'; '.join(noted)}"
+    yield from run.benchmark.notes(run.records)
     if run.benchmark.judge is not None:
         yield from _describe_panel(run)
         yield _describe_replies(run)

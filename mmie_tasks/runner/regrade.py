@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mmie_tasks.core import __version__
-from mmie_tasks.core.tables import NO_VALUE, percent_cell, short_name, signed_cell, table
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, short_name, signed_cell
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, ScoreKind, Unscored, Verdict, differ
 from mmie_tasks.core.wording import counted, listed
-from mmie_tasks.record.log_files import read_lines
-from mmie_tasks.record.record import BadRecord, is_scored
-from mmie_tasks.record.sample import LoggedSample
+from mmie_tasks.record.record import BadRecord
+from mmie_tasks.results.render import Table, rendered
 from mmie_tasks.results.run import TaskRun, as_counted
 
 _SHOWN = 20  # changed verdicts
@@ -51,28 +50,20 @@ def _is_changed(before: Verdict, after: Verdict) -> bool:
 
 def regraded(task_run: TaskRun) -> RegradedTask:
     """Read the replies of a task again, or the answers if it is scored by rule."""
-    benchmark = task_run.benchmark
-    samples, kept = task_run.by_id, Counter[str]()
-    for numbered in (one for log in task_run.logs for one in read_lines(log)):
-        if (line := numbered.line) is None or not is_scored(line):
-            continue
-        record = benchmark.read_record(line)
+    benchmark, kept = task_run.benchmark, Counter[str]()
+    records = []
+    for record in task_run.records:
         try:
-            today = benchmark.regraded(record, line).sample(line)
+            today = as_counted(benchmark.regraded(record), benchmark.scale)
         except BadRecord as error:
             kept[str(error)] += 1
         except Exception as error:  # noqa: BLE001 - a plugin's reader: the sample is as before
             kept[f"{type(error).__name__}: {error}"] += 1
         else:
-            samples[record.id] = _of_today(samples[record.id], today, task_run)
-    after = replace(task_run, records=tuple(samples.values()))
+            record = record.scored(today.verdicts)
+        records.append(record)
+    after = replace(task_run, records=tuple(records))
     return RegradedTask(before=task_run, after=after, kept=kept)
-
-
-def _of_today(logged: LoggedSample, today: LoggedSample, task_run: TaskRun) -> LoggedSample:
-    """The sample with the verdicts of today."""
-    today = as_counted(today, task_run.benchmark.scale)
-    return replace(logged, official=today.official, robust=today.robust, shares=today.shares)
 
 
 def regraded_text(tasks: Sequence[RegradedTask]) -> str:
@@ -80,7 +71,7 @@ def regraded_text(tasks: Sequence[RegradedTask]) -> str:
     rows = [row for task in tasks for row in _score_rows(task)]
     header = ("task", "score", "before", "after", "difference", "scored")
     title = f"The saved replies, read by mmie-tasks {__version__}; no judge was asked."
-    scores = table(header, rows, text_columns=2)
+    scores = rendered(Table(header=header, rows=rows, texts=2))
     return "\n\n".join([title, scores, *(block for task in tasks for block in _changes(task))])
 
 
@@ -98,9 +89,9 @@ def _changes(task: RegradedTask) -> Iterator[str]:
     """The verdicts of a task that changed, and the samples that could not be read again."""
     changes, name = list(task.changes), task.before.task
     yield f"{name}: {counted(len(changes), 'verdict')} changed."
-    rows = [[short_name(i), kind, _text(old), _text(new)] for i, kind, old, new in changes[:_SHOWN]]
+    rows = [[id_, kind, _text(old), _text(new)] for id_, kind, old, new in changes[:_SHOWN]]
     if rows:
-        yield table(("sample", "score", "before", "after"), rows, text_columns=4)
+        yield rendered(Table(header=("sample", "score", "before", "after"), rows=rows, texts=4))
     if len(changes) > _SHOWN:
         yield f"{len(changes) - _SHOWN} more."
     if task.kept:

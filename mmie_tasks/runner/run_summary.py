@@ -21,9 +21,7 @@ from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.verdict import SCORE_KINDS, Unscored
 from mmie_tasks.core.wording import counted
-from mmie_tasks.record.record import RECORD_KEY, BadRecord, Line, Record
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.sample_line import sample_line
+from mmie_tasks.record.record import RECORD_KEY, Record
 from mmie_tasks.results.run import TaskRun, as_counted, in_order
 from mmie_tasks.results.summary import COLUMNS, last_line, notes_of, numbers_of, unscored_notes
 
@@ -60,31 +58,27 @@ class RunSummary:
         package's benchmark fails, only summary and columns are lost.
         """
         try:
-            records = [benchmark.read_record({RECORD_KEY: record}) for record in logged]
-            samples = tuple(
-                as_counted(_sample(record, line), benchmark.scale)
-                for record, line in zip(records, lines or [{}] * len(records), strict=True)
-            )
+            scale = benchmark.scale
+            records = [Record.of_line({RECORD_KEY: record}) for record in logged]
             run = TaskRun(
                 task=task,
                 benchmark=benchmark,
-                records=samples,
+                records=tuple(as_counted(record, scale) for record in records),
                 limit=part.get("limit"),
                 offset=part.get("offset"),
             )
-            details, notes = numbers_of(run, records), list(notes_of(run, records))
+            details, notes = numbers_of(run), list(notes_of(run))
             last_line(run, "")
             self._notes[task] = [*unscored_notes(run), *map(str, run.signatures)]
             if lines:
-                scale = benchmark.scale
                 pairs = zip(lines, records, strict=True)
-                lines[:] = [sample_line(line, record, scale) for line, record in pairs]
+                lines[:] = [record.line(line, scale.full_marks) for line, record in pairs]
         except Exception as error:  # noqa: BLE001 - a plugin: its summary is lost, not the run
             reason = f"{type(error).__name__}: {error}"
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
             return
         self._runs[task], self._details[task] = run, details
-        self._unreadable[task] = _unreadable_cached_replies(samples)
+        self._unreadable[task] = _unreadable_cached_replies(run.records)
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any]) -> None:
@@ -120,7 +114,7 @@ class RunSummary:
         return text
 
 
-def _unreadable_cached_replies(samples: Iterable[LoggedSample]) -> int:
+def _unreadable_cached_replies(samples: Iterable[Record]) -> int:
     """How many judgements are unparsed, by a reply from the cache."""
     judgements = (judgement for sample in samples for judgement in sample.judgements)
     return sum(
@@ -131,13 +125,6 @@ def _unreadable_cached_replies(samples: Iterable[LoggedSample]) -> int:
         )
         for judgement in judgements
     )
-
-
-def _sample(record: Record, line: Line) -> LoggedSample:
-    try:
-        return record.sample(line)
-    except BadRecord:  # the answer is not a text
-        return record.sample({})
 
 
 def _remove_empty(rows: dict[str, Any]) -> None:

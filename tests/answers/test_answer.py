@@ -21,8 +21,8 @@ from mmie_tasks.answers.drawn import (
 from mmie_tasks.answers.failures import failure_of, no_answer
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.thinking import strip_thinking
+from mmie_tasks.benchmarks.text_answer import tag_of
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.text_facts import text_facts
 
 A, B = "/o/a.png", "/o/b.png"
 URI = f"data:image/png;base64,{'A' * 80}"
@@ -213,7 +213,7 @@ def test_no_answer_raises_and_every_text_can_be_written(value: object) -> None:
         read = read_answer([answer])
         for segment in read.segments:
             f"{segment.text}{segment.image}".encode()
-        text_facts(read.text, thinking=read.thinking)
+        tag_of(read.text)
 
 
 HOSTILE = {
@@ -238,7 +238,7 @@ def test_no_text_makes_reading_slow(text: str) -> None:
     read = read_answer([text])
     assert read.looks_unread in (True, False)
     failure_of(text)
-    text_facts(text, thinking=False)
+    tag_of(text)
     assert process_time() - start < 20
 
 
@@ -262,4 +262,4 @@ def test_a_drawn_answer_is_read_as_it_was_written() -> None:
     ],
 )
 def test_a_tag_that_is_not_read_is_named(text: str, tag: str) -> None:
-    assert text_facts(text, thinking=False).tag == tag
+    assert tag_of(text) == tag

@@ -15,9 +15,9 @@ from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.session import BenchmarkJudge
-from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import BadRecord, SampleRecord
+from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.signature import Signature
 
@@ -52,9 +52,9 @@ class ByJudge(ByRule):
         return Scored(float(reply)) if reply.lstrip("-").isdigit() else Unscored("unparsed")
 
 
-def line_of(record: SampleRecord, answer: str) -> dict[str, Any]:
-    logged = json.loads(json.dumps(record.model_dump()))
-    return {"record": logged, "filtered_resps": answer}
+def logged(record: Record) -> Record:
+    """The record as it is read from a log."""
+    return Record.of_line({"record": json.loads(json.dumps(record.logged))})
 
 
 def result_of(*texts: str) -> JudgeResult:
@@ -63,18 +63,23 @@ def result_of(*texts: str) -> JudgeResult:
 
 
 def test_the_record_has_groups_question_answer_and_what_json_has_of_the_sample() -> None:
-    record = ByRule().prepared(DOC, ["<think>Hm.</think>a kite"]).record
-    assert type(record) is SampleRecord
-    assert (record.id, record.doc) == ("7", LOGGED)
+    rows = ByRule().process_results(DOC, ["<think>Hm.</think>a kite"])
+    record = Record.of_line({"record": rows["record"]})
+    assert (record.id, record.sample) == ("7", LOGGED)
     assert record.groups == {"kind": ("scene",), "letter": ("a", "k")}
-    assert [segment.text for segment in (*record.question, *record.answer)] == [
-        "What is it?",
-        "a kite",
-    ]
-    assert (record.official, record.facts.thinking) == (Scored(1, "a kite"), True)
-    read = ByRule().read_record(line_of(record, "a kite"))
-    assert read == record
-    assert Metric.of_group("kind", "scene", "Scenes").by in read.sample({}).groups
+    shown = (*record.question, *record.gold, *record.answer)
+    assert [segment.text for segment in shown] == ["What is it?", "a kite", "a kite"]
+    assert (record.official, record.facts) == (Scored(1, "a kite"), {"thinking": 1})
+    assert logged(record) == record
+
+
+def test_a_fact_may_be_noted_of_a_scored_answer() -> None:
+    class Noting(ByRule):
+        def facts(self, doc: Doc, record: Record) -> dict[str, int | float | str]:
+            return {"wings": 2, "points": record.official.points}  # type: ignore[union-attr]
+
+    rows = Noting().process_results(DOC, ["<think>Hm.</think>a kite"])
+    assert rows["record"]["facts"] == {"thinking": 1, "wings": 2, "points": 1.0}  # type: ignore[index]
 
 
 def test_samples_without_an_id_and_wrong_groups_end_a_run_before_it_generates() -> None:
@@ -93,12 +98,12 @@ def test_without_metrics_the_headline_is_the_mean_of_all_samples() -> None:
 
 
 def test_an_answer_is_scored_again_from_the_sample_in_its_record() -> None:
-    benchmark = ByRule()
-    line = line_of(benchmark.prepared(DOC, ["a kite"]).record, "a kite")
-    line["record"]["doc"]["gold"] = "a bird"
-    assert benchmark.regraded(benchmark.read_record(line), line).official == Scored(0, "a kite")
-    with pytest.raises(BadRecord):
-        benchmark.regraded(benchmark.read_record(line), {**line, "filtered_resps": None})
+    record = logged(ByRule().prepared(DOC, ["a kite"]).record)
+    changed = record.model_copy(update={"sample": {**record.sample, "gold": "a bird"}})
+    assert ByRule().regraded(changed).official == Scored(0, "a kite")
+    missing = ByRule().prepared(DOC, ["[NO_ANSWER] x"]).record
+    assert [segment.text for segment in missing.answer] == ["[NO_ANSWER] x"]
+    assert ByRule().regraded(logged(missing)) == missing
 
 
 def test_an_answer_to_an_image_that_could_not_be_opened_is_unscored(tmp_path: Path) -> None:
@@ -170,9 +175,8 @@ def test_a_judged_answer_is_graded_again_from_its_replies() -> None:
     judgement = Judgement(
         judge=Signature(), result=result, verdicts=Verdicts.unscored("unparsed", "then")
     )
-    record = prepared.record.graded(Judged.by([judgement]))
-    line = line_of(record, "It flies.")
-    assert benchmark.regraded(benchmark.read_record(line), line).official == Scored(4)
+    record = logged(prepared.record.judged([judgement]))
+    assert benchmark.regraded(record).official == Scored(4)
 
 
 def test_what_is_overridden_says_what_a_benchmark_has() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.export_run import exported_run
-from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.errors import AnswersUnusable
 
 LOG = "20260101_120000_samples_mmie.jsonl"
@@ -19,9 +18,9 @@ def work(monkeypatch, tmp_path):
 
 
 def line(sample_id, answer=()):
-    record = {"id": sample_id, "category": "SA", "official": {"points": 4}}
-    record["robust"] = record["official"]
-    return {"doc_id": 0, "record": {**record, "answer": list(answer)}}
+    verdicts = {"official": {"points": 4}, "robust": {"points": 4}}
+    record = {"id": sample_id, "verdicts": verdicts, "answer": list(answer)}
+    return {"doc_id": 0, "record": record}
 
 
 def log(*lines, name=f"run/{LOG}"):
@@ -32,8 +31,7 @@ def log(*lines, name=f"run/{LOG}"):
 
 
 def exported(*arguments):
-    read, arguments = BENCHMARK.read_record, [*arguments, "-o", "x"]
-    return exported_run("mmie", arguments, description="", output="", read=read)
+    return exported_run("mmie", [*arguments, "-o", "x"], description="", output="")
 
 
 def records(run="run"):
@@ -59,13 +57,12 @@ def test_a_last_line_that_was_cut_off_is_left_out():
     [
         pytest.param([], "no samples of mmie", id="empty"),
         pytest.param([{"doc_id": 0, "bypass": 999}], "line 1: no record under", id="predict-only"),
-        pytest.param([{"record": {"id": "1"}}], "`official` is ", id="another-benchmark"),
+        pytest.param([{"record": {"id": "1"}}], "`verdicts` is ", id="no-verdicts"),
         pytest.param(
             [line("SA-0"), line("SA-0", [{"text": "a"}])],
             "another answer or reply to SA-0",
             id="two",
         ),
-        pytest.param([[1]], "it holds list", id="no-object"),
     ],
 )
 def test_lines_that_are_no_samples_of_one_run_are_an_error(lines, expected):

@@ -31,11 +31,9 @@ def package(tmp_path, monkeypatch):
         pytest.param("mmie", "mmie", id="the-benchmark"),
         pytest.param("mmie_sa", "mmie", id="a-task"),
         pytest.param("milebench_Spot-the-Diff", "milebench", id="a-dataset"),
-        pytest.param("mia_bench", "mia_bench", id="a-name-with-a-line"),
         pytest.param("mmie2", None, id="another-name"),
         pytest.param("mia", None, id="part-of-a-name"),
         pytest.param("mmmu_val", None, id="not-ours"),
-        pytest.param("", None, id="nothing"),
     ],
 )
 def test_a_task_is_of_the_benchmark_that_it_is_named_like(task, room):
@@ -126,11 +124,7 @@ def test_what_a_benchmark_lacks_is_named(package, name, judge, missing):
 
 @pytest.mark.parametrize(
     ("name", "source", "named"),
-    [
-        pytest.param("lacks", "import no_such_module", "no_such_module", id="no-module"),
-        pytest.param("fails", "BENCHMARK = len(5)", "TypeError", id="fails-in-its-own-way"),
-        pytest.param("terse", "BENCHMARK = {}['x']", "KeyError: 'x'", id="of-few-words"),
-    ],
+    [pytest.param("fails", "BENCHMARK = len(5)", "TypeError", id="fails-in-its-own-way")],
 )
 def test_a_module_that_cannot_be_imported_is_said_in_words(package, name, source, named):
     folder = package(sketch=f"{name}_package.benchmark:BENCHMARK")
@@ -139,10 +133,3 @@ def test_a_module_that_cannot_be_imported_is_said_in_words(package, name, source
         entry_of_task("sketch").load()
     assert named in refused.value.message
     assert "`sketch`" in refused.value.message
-
-
-def test_a_parent_package_that_fails_has_no_task_files(package):
-    folder = package(sketch="broken_parent.part.benchmark:BENCHMARK")
-    (folder / "broken_parent" / "__init__.py").write_text("len(5)")
-    with pytest.raises(SettingWrong, match="broken_parent"):
-        entry_of_task("sketch").task_dir()

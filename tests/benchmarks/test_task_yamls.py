@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmie_tasks.benchmarks.registry import entries
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries
 from mmie_tasks.core.files import task_dir
 from task_yamls import files
 
@@ -18,6 +18,12 @@ def test_there_are_40_tasks_and_no_file_of_another() -> None:
     tasks = {name for entry in entries() if entry.is_ours for name in entry.task_names()}
     assert {path.stem for path in task_dir().rglob("*.yaml")} == tasks
     assert len(tasks) == 40
+
+
+@pytest.mark.parametrize("entry", [e for e in entries() if e.is_ours], ids=lambda e: e.name)
+def test_task_files_and_code_have_one_version(entry: BenchmarkEntry) -> None:
+    versions = {file.content["metadata"]["version"] for file in entry.task_files().values()}
+    assert versions == {entry.load().version}
 
 
 @pytest.mark.parametrize("path", [path for path, text in files().items() if "metric_list" in text])

@@ -1,6 +1,7 @@
 """The share of scored samples below which no mean is reported."""
 
 import pytest
+from support.signatures import signature_from
 
 from mmie_tasks.benchmarks.settings import TaskSettings, read_settings
 from mmie_tasks.core import __version__
@@ -37,7 +38,7 @@ def test_without_any_score_there_is_no_mean_at_any_floor():
     ("setting", "signature"), [(0.90, ""), (0.5, "|min_coverage:0.5"), (0, "|min_coverage:0")]
 )
 def test_only_another_floor_than_the_default_is_in_the_signature(setting, signature):
-    made = Signature.of_run({"task": "a"}, Signature.parse("judge:a"), setting)
+    made = Signature.of_run({"task": "a"}, signature_from("judge:a"), setting)
     assert str(made) == f"judge:a|task:a{signature}|pkg:{__version__}"
 
 

@@ -1,9 +1,7 @@
 import math
-import shutil
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from support.hub_files import CONTENT, one_file
@@ -64,11 +62,6 @@ def test_a_refusal_names_the_file_and_a_remedy(hub, tmp_path, status, code, text
     assert answer["message"].endswith("or set `IMAGES=DIR`")
 
 
-def test_an_error_status_at_the_start_of_a_download_is_reported(hub, tmp_path):
-    hub.refuses(500, methods=("GET",))
-    assert "the Hub answered HTTP 500" in fetch(hub, tmp_path)["message"]
-
-
 def test_a_refused_connection_is_reported(tmp_path):
     with HubServer(one_file()) as closed:
         pass
@@ -101,13 +94,6 @@ def test_a_branch_stays_at_the_commit_that_was_first_used_until_the_cache_is_upd
     assert fetch(hub, tmp_path) == {"content": new.hex(), "commit": hub.commit}
 
 
-def test_a_ref_that_is_not_a_commit_is_replaced(hub, tmp_path):
-    ref = tmp_path / "hf/hub/datasets--owner--images/refs/main"
-    ref.parent.mkdir(parents=True)
-    ref.write_text("../../elsewhere")
-    assert fetch(hub, tmp_path)["commit"] == ref.read_text() == COMMIT
-
-
 def test_offline_a_cached_file_is_used_and_any_other_is_missing(hub, tmp_path):
     ask(hub.url, tmp_path / "full", INTO_THE_HUBS_CACHE)
     requests = len(hub.requests)
@@ -124,22 +110,6 @@ def test_a_file_is_downloaded_once_with_its_commit(hub, tmp_path):
     assert hub.downloads("GET") == ["one.bin"]
     names = sorted(path.name for path in (assets(tmp_path, REPO) / COMMIT).iterdir())
     assert names == ["data", "data.lock"]
-
-
-def test_the_folder_is_where_the_library_has_assets(hub, tmp_path):
-    fetch(hub, tmp_path)
-    code = f"""
-from huggingface_hub import cached_assets_path
-answer = str(cached_assets_path("mmie-tasks", "{REPO}", "{COMMIT}"))
-"""
-    path = Path(ask(hub.url, tmp_path, code))
-    assert path.resolve() == (assets(tmp_path, REPO) / COMMIT).resolve()
-
-
-def test_the_folder_is_used_when_the_downloaded_file_was_deleted(hub, tmp_path):
-    first = fetch(hub, tmp_path)
-    shutil.rmtree(tmp_path / "hf/hub/datasets--owner--images/blobs")
-    assert ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1") == first
 
 
 @pytest.mark.skipif(version("huggingface_hub") < "1", reason="0.x ends such a download")
@@ -168,15 +138,6 @@ def test_a_killed_download_is_not_taken_for_the_whole(hub, tmp_path):
     assert not assets(tmp_path, REPO).exists()
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
     assert len(hub.ranges()) == 2
-
-
-def test_a_complete_download_of_a_killed_process_is_not_downloaded_again(hub, tmp_path):
-    killed = FETCH.replace(
-        "shutil.copyfile(", f"open('{tmp_path}/downloaded', 'w'); import signal; signal.pause("
-    )
-    ask_and_kill(hub.url, tmp_path, killed, when=(tmp_path / "downloaded").exists)
-    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
-    assert hub.downloads("GET") == ["one.bin"]
 
 
 def test_processes_that_start_at_once_download_once_and_make_one_folder(hub, tmp_path):
@@ -214,10 +175,3 @@ def test_a_full_disk_names_the_setting_that_helps(hub, tmp_path):
     message = ask(hub.url, tmp_path, full)["message"]
     assert "could not be downloaded: it cannot be written ([Errno 28] No space left)" in message
     assert "set `HF_HOME`" in message
-
-
-def test_a_file_in_the_hubs_cache_is_used_and_stays(hub, tmp_path):
-    path = ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
-    assert fetch(hub, tmp_path) == {"content": CONTENT.hex(), "commit": COMMIT}
-    assert hub.downloads("GET") == ["one.bin"]
-    assert Path(path).is_file()

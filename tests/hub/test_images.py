@@ -1,6 +1,5 @@
 import contextlib
 import io
-import pickle
 import struct
 import warnings
 import zlib
@@ -209,12 +208,6 @@ def test_what_decoders_raise_unexpectedly_is_a_broken_image(tmp_path, content):
     for read in (check_whole, open_rgb):
         with pytest.raises(ImageBroken):
             read(path)
-
-
-def test_a_broken_image_says_why_in_another_process_too(tmp_path):
-    error = pickle.loads(pickle.dumps(TooManyPixels(tmp_path / "a.png", "it has 9 pixels")))  # noqa: S301
-    assert (type(error), error.reason) == (TooManyPixels, "it has 9 pixels")
-    assert error.message == f"The image `{tmp_path / 'a.png'}` cannot be used: it has 9 pixels."
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.judged_samples import graded, read, submit
+from support.judged_samples import read, submit
 from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.core.verdict import Scored, Unscored
@@ -28,7 +28,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     RequestUnfit,
 )
-from mmie_tasks.judges.batch import GradedRequest, judge_all
+from mmie_tasks.judges.batch import judge_all
 from mmie_tasks.judges.session import BenchmarkJudge
 
 
@@ -106,8 +106,16 @@ def test_threads_that_submit_and_read_lose_no_sample():
 # Requests and their results
 
 
+def requests_of(texts):
+    return [JudgeRequest(parts=(text,), max_tokens=9) for text in texts]
+
+
+def is_impossible(_position, reply):
+    return reply == "impossible"
+
+
 def results_of(judge, *texts):
-    pairs = list(judge_all(judge, [graded(text) for text in texts]))
+    pairs = list(judge_all(judge, requests_of(texts), is_impossible=is_impossible))
     assert len(dict(pairs)) == len(pairs)
     return dict(pairs)
 
@@ -150,8 +158,8 @@ def test_a_request_with_an_impossible_reply_is_sent_a_second_time_and_only_once(
         return second if request.attempt else first
 
     judge, outcomes = FunctionJudge(say), list[Outcome]()
-    requests = [graded(text) for text in "ab"]
-    results = dict(judge_all(judge, requests, lambda _, outcome: outcomes.append(outcome)))
+    note = lambda _, outcome: outcomes.append(outcome)  # noqa: E731
+    results = dict(judge_all(judge, requests_of("ab"), note, is_impossible))
     assert [[(text_of(r), r.attempt) for r in call] for call in judge.calls] == [
         [("a", 0), ("b", 0)],
         [("a", 1)],
@@ -197,5 +205,5 @@ def test_any_mixture_of_replies_gives_one_result_per_request(texts):
 def test_a_reply_has_the_length_of_its_request():
     request = JudgeRequest(parts=("345", Path("a.png")), system="12", max_tokens=9)
     judge = FunctionJudge(lambda _: reply("5"))
-    ((_, result),) = judge_all(judge, [GradedRequest(request=request)])
+    ((_, result),) = judge_all(judge, [request])
     assert result.replies[0].request_characters == 5

@@ -7,6 +7,7 @@ import pytest
 from support.judge_server import JudgeServer
 from support.judged_samples import submit
 from support.judges import FunctionJudge, class_of, echo, reply, text_of
+from support.signatures import signature_from
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
@@ -16,7 +17,6 @@ from mmie_tasks.judges.choice import parse_flags
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession
 from mmie_tasks.record.judgement import Judgement, combine
 from mmie_tasks.record.reply import JudgeResult
-from mmie_tasks.record.signature import Signature
 
 
 @pytest.fixture(autouse=True)
@@ -53,14 +53,6 @@ def judge(benchmark, count, judged=None):
     """The rows of samples whose requests are the numbers 0, 1 and so on."""
     rows = [submit(benchmark, str(n), judged) for n in range(count)]
     return [dict(row) for row in rows]
-
-
-def number_in(body):
-    return int(body["messages"][0]["content"][0]["text"])
-
-
-def numbers(server):
-    return sorted(map(number_in, server.asked))
 
 
 def test_judges_on_servers_are_asked_at_the_same_time(serve):
@@ -130,9 +122,7 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(monkeypatch, serve, log
     judged = []
     rows = judge(choose(serve("2", "3"), "raising"), 4, judged)
     assert rows == [{"score": 2.5}] * 2 + [{"score": 3.0}] * 2
-    failures = [
-        one.judgements[2].result.failure for one in judged if one.judgements[2].result.failure
-    ]
+    failures = [one[2].result.failure for one in judged if one[2].result.failure]
     assert [failure.reason for failure in failures] == ["unavailable"] * 2
     assert "Judge 3 of 3 (raising) ended early; 2 samples left without its verdict." in "".join(
         logs
@@ -144,13 +134,13 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(monkeypatch, serve, log
 
 def member(official, name="b", **fields):
     verdicts = Verdicts(**{"official": official, "robust": official, **fields})
-    judge = Signature.parse(f"judge:openai|model:{name}")
+    judge = signature_from(f"judge:openai|model:{name}")
     return Judgement(judge=judge, result=JudgeResult(), verdicts=verdicts)
 
 
 NO, DOWN = Unscored("refused", "no"), Unscored("unavailable")
-HALF = "1 of 2 judges gave points (openai/b: refused)"
-FEW = "1 of 3 judges gave points (openai/b: unavailable, openai/b: refused)"
+HALF = "1 of 2 judges gave points (b: refused)"
+FEW = "1 of 3 judges gave points (b: unavailable, b: refused)"
 
 
 @pytest.mark.parametrize(

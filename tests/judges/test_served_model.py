@@ -4,7 +4,6 @@ import pytest
 from support.judge_asking import open_openai
 
 from mmie_tasks.judges.served_model import ServedModel, judges_itself, served_model, shared_server
-from mmie_tasks.runner.evaluation import served_model_of
 
 URL = "http://127.0.0.1:8000/v1"
 HERE = ServedModel(model="qwen", url=URL)
@@ -30,19 +29,6 @@ def judge_with(variables, model="gpt-4o", **options):
 def test_where_the_tested_model_is(client, arguments, variables, url):
     served = served_model(client, {"model_version": "m", **arguments}, variables)
     assert served == (None if url is None else ServedModel(model="m", url=url))
-
-
-@pytest.mark.parametrize(
-    ("options", "served"),
-    [
-        ({"model": "openai", "model_args": f"model=qwen,base_url={URL},timeout=9"}, HERE),
-        ({"model": "openai", "model_args": {"model": "qwen", "base_url": URL}}, HERE),
-        ({"model": object()}, None),
-        ({"model": "stub", "model_args": None}, None),
-    ],
-)
-def test_the_tested_model_is_that_of_the_command(options, served):
-    assert served_model_of(options) == served
 
 
 @pytest.mark.parametrize(

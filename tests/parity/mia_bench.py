@@ -15,8 +15,8 @@ from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import metrics, official, prompts
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.rows import RunnerTable, aggregation
 from mmie_tasks.record.signature import Signature
@@ -185,7 +185,9 @@ def _run_means(run: Sequence[tuple[Sequence[str], str]]) -> dict[str, float]:
 def _rows(categories: Sequence[str], reply: str) -> Mapping[str, Any]:
     fields = {"categories": tuple(categories), "weights": (1,) * len(categories)}
     result = JudgeResult(reply=JudgeReply(text=reply, model="made up", finish="stop"))
-    record = MiaRecord.of(BENCHMARK.grade(fields, result), id="0", type="basic", **fields)
+    verdicts = BENCHMARK.grade(fields, result)
+    groups = {"component": tuple(dict.fromkeys(categories))}
+    record = Record(id="0", groups=groups, verdicts=verdicts)
     every_share = Signature(benchmark={"min_coverage": "0"})
     table = RunnerTable(metrics=metrics.METRICS, scale=metrics.SCALE)
     return table.rows(record.model_copy(update={"signature": every_share}))

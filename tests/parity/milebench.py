@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 from rouge import Rouge
 
-from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.milebench.record import record_fields
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample, rule_of
+from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK, scored_fields
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, MileSample, rule_of
 from mmie_tasks.core.verdict import Scored, Verdict
 from parity.comparison import Case, Check, Comparison, Folders, compared
 from parity.official_code import definitions
@@ -56,7 +55,7 @@ class Answer:
         published: Its published score.
     """
 
-    sample: Sample
+    sample: MileSample
     text: str
     is_lettered: bool
     published: float
@@ -81,7 +80,7 @@ def _answers(folder: Path, dataset: str) -> Iterator[Answer]:
     }
     for entry in json.loads((folder / dataset / "pred.json").read_text("utf-8")):
         lines = match[1].split("\n") if (match := _OPTIONS.search(entry["question"])) else []
-        sample = Sample(
+        sample = MileSample(
             dataset=dataset,
             sample_id=str(entry["sample_id"]),
             rule=rule_of(dataset, "multi-choice" if lines else "open-ended"),
@@ -100,7 +99,7 @@ def _answers(folder: Path, dataset: str) -> Iterator[Answer]:
 
 
 def _official(answer: Answer) -> Verdict:
-    return BENCHMARK.score(record_fields(answer.sample), answer.text).official
+    return BENCHMARK.score(scored_fields(answer.sample), answer.text).official
 
 
 def _points(verdict: Verdict, digits: int) -> object:

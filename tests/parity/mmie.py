@@ -30,7 +30,7 @@ from mmie_tasks.benchmarks.mmie import data, request
 from mmie_tasks.benchmarks.mmie.official import percent_of, read_official, rounded_mean
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, category_of
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, MmieSample, category_of
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 from mmie_tasks.core.verdict import Scored
@@ -163,7 +163,7 @@ def our_requests(prompts: Path, n_samples: int = N_SAMPLES) -> Sequence[object]:
             path = folder / "conversations.json"
             path.write_text(json.dumps([*map(_conversation, rows)]), encoding="utf-8")
             docs = data.dataset("all", {"MMIE_DATA": str(path)})
-            samples = {doc["id"]: Sample.from_doc(doc) for doc in docs}
+            samples = {doc["id"]: MmieSample.from_doc(doc) for doc in docs}
             saved = read_answers([folder / "data.json"]).answers
             answers = {answer.id: answer.answer for answer in saved}
             return [
@@ -182,7 +182,7 @@ def _conversation(row: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _our_request(
-    sample: Sample, answer: str | Sequence[str], folder: Path, settings: MmieSettings
+    sample: MmieSample, answer: str | Sequence[str], folder: Path, settings: MmieSettings
 ) -> object:
     results = [answer] if isinstance(answer, str) else answer
     built = request.prepared(sample, results, settings)
@@ -248,7 +248,7 @@ def _groups() -> Iterator[list[tuple[str, str]]]:
 
 
 def official_means(clone: Path) -> Sequence[object]:
-    """Sample size and the means AVG, SA, PBL and MSR of each run, 0 to 6."""
+    """MmieSample size and the means AVG, SA, PBL and MSR of each run, 0 to 6."""
     end = statements_from((clone / "main.py").read_text(encoding="utf-8"), "gpt_scores")
     means = []
     for group in _groups():

@@ -29,7 +29,7 @@ from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks.opening import official
 from mmie_tasks.benchmarks.opening import request as requests
 from mmie_tasks.benchmarks.opening.published import TOPIC_SIZES
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import JudgeRequest
@@ -140,7 +140,7 @@ def settings(clone: Path, work: str) -> AbstractContextManager[None]:
     return environment(OPENING_DATA=str(clone), MMIE_TASKS_CACHE=f"{work}/cache")
 
 
-def write_samples(work: Path) -> Sequence[Sample]:
+def write_samples(work: Path) -> Sequence[OpeningSample]:
     """Write made-up questions and answers in the official layout; the samples."""
     random = Random(SEED)  # noqa: S311 - made-up cases
     (work / "data" / "images").mkdir(parents=True)
@@ -161,7 +161,9 @@ def write_samples(work: Path) -> Sequence[Sample]:
             Segment(step["text"], str(work / "data" / step["image"]) if step["image"] else None)
             for step in question
         )
-        samples.append(Sample(id=uid, topic=topic, subtask="", question=tuple(segments), gold=()))
+        samples.append(
+            OpeningSample(id=uid, topic=topic, subtask="", question=tuple(segments), gold=())
+        )
     (work / "data" / "test_data.jsonl").write_text("\n".join(lines), encoding="utf-8")
     return samples
 

@@ -1,9 +1,9 @@
 """Which names in replies are shown as those of another model."""
 
 import pytest
+from support.signatures import signature_from
 
 from mmie_tasks.record.answering_model import is_other_name, other_models, shown_model
-from mmie_tasks.record.signature import Signature
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_another_name_is_shown_and_another_spelling_is_not(
 
 def test_only_replies_of_openai_are_compared_each_name_once() -> None:
     replied = ["m", "", "gpt-4o", "m"]
-    judge = Signature.parse("judge:openai|model:gpt-4o|t:0|replayed:1f2e")
+    judge = signature_from("judge:openai|model:gpt-4o|t:0|replayed:1f2e")
     assert other_models(judge, replied) == ["m"]
     for text in ("", "judge:openai", "judge:counting|model:gpt-4o"):
-        assert other_models(Signature.parse(text), replied) == []
+        assert other_models(signature_from(text), replied) == []
 
 
 def test_the_name_of_a_server_is_shown_in_one_line() -> None:

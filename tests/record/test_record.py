@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,30 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
+from support.records import record_of
+from support.signatures import signature_from
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
-from mmie_tasks.record.judgement import Judged, Judgement
-from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.record import RECORD_KEY, BadRecord, ImageRecord, Record, read_record
+from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.record import NOT_JUDGED, RECORD_KEY, BadRecord, Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.record.signature import Signature
 
 REPLY = JudgeReply(text="Score: 4", model="m")
 AGAIN = JudgeReply(text="Score: 3", model="m")
-JUDGE = Signature.parse("judge:openai|model:m")
-SIGNATURE = Signature.parse("judge:openai|model:m|paper_judge:no|task:sketch@1-A|pkg:0.1.0")
-
-
-class SketchRecord(Record):
-    """The record of a benchmark with a field of its own."""
-
-    category: str
-
-    @property
-    def groups(self) -> dict[str, tuple[str, ...]]:
-        return {"category": (self.category,)}
+JUDGE = signature_from("judge:openai|model:m")
+SIGNATURE = signature_from("judge:openai|model:m|paper_judge:no|task:sketch@1-A|pkg:0.1.0")
 
 
 def grade(result: JudgeResult) -> Verdicts:
@@ -49,36 +40,35 @@ def judgement(*replies: JudgeReply) -> Judgement:
     return Judgement(judge=JUDGE, result=result, verdicts=grade(result))
 
 
-def record(**changes: Any) -> SketchRecord:
-    judged = Judged.by([judgement(REPLY)])
-    return SketchRecord.of(judged, id="a", category="scene", signature=SIGNATURE, **changes)
+def record(*judgements: Judgement, **fields: Any) -> Record:
+    written = Record(id="a", verdicts=NOT_JUDGED, signature=SIGNATURE, **fields)
+    return written.judged(judgements or [judgement(REPLY)])
 
 
 def line_of(written: Record) -> dict[str, Any]:
     """The line of a log, as it is read from the file."""
-    line: dict[str, Any] = json.loads(
-        json.dumps({"filtered_resps": "a bird", RECORD_KEY: written.model_dump()})
-    )
+    line: dict[str, Any] = json.loads(json.dumps({RECORD_KEY: written.logged}))
     return line
 
 
+any_text = st.text(st.characters(exclude_categories=()))  # with lone surrogates
 points = st.floats(allow_nan=False)
-texts = st.dictionaries(st.text(), st.text(), max_size=3)
-scored = st.builds(Scored, points, st.text(max_size=80))
-unscored = st.builds(Unscored, st.sampled_from(["unparsed", "cut_off"]), st.text())
+texts = st.dictionaries(any_text, any_text, max_size=3)
+scored = st.builds(Scored, points, st.text(max_size=81))
+unscored = st.builds(Unscored, st.sampled_from(["unparsed", "cut_off"]), any_text)
 verdicts = st.builds(
     Verdicts,
     official=scored | unscored,
     robust=scored | unscored,
     shares=st.dictionaries(
-        st.sampled_from(["official", "robust"]), st.dictionaries(st.text(), points)
+        st.sampled_from(["official", "robust"]), st.dictionaries(any_text, points)
     ),
 )
 signatures = st.builds(
-    Signature, judges=st.lists(texts, max_size=3).map(tuple), benchmark=texts, package=st.text()
+    Signature, judges=st.lists(texts, max_size=3).map(tuple), benchmark=texts, package=any_text
 )
 replies = st.builds(
-    JudgeReply, text=st.text(), model=st.text(), finish=st.sampled_from(["stop", "length"])
+    JudgeReply, text=any_text, model=any_text, finish=st.sampled_from(["stop", "length"])
 )
 results = st.builds(
     JudgeResult,
@@ -90,42 +80,51 @@ judgements = st.builds(Judgement, judge=signatures, result=results, verdicts=ver
 segments = st.lists(
     st.builds(
         Segment,
-        text=st.none() | st.text(),
+        text=st.none() | any_text,
         image=st.none() | st.text(max_size=200),
         problem=st.sampled_from(["", "missing"]),
-        prompt=st.text(),
+        prompt=any_text,
     ),
     max_size=3,
 ).map(tuple)
+facts = st.dictionaries(any_text, st.integers(-(2**60), 2**60) | points | any_text, max_size=3)
+json_values = st.recursive(
+    st.none() | st.booleans() | points | any_text,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(any_text, inner, max_size=2),
+    max_leaves=5,
+)
 
 
 @given(
-    judged=st.builds(
-        Judged, verdicts=verdicts, judgements=st.lists(judgements, max_size=2).map(tuple)
-    ),
+    id=any_text,
+    groups=st.dictionaries(any_text, st.lists(any_text, max_size=2).map(tuple), max_size=2),
+    verdicts=verdicts,
+    judgements=st.lists(judgements, max_size=2).map(tuple),
     signature=signatures,
     question=segments,
     gold=segments,
     answer=segments,
+    facts=facts,
+    sample=st.dictionaries(any_text, json_values, max_size=2),
 )
-def test_what_is_written_is_read_again(judged: Judged, **fields: Any) -> None:
-    written = ImageRecord.of(judged, id="a", **fields)
-    assert written.verdicts == judged.verdicts
-    assert read_record(ImageRecord, line_of(written)) == written
+def test_what_is_written_is_read_again(facts: Mapping[str, object], **fields: Any) -> None:
+    written = Record(**fields, facts=facts)
+    read = Record.of_line(line_of(written))
+    assert read == written
+    assert {name: type(value) for name, value in read.facts.items()} == {
+        name: type(value) for name, value in facts.items()
+    }
 
 
-def test_a_record_is_a_sample_with_its_line() -> None:
-    line = {**line_of(record()), "input": "What is it?", "target": "a kite"}
-    sample = read_record(SketchRecord, line).sample(line)
-    assert (sample.id, sample.signature, sample.names("category")) == ("a", SIGNATURE, ("scene",))
-    assert (sample.official, sample.robust) == (Scored(4), Scored(4))
-    assert (sample.replies, sample.members) == ((REPLY,), ())
-    shown = (*sample.question, *sample.gold, *sample.answer)
-    assert [segment.text for segment in shown] == ["What is it?", "a kite", "a bird"]
+def test_a_record_is_logged_without_what_it_does_not_have() -> None:
+    assert record_of("a", Scored(1), answer=()).logged == {
+        "id": "a",
+        "verdicts": {"official": {"points": 1}, "robust": {"points": 1}},
+    }
 
 
 NEEDED = (
-    *("id", "official", "robust", "category"),
+    *("id", "verdicts", "verdicts.official", "verdicts.robust"),
     *("judgements.0.result.reply.text", "judgements.0.verdicts.official"),
 )
 
@@ -133,32 +132,35 @@ NEEDED = (
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        *((path, value) for path in NEEDED for value in (..., 7, {})),  # ...: it is missing
+        *((path, value) for path in NEEDED for value in (..., 7)),  # ...: it is missing
         ("signature.judges", "judge:a"),
-        ("facts.thinking", "often"),
+        ("verdicts.robust", {"reason": "sleepy"}),
+        ("question", "?"),
+        ("gold.0.image", 7),
+        ("groups.kind", "scene"),
+        ("facts.thinking", ["often"]),
+        ("verdicts.shares.robust", 1),
     ],
 )
 def test_a_bad_record_names_the_field(path: str, value: object) -> None:
-    line = line_of(record())
+    line = line_of(record(gold=(Segment("a", "a.png"),), groups={"kind": ("a",)}, facts={"a": 1}))
     *parents, name = path.split(".")
     target = line[RECORD_KEY]
     for parent in parents:
-        target = target[int(parent) if parent.isdecimal() else parent]
+        target = target[int(parent)] if parent.isdecimal() else target.setdefault(parent, {})
     target[name] = value
     if value is ...:
         del target[name]
     with pytest.raises(BadRecord, match=f"^`{path}[`.]"):
-        read_record(SketchRecord, line)
+        Record.of_line(line)
     for row in (None, 1.0, "a", []):
         with pytest.raises(BadRecord, match="no record under `record`"):
-            read_record(Record, {RECORD_KEY: row})
+            Record.of_line({RECORD_KEY: row})
 
 
 def test_a_long_reading_and_a_long_reference_are_cut_in_the_record() -> None:
-    long = Verdicts(official=Scored(1, "x" * 500), robust=Scored(1))
-    written = ImageRecord.of(
-        long, id="a", answer=(Segment(image="data:" + "x" * 500, problem="unreadable"),)
-    )
+    image = Segment(image="data:" + "x" * 500, problem="unreadable")
+    written = record_of("a", Scored(1, "x" * 500), Scored(1), answer=(image,))
     assert written.official == Scored(1, "x" * 80 + "…")
     assert len(str(written.answer[0].image)) == 200
 
@@ -174,7 +176,7 @@ def test_the_replies_of_one_judge_are_graded_again(
 ) -> None:
     old = Verdicts(official=Scored(0), robust=Unscored("unparsed"))
     judged = Judgement(judge=JUDGE, result=judgement(*replies).result, verdicts=old)
-    written = SketchRecord.of(Judged.by([judged]), id="a", category="scene")
+    written = record(judged, facts={"a": 1})
     again = written.regraded(grade)
     assert (again.official, again.robust) == (Scored(official), Scored(robust))
     assert again.judgements[0].verdicts == grade(judged.result)
@@ -183,21 +185,17 @@ def test_the_replies_of_one_judge_are_graded_again(
 
 
 def test_the_replies_of_several_judges_are_graded_and_combined_again() -> None:
-    judged = Judged.by([judgement(REPLY), judgement(AGAIN)])
-    fields = {"id": "a", "category": "scene", "signature": Signature.parse("judge:a|judge:b")}
-    written = SketchRecord.of(Verdicts.unscored("unparsed", ""), **fields)
-    written = written.model_copy(update={"judgements": judged.judgements})
-    again = read_record(SketchRecord, line_of(written)).regraded(grade)
-    assert (again.verdicts, again.official) == (judged.verdicts, Scored(3.5))
-    not_judged = Record.of(Verdicts.unscored("no_answer", "the request failed"), id="a")
-    assert not_judged.regraded(grade) is not_judged
+    written = record(judgement(REPLY), judgement(AGAIN))
+    assert written.official == Scored(3.5)
+    unread = written.scored(Verdicts.unscored("unparsed", ""))
+    assert Record.of_line(line_of(unread)).regraded(grade) == written
 
 
 # The line in the log.
 
 COLUMNS = ["id", "score", "robust", "unscored", "question", "answer", "reply"]
 LINES = {"mmie": mmie_lines(3), "milebench": milebench_lines(1), "mia_bench": mia_lines(3)}
-SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
+TEXTS = {"question": (Segment(text="What?"),), "answer": (Segment(text="A bird."),)}
 IMAGES = {
     "question": (Segment(text="Look ", image="a.png"), Segment(text=" and say.")),
     "answer": (Segment(image="b.png", problem="missing"),),
@@ -205,39 +203,30 @@ IMAGES = {
 
 
 @pytest.mark.parametrize(
-    ("judged", "fields", "expected"),
+    ("written", "expected"),
     [
+        pytest.param(record(**TEXTS), [1, 1, None, "What?", "A bird.", "Score: 4"], id="scored"),
         pytest.param(
-            Judged.by([judgement(REPLY)]),
-            {},
-            [1, 1, None, "What?", "A bird.", "Score: 4"],
-            id="scored",
-        ),
-        pytest.param(
-            Judged.by([judgement(REPLY), judgement(AGAIN)]),
-            {},
+            record(judgement(REPLY), judgement(AGAIN), **TEXTS),
             [0.875, 0.875, None, "What?", "A bird.", "Score: 4\n\nScore: 3"],
             id="panel",
         ),
         pytest.param(
-            Verdicts(official=Unscored("refused"), robust=Scored(1)),
-            IMAGES,
+            record_of("a", Unscored("refused"), Scored(1), **IMAGES),
             [None, 0.25, "refused", "Look <image> and say.", "<image>", None],
             id="unscored, with images",
         ),
     ],
 )
 def test_a_line_begins_with_columns_and_keeps_what_the_runner_wrote(
-    judged: Judged | Verdicts, fields: dict[str, Any], expected: list[object]
+    written: Record, expected: list[object]
 ) -> None:
-    runner = {"doc_id": 3, "input": "What?", "filtered_resps": ["A bird."]}
-    line = sample_line(runner, ImageRecord.of(judged, id="a", **fields), SCALE)
-    assert [*line][:7] == COLUMNS
+    runner = {"doc_id": 3, "input": "What?", "filtered_resps": ["A bird."], "record": "its row"}
+    line = written.line(runner, 4)
+    assert [*line] == [*COLUMNS, "doc_id", "input", "filtered_resps", "record"]
     assert [line[name] for name in COLUMNS] == ["a", *expected]
     assert (line["doc_id"], line["input"]) == (3, "What?")
-    assert line["record"]["id"] == "a"
-    no_text = sample_line({"filtered_resps": [{"a": 1}]}, record(), SCALE)
-    assert no_text["answer"] is None
+    assert line["record"] == written.logged
 
 
 @pytest.mark.parametrize("name", LINES)

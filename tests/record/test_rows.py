@@ -8,10 +8,11 @@ from importlib import import_module
 import pytest
 import yaml
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
+from support.records import record_of
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.rows import RunnerTable, aggregation, coverage, logged_value
@@ -27,21 +28,12 @@ HALVES = Metric(
 TABLE = RunnerTable(metrics=(WHOLE, EVEN, HALVES), scale=SCALE)
 
 
-class ParityRecord(Record):
-    parity: str
-
-    @property
-    def groups(self) -> dict[str, tuple[str, ...]]:
-        return {"parity": (self.parity,)}
+def sample(points: float | None, number: int = 0) -> Record:
+    return of_verdict(Unscored("refused", "no") if points is None else Scored(points), number)
 
 
-def sample(points: float | None, number: int = 0) -> ParityRecord:
-    return record_of(Unscored("refused", "no") if points is None else Scored(points), number)
-
-
-def record_of(verdict: Verdict, number: int = 0) -> ParityRecord:
-    verdicts = Verdicts(official=verdict, robust=verdict)
-    return ParityRecord.of(verdicts, id=str(number), parity="odd" if number % 2 else "even")
+def of_verdict(verdict: Verdict, number: int = 0) -> Record:
+    return record_of(str(number), verdict, groups={"parity": ("odd" if number % 2 else "even",)})
 
 
 def test_every_sample_has_a_row_in_every_line_and_it_is_empty_where_the_sample_does_not_count() -> (
@@ -50,7 +42,7 @@ def test_every_sample_has_a_row_in_every_line_and_it_is_empty_where_the_sample_d
     record = sample(3, number=1)
     rows = TABLE.rows(record, image_set="a")
     assert rows == {
-        "record": record.model_dump(),
+        "record": record.logged,
         "coverage": {"scored": True},
         "official": {"id": "1", "image_set": "a", "points": 3, "score": 75.0},
         "robust": {"id": "1", "image_set": "a", "points": 3, "score": 75.0},
@@ -86,7 +78,7 @@ def test_coverage_is_in_percent_of_the_samples_that_the_official_script_does_not
     None
 ):
     verdicts = [Scored(1), Scored(2), Unscored("refused"), Unscored("left_out")]
-    rows = [TABLE.rows(record_of(verdict))["coverage"] for verdict in verdicts]
+    rows = [TABLE.rows(of_verdict(verdict))["coverage"] for verdict in verdicts]
     assert coverage(rows) == pytest.approx(200 / 3)
     assert math.isnan(coverage(rows[-1:]))
 
@@ -118,9 +110,8 @@ def test_the_task_file_computes_what_the_results_commands_compute(name: str) -> 
     file, lines = LOGS[name]
     benchmark = benchmark_of_task(name)
     assert benchmark is not None
-    records = [benchmark.read_record(line) for line in lines]
-    samples = tuple(record.sample({}) for record in records)
-    run = TaskRun(task=name, benchmark=benchmark, records=samples)
+    records = tuple(map(Record.of_line, lines))
+    run = TaskRun(task=name, benchmark=benchmark, records=records)
     table = RunnerTable(metrics=benchmark.metrics, scale=benchmark.scale)
     text = (task_dir() / file).read_text(encoding="utf-8").replace("!function ", "")
     functions = {

@@ -42,7 +42,7 @@ def scores(*words, **options):
 
 
 def points_of(line):
-    return line["record"]["official"].get("points")
+    return line["record"]["verdicts"]["official"].get("points")
 
 
 def lines(count=120, judge=GPT, unscored=0.0, **options):
@@ -115,7 +115,11 @@ def test_the_first_answers_by_people_correct_a_judge(tmp_path):
     row = scores(f"b={tmp_path / 'b'}", csv)["b"]
     strata = []
     for category in ("SA", "PBL", "MSR"):
-        of_judge = [line for line in lines(judge=OURS) if line["record"]["category"] == category]
+        of_judge = [
+            line
+            for line in lines(judge=OURS)
+            if line["record"]["groups"]["category"] == (category,)
+        ]
         n = sum(id_.startswith(category) for id_, _ in rated)
         f = np.array(list(map(points_of, of_judge)), dtype=float)
         y = np.array([points for id_, points in rated if id_.startswith(category)], dtype=float)
@@ -199,8 +203,9 @@ def test_an_invalid_request_is_an_error(tmp_path, words, options, message):
 
 @pytest.mark.parametrize("kind", ["official", "robust"])
 def test_the_judges_of_a_panel_are_compared_if_its_run_is_the_only_source(tmp_path, kind):
-    made = [judged(4, 5, None), judged(2, 3, 3), judged(6, 6, 0)]
-    write_run(tmp_path / "one", "mmie", [mmie_line(j, f"SA-{i}") for i, j in enumerate(made)])
+    made = [(4, 5, None), (2, 3, 3), (6, 6, 0)]
+    lines = [mmie_line(judged(*of, sample_id=f"SA-{i}")) for i, of in enumerate(made)]
+    write_run(tmp_path / "one", "mmie", lines)
     rows = parts(tmp_path / "one", score=kind)["Raters"]["rows"]
     assert {row["rater"]: row["mean"]["value"] for row in rows} == {
         "gpt-4o": 4,

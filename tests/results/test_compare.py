@@ -8,13 +8,13 @@ import pytest
 from scipy import stats
 from support.letters import make_run as task_run
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.signatures import signature_from
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.intervals import holm
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.comparability import (
     NotComparable,
     mixed_keys,
@@ -168,7 +168,7 @@ OPENAI = (
 
 def differences(a, b):
     """The keys in which two sets of signatures differ, with the values of both."""
-    found = signature_differences(map(Signature.parse, a), map(Signature.parse, b))
+    found = signature_differences(map(signature_from, a), map(signature_from, b))
     return {difference.key: (difference.a, difference.b) for difference in found}
 
 
@@ -200,7 +200,7 @@ def test_runs_may_differ_in_who_drew_the_answers_but_one_run_may_not():
     of_a, of_b = differences([drawings], [drawings, other])["answers"]
     assert (of_a, of_b) == (("step-1,model=a",), ("step-1,model=a", "step-1,model=b"))
     assert differences(["t:0", "t:1"], ["t:0", "t:1"]) == {"t": (("0", "1"), ("0", "1"))}
-    assert mixed_keys(map(Signature.parse, [OPENAI, drawings])) == ("answers",)
+    assert mixed_keys(map(signature_from, [OPENAI, drawings])) == ("answers",)
 
 
 def test_differences_are_refused_with_a_remedy_unless_all_are_ignored():

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 from support.judgements import replied
+from support.records import changed, record_of
+from support.signatures import signature_from
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, Usage
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import Signature
-from mmie_tasks.record.text_facts import TextFacts
+from mmie_tasks.record.segment import Segment, text_segments
 from mmie_tasks.results.comparability import NotComparable, require_comparable
-from mmie_tasks.results.marks import answerer_marks, paper_marks, text_marks
+from mmie_tasks.results.marks import paper_marks, text_marks
 from mmie_tasks.results.run import TaskRun, as_counted
 
 PAPER = (
@@ -36,13 +36,7 @@ def task_run(
     benchmark = benchmark_of_task("mmie")
     assert benchmark is not None
     samples = tuple(
-        LoggedSample(
-            id=str(n),
-            official=verdict,
-            robust=verdict,
-            groups={},
-            signature=Signature.parse(signature),
-        )
+        record_of(str(n), verdict, signature=signature_from(signature))
         for n, verdict in enumerate(verdicts)
     )
     return TaskRun(
@@ -57,8 +51,8 @@ def task_run(
 def marks_of(*changes: dict[str, object], signature: str = PAPER) -> tuple[str, ...]:
     """The marks of scored samples with these fields, and of one more that has none of them."""
     run = task_run([Scored(3)] * (len(changes) + 1), signature)
-    changed = [replace(record, **fields) for record, fields in zip(run.records, changes)]  # type: ignore[arg-type] # noqa: B905 - one is left
-    return paper_marks(replace(run, records=(*changed, run.records[-1])))
+    records = [changed(record, **fields) for record, fields in zip(run.records, changes)]  # noqa: B905 - one is left
+    return paper_marks(replace(run, records=(*records, run.records[-1])))
 
 
 @pytest.mark.parametrize(
@@ -124,13 +118,17 @@ def test_what_a_reader_must_see_first_stands_first_and_a_judge_is_named_with_its
     judge = "judge:openai|host:127.0.0.1:8000|model:gpt-4o-2024-11-20|paper_judge:no"
     run = task_run([Scored(3), Unscored("unparsed")], judge, published=9)
     answer = (Segment(image="a.png", problem="missing"),)
-    run = replace(run, records=(replace(run.records[0], answer=answer), run.records[1]))
+    run = replace(run, records=(changed(run.records[0], answer=answer), run.records[1]))
     assert paper_marks(run) == (
         "1 of 1 image of answers missing",
         "1 unscored: unparsed",
         "2 of 9 samples",
         "judge: gpt-4o-2024-11-20 at 127.0.0.1:8000, not the paper's",
     )
+
+
+def facts(*of_samples: dict[str, int]) -> list[dict[str, object]]:
+    return [{"facts": one} for one in of_samples]
 
 
 def images(*problems: str) -> dict[str, object]:
@@ -141,17 +139,17 @@ def images(*problems: str) -> dict[str, object]:
     ("changes", "mark"),
     [
         pytest.param(
-            [{"pictures_not_drawn": 1}, {"pictures_not_drawn": 2}],
+            facts({"pictures_failed": 1}, {"pictures_failed": 2}),
             "3 pictures not drawn",
             id="not drawn",
         ),
         pytest.param(
-            [{"looks_unread": True}] * 2,
+            facts({"looks_unread": 1}) * 2,
             "looks like JSON or an image reference: 2 answers",
             id="unread",
         ),
         pytest.param(
-            [{"unfilled_placeholders": 1}, {"unfilled_placeholders": 2}],
+            facts({"unfilled_placeholders": 1}, {"unfilled_placeholders": 2}),
             "3 placeholders without an image",
             id="unfilled",
         ),
@@ -164,14 +162,14 @@ def images(*problems: str) -> dict[str, object]:
             "2 of 2 images of answers unusable: remote (1), unreadable (1)",
             id="unusable",
         ),
-        pytest.param([{"answer_cut": True}], "", id="cut, not drawn"),
+        pytest.param(facts({"truncated": 1}), "", id="cut, not drawn"),
     ],
 )
 def test_what_the_judge_did_not_get_as_the_model_meant_it_is_counted(
     changes: list[dict[str, object]], mark: str
 ) -> None:
     assert marks_of(*changes) == ((mark,) if mark else ())
-    drawn = marks_of({"answer_cut": True}, signature=DRAWN)
+    drawn = marks_of(*facts({"truncated": 1}), signature=DRAWN)
     assert drawn == (DRAWN_MARK, "1 answer cut by the limit on images")
 
 
@@ -211,7 +209,7 @@ def test_answers_that_begin_with_their_question_are_counted(
 
 def test_a_mixture_of_two_judges_is_named() -> None:
     run = task_run([Scored(3), Scored(4)])
-    other = replace(run.records[1], signature=Signature.parse(OTHER))
+    other = changed(run.records[1], signature=signature_from(OTHER))
     mixed = replace(run, records=(run.records[0], other))
     assert paper_marks(mixed) == (
         "judge: mmie_score, gpt-4o, not the paper's",
@@ -244,11 +242,11 @@ def reply(model: str) -> JudgeReply:
     return JudgeReply(text="4", model=model)
 
 
-def answered(models: Sequence[str], judge: str = JUDGE) -> tuple[LoggedSample, ...]:
+def answered(models: Sequence[str], judge: str = JUDGE) -> tuple[Record, ...]:
     """A sample for each model, with a reply of it."""
     run = task_run([Scored(4)] * len(models), f"{judge}|paper_judge:yes|prompt:official")
     return tuple(
-        as_counted(replace(record, judgements=replied(reply(model), judge=judge)), SCALE)
+        as_counted(changed(record, judgements=replied(reply(model), judge=judge)), SCALE)
         for record, model in zip(run.records, models, strict=True)
     )
 
@@ -269,7 +267,8 @@ def answered(models: Sequence[str], judge: str = JUDGE) -> tuple[LoggedSample, .
 def test_other_models_and_mixed_snapshots_are_marked_with_their_replies(
     models: list[str], marks: list[str]
 ) -> None:
-    assert list(answerer_marks(answered(models))) == marks
+    named = paper_marks(replace(task_run([]), records=answered(models)))
+    assert [mark for mark in named if mark.startswith("replies by")] == marks
 
 
 @pytest.mark.parametrize("judge", [JUDGE, f"{JUDGE}|replayed:1f2e"])
@@ -298,27 +297,32 @@ def test_runs_with_replies_of_other_models_are_not_compared_without_a_word() -> 
 REFUSAL = "I'm sorry, I can't assist with that."
 
 
-def texts(*facts: TextFacts, others: int = 0, **fields: object) -> list[LoggedSample]:
-    run = task_run([Scored(1)] * (len(facts) + others))
-    shown = [*facts, *[TextFacts()] * others]
-    return [replace(r, text=text, **fields) for r, text in zip(run.records, shown, strict=True)]  # type: ignore[arg-type]
+def texts(*changes: dict[str, object], others: int = 0, **fields: object) -> list[Record]:
+    run = task_run([Scored(1)] * (len(changes) + others))
+    long: dict[str, object] = {"answer": (Segment("word " * 40),)}
+    shown = [*changes, *[long] * others]
+    return [changed(r, **one, **fields) for r, one in zip(run.records, shown, strict=True)]
 
 
-def same(text: str, count: int = 3) -> list[TextFacts]:
-    return [TextFacts(short_text=text)] * count
+def tag(name: str) -> dict[str, object]:
+    return {"facts": {"tag": name}, "answer": (Segment(f"{name} Yes."),)}
+
+
+def same(text: str, count: int = 3) -> list[dict[str, object]]:
+    return [{"answer": text_segments(text)}] * count
 
 
 @pytest.mark.parametrize(
-    ("facts", "mark"),
+    ("changes", "mark"),
     [
-        pytest.param([TextFacts(tag="[A]")], "1 answer with a tag: `[A]`", id="a tag"),
+        pytest.param([tag("[A]")], "1 answer with a tag: `[A]`", id="a tag"),
         pytest.param(
-            [*[TextFacts(tag="[FOO]")] * 2, TextFacts(tag="<b>")],
+            [*[tag("[FOO]")] * 2, tag("<b>")],
             "3 answers with a tag: `[FOO]` (2), `<b>` (1)",
             id="two tags",
         ),
         pytest.param(
-            [TextFacts(tag=f"<|{letter}|>") for letter in "abcd"],
+            [tag(f"<|{letter}|>") for letter in "abcd"],
             "4 answers with a tag: `<|a|>` (1), `<|b|>` (1), `<|c|>` (1) and 1 more",
             id="many tags",
         ),
@@ -329,8 +333,8 @@ def same(text: str, count: int = 3) -> list[TextFacts]:
         ),
     ],
 )
-def test_what_is_unusual_is_counted(facts: list[TextFacts], mark: str) -> None:
-    assert list(text_marks(texts(*facts, others=3))) == [mark]
+def test_what_is_unusual_is_counted(changes: list[dict[str, object]], mark: str) -> None:
+    assert list(text_marks(texts(*changes, others=3))) == [mark]
 
 
 @pytest.mark.parametrize(
@@ -345,5 +349,5 @@ def test_what_is_unusual_is_counted(facts: list[TextFacts], mark: str) -> None:
         pytest.param(texts(*same(REFUSAL), official=Unscored("no_answer")), id="no answer"),
     ],
 )
-def test_usual_answers_have_no_mark(usual: list[LoggedSample]) -> None:
+def test_usual_answers_have_no_mark(usual: list[Record]) -> None:
     assert list(text_marks(usual)) == []

@@ -11,52 +11,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
-from support.panels import NOT_JUDGED, judged, mmie_line, signature
+from support.panels import judged, mmie_line, signature
+from support.signatures import signature_from
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.judgement import Judged
 from mmie_tasks.record.record import Line, Record
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.run import TaskRun
 from mmie_tasks.results.summary import last_line, notes_of, numbers_of
 
 
-def run_of(*judgements: Judged) -> tuple[TaskRun, list[Any]]:
-    """A run of MMIE with these judgements, and its records."""
-    lines = [mmie_line(judgement, f"SA-{n}") for n, judgement in enumerate(judgements)]
-    samples = tuple(map(BENCHMARK.read_line, lines))
-    run = TaskRun(task="mmie", benchmark=BENCHMARK, records=samples)
-    return run, list(map(BENCHMARK.read_record, lines))
+def run_of(*records: Record) -> TaskRun:
+    return TaskRun(task="mmie", benchmark=BENCHMARK, records=records)
 
 
-def logged(judgement: Judged) -> Any:
-    """A line of a log with this judgement, as a file has it."""
-    return json.loads(json.dumps(mmie_line(judgement)))
+def logged(record: Record) -> Any:
+    """A line of a log with this record, as a file has it."""
+    return json.loads(json.dumps(mmie_line(record)))
 
 
 def read_again(line: Line) -> Record:
     """The record with the verdicts of today's readers."""
-    return BENCHMARK.regraded(BENCHMARK.read_record(line), line)
+    return BENCHMARK.regraded(Record.of_line(line))
 
 
 def test_a_logged_panel_is_read_as_it_was_judged() -> None:
-    judgement = judged(4, 6, None)
-    sample = BENCHMARK.read_line(logged(judgement))
-    assert sample.official == Scored(5)
-    assert [reply.model for reply in sample.replies] == ["gpt-4o", "gpt-4o-mini"]
-    assert sample.members == judgement.judgements
-    assert BENCHMARK.read_line(logged(NOT_JUDGED)).members == ()
-    run, _ = run_of(judgement, judged(None, 3, 3))
-    row = run.samples.iloc[1]
+    written = judged(4, 6, None)
+    record = Record.of_line(logged(written))
+    assert record.official == Scored(5)
+    assert [reply.model for reply in record.replies] == ["gpt-4o", "gpt-4o-mini"]
+    assert record.members == written.judgements
+    assert Record.of_line(logged(judged())).members == ()
+    row = run_of(written, judged(None, 3, 3)).samples.iloc[1]
     assert (row["official"], row["input_tokens"], row["reply"]) == (3, 20, None)
 
 
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:
-    for judgement in (judged(4, None, "none"), judged(None, None, None)):
-        official = read_again(logged(judgement)).official
+    for written in (judged(4, None, "none"), judged(None, None, None)):
+        official = read_again(logged(written)).official
         assert isinstance(official, Unscored)
-        assert official == judgement.verdicts.official
+        assert official == written.official
 
 
 @given(
@@ -69,26 +63,31 @@ def test_no_line_of_a_panel_upsets_the_readers(
 ) -> None:
     line = logged(judged(*points))
     spoil(line["record"]["judgements"], lots, junk)
-    for read in (BENCHMARK.read_line, read_again):
+    for read in (Record.of_line, read_again):
         assert outcome(read, line) != ""
 
 
 def test_the_numbers_of_a_panel_are_those_of_a_judge_without_counts_of_whole_points() -> None:
-    run, records = run_of(judged(3, 6, 3), judged(3, 6, None), judged(3, 6, "none"), NOT_JUDGED)
-    details = numbers_of(run, records)
+    run = run_of(
+        judged(3, 6, 3),
+        judged(3, 6, None, sample_id="b"),
+        judged(3, 6, "none", sample_id="c"),
+        judged(sample_id="d"),
+    )
+    details = numbers_of(run)
     assert details["parse_rate"] == pytest.approx(100 * 7 / 8)  # of the replies of all judges
     assert not [name for name in details if name.startswith(("points_", "judge"))]
 
 
 def test_the_last_lines_of_a_run_name_the_panel_each_judges_failures_and_all_tokens() -> None:
-    run, records = run_of(judged(3, 6, 3), judged(3, 5, None), judged(3, 6, "none"))
+    run = run_of(judged(3, 6, 3), judged(3, 5, None), judged(3, 6, "none"))
     *_, judge, why = last_line(run, "")
     assert judge == "panel of gpt-4o, gpt-4o-mini, qwen (median)"
     assert f"judge: {judge}, not the paper's" in why
-    notes = list(notes_of(run, records))
+    notes = list(notes_of(run))
     assert "judge 2, gpt-4o-mini: points in 3 of 3 samples" in notes
     third = "judge 3, qwen: points in 1 of 3 samples; without: unavailable (1), unparsed (1)"
     assert third in notes
     assert any(note.startswith("judges differ by 2.67 points on average, in 3 ") for note in notes)
     assert any("80 tokens in, 8 out, 4.0000 USD" in note for note in notes)
-    assert Signature.parse(signature(("m", "m"))).name == "panel of m (1), m (2) (median)"
+    assert signature_from(signature(("m", "m"))).name == "panel of m (1), m (2) (median)"

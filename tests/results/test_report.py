@@ -24,8 +24,8 @@ from support.report_runs import run, sample
 
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply
-from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.marks import paper_marks
 from mmie_tasks.results.report_charts import COLOURS, charts
@@ -131,7 +131,8 @@ def numbers_of(values: dict[str, str] | list[float]) -> list[float]:
 def test_charts_have_the_numbers_of_the_runs() -> None:
     samples = [sample("1", 4, 3), sample("2", 2, 2, "b"), sample("3", None, None, "c")]
     samples += [
-        replace(sample(f"needle {n}", n), needle=Needle(length=8, depth=n / 4)) for n in (0, 4)
+        sample(f"needle {n}", n, facts={"needle_length": 8.0, "needle_depth": n / 4})
+        for n in (0, 4)
     ]
     task = run("<one>", samples).tasks["sketch"]
     categories, points, needles = charts({"<one>": task}, {"<one>": 7})
@@ -165,20 +166,20 @@ def test_the_page_has_the_most_disputed_then_the_worst_samples_and_says_so() -> 
 
 
 def test_a_sample_has_its_reason_its_facts_and_the_differing_answers_of_both_runs() -> None:
-    fields = {"properties": {"tiles": 3, "whole": True}, "shares": {"official": {"look": 0.5}}}
+    fields = {"facts": {"big_tiles": 3, "form": "a_b"}, "shares": {"official": {"look": 0.5}}}
     one = run("one", [sample("1", None, 3, answer=(Segment("a kite"),), **fields)])
     words = words_of(page_of([one, run("two", [sample("1", answer=(Segment("a tree"),))])]))
     for text in (
         "official n/a unparsed no number robust 3 of 4, read from 3",
         "look 50.00 n/a",
-        "tiles 3 whole yes",
+        "big tiles 3 form a_b",
         "Answer a kite",
         "Answer a tree",
     ):
         assert text in words
 
 
-def pictured(files: Iterable[str]) -> list[LoggedSample]:
+def pictured(files: Iterable[str]) -> list[Record]:
     return [
         sample(str(n), n, question=(Segment("Look.", file),)) for n, file in enumerate(files, 1)
     ]
@@ -255,7 +256,7 @@ def everywhere(text: str) -> Run:
         answer=(Segment(text), Segment(image=text, problem=text, prompt=text)),
         judgements=replied(JudgeReply(text=text, model=text)),
         groups={text: (text,), "category": (text,)},
-        properties={text: text},
+        facts={text: text},
     )
     return replace(run(text, [hostile], notes=(text,)), notes=(text,), folder=Path("out") / "x")
 

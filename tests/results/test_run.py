@@ -81,7 +81,9 @@ def test_a_sample_that_is_logged_twice_counts_once_if_its_results_are_equal(tmp_
 def test_points_that_are_not_on_the_scale_are_unscored_and_noted(
     tmp_path: Path, points: float
 ) -> None:
-    task = opened(tmp_path, changed(1, official={"points": points}))
+    task = opened(
+        tmp_path, changed(1, verdicts={"official": {"points": points}, "robust": {"points": 1}})
+    )
     verdict = task.records[1].official
     assert isinstance(verdict, Unscored)
     assert verdict.reason == "off_scale"
@@ -90,7 +92,7 @@ def test_points_that_are_not_on_the_scale_are_unscored_and_noted(
 
 def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path: Path) -> None:
     lines = list(mia_lines(2))
-    lines[0]["record"]["official"] = {"points": 130.0}
+    lines[0]["record"]["verdicts"]["official"] = {"points": 130.0}
     write_run(tmp_path, "mia_bench", lines)
     task = load_run(tmp_path).tasks["mia_bench"]
     assert (task.records[0].official, task.notes) == (Scored(130), ())
@@ -101,10 +103,10 @@ def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path: Path
     [
         pytest.param({"doc_id": 1}, "line 7: no record", id="no-record"),
         pytest.param({"record": 1}, "line 7: no record", id="no-object"),
-        pytest.param({"record": {"id": "3"}}, "line 7: `official`", id="another's"),
+        pytest.param({"record": {"id": "3"}}, "line 7: `verdicts`", id="another's"),
         pytest.param(
-            {"record": {**LINES[0]["record"], "official": {"points": 10**400}}},
-            r"line 7: `official\.points`",
+            {"record": {**LINES[0]["record"], "verdicts": {"official": {"points": 10**400}}}},
+            r"line 7: `verdicts\.official\.points`",
             id="huge-points",
         ),
     ],
@@ -114,6 +116,19 @@ def test_a_line_without_a_sample_is_an_error_with_its_number(
 ) -> None:
     with pytest.raises(AnswersUnusable, match=words):
         opened(tmp_path, [*LINES, line])
+
+
+def test_of_a_log_of_an_earlier_version_only_the_answers_are_read(tmp_path: Path) -> None:
+    """The form of the commit 4f3f6b95."""
+    verdict = {"points": 4.0, "reading": "4"}
+    record = {"id": "SA-0", "official": verdict, "robust": verdict, "category": "SA"}
+    line = {"doc_id": 0, "id": "SA-0", "filtered_resps": "A kite.", "record": record}
+    with pytest.raises(AnswersUnusable, match="line 1: a log of an earlier version") as error:
+        opened(tmp_path, [line])
+    assert "mmie-tasks score LOG" in str(error.value)
+    assert "--model predictions --model_args path=LOG" in str(error.value)
+    (answer,) = read_answers([tmp_path]).answers
+    assert (answer.id, answer.answer) == ("SA-0", "A kite.")
 
 
 def test_runs_of_one_name_are_told_apart_by_number_and_no_date_is_no_error(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from mmie_tasks.core.errors import AnswersUnusable, DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.judges.choice import ALL_OTHERS, ChosenJudges
 from mmie_tasks.runner.early_checks import check_before_model
 from mmie_tasks.runner.evaluation import new_evaluation, running
 
@@ -40,14 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def check(
-    tasks: Sequence[str],
-    model: str = "theirs",
-    path: str = "",
-    *,
-    predict_only: bool = False,
-    prompts: str = "",
-) -> None:
+def check(tasks: Sequence[str], model: str = "theirs", path: str = "") -> None:
     """Check a run of a command line, with an index that has all our tasks and one of others."""
     index = {file.stem: indexed(file) for file in task_dir().glob("*/[!_]*.yaml")}
     options = {
@@ -55,11 +47,10 @@ def check(
         "tasks": tasks,
         "model": model,
         "model_args": f"path={path}",
-        "predict_only": predict_only,
+        "predict_only": False,
         "task_manager": SimpleNamespace(task_index={**index, "theirs": {"type": "task"}}),
     }
-    settings = {"prompts": prompts} if prompts else {}
-    evaluation = new_evaluation({ALL_OTHERS: ChosenJudges(settings=settings)}, options)
+    evaluation = new_evaluation({}, options)
     with running(evaluation):
         check_before_model(options, evaluation)
 
@@ -103,7 +94,6 @@ def test_what_cannot_be_used_is_refused(
     [
         pytest.param(["milebench"], "out/milebench_DocVQA", id="log-of-a-smaller-task"),
         pytest.param(["milebench"], "plain.jsonl", id="answers-without-a-task"),
-        pytest.param(["milebench", "theirs"], ".", id="logs-of-more-tasks"),
         pytest.param(["milebench"], "out/mme", id="log-of-a-task-that-may-be-the-users"),
         pytest.param(["theirs"], "out/mia_bench", id="none-of-our-tasks"),
     ],

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 from importlib.util import find_spec
 from pathlib import Path
 
 from mmie_tasks.judges.choice import split_eval_arguments
-
-
-def parse(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("lmms-eval")
-    parser.add_argument("--limit", type=float)
-    parser.add_argument("--num_fewshot")
-    return parser.parse_args(arguments)
 
 
 def test_no_option_of_the_runner_is_taken_for_a_misspelt_one() -> None:

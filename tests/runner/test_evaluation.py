@@ -1,4 +1,4 @@
-"""What belongs to one evaluation, where a process runs several."""
+"""Nothing of an evaluation is left in the next one of the same process."""
 
 from __future__ import annotations
 
@@ -17,27 +17,22 @@ class Model:
     batch_size = 1
 
 
-class Runner:
-    """The runner's two functions, wrapped by the hooks; notes what it sees in ``evaluate``."""
+def test_nothing_is_left_of_an_evaluation_that_dies(tmp_path: Path) -> None:
+    image = tmp_path / "first" / "a.png"
+    image.parent.mkdir()
+    image.write_bytes(b"x")
+    evaluations: list[RunningEvaluation] = []
+    finds_image: list[bool] = []
 
-    def __init__(self) -> None:
-        self.evaluations: list[RunningEvaluation | None] = []
-        self.images: list[bool] = []  # whether the image `a.png` of an answer is found
-        self.evaluate = hooks.judge_answers(self._evaluate)
-        self.simple_evaluate = hooks.check_first(self._simple_evaluate)
-
-    def _evaluate(self, lm: object, task_dict: object) -> None:
+    def evaluate(lm: object, task_dict: object) -> None:
         del task_dict
-        self.evaluations.append(evaluation := running_evaluation())
+        evaluation = running_evaluation()
         assert evaluation is not None
         assert list(evaluation.models) == [lm]
-        self.images.append(resolver().locate("a.png").path is not None)
+        evaluations.append(evaluation)
+        finds_image.append(resolver().locate("a.png").path is not None)
 
-    def _simple_evaluate(
-        self,
-        output: Path,
-        *,
-        dies: bool = False,
+    def simple_evaluate(
         model: str = "stub",
         model_args: str = "",
         tasks: tuple[str, ...] = (),
@@ -46,33 +41,17 @@ class Runner:
         predict_only: bool = False,
         cli_args: object = None,
     ) -> None:
-        del model, model_args, tasks, task_manager, launcher_args, predict_only, cli_args
-        begun = running_evaluation()
-        add_answer_folder(output)
-        self.evaluate(lm=Model(), task_dict={})
-        assert self.evaluations[-1] is begun
-        if dies:
+        del model, tasks, task_manager, launcher_args, predict_only, cli_args
+        add_answer_folder(Path(model_args))
+        hooks.judge_answers(evaluate)(lm=Model(), task_dict={})
+        if image.is_relative_to(model_args):
             raise RuntimeError("out of memory")
 
-
-def check_apart(evaluations: list[RunningEvaluation | None]) -> None:
-    """Check that two evaluations have nothing in common, and that none runs."""
-    first, second = evaluations
-    assert first is not None
-    assert second is not None
-    assert first.session is not second.session
-    assert not first.models & second.models
-    assert first.summary is not second.summary
-    assert first.output is not second.output
-    assert running_evaluation() is None
-
-
-def test_nothing_is_left_of_an_evaluation_that_dies(tmp_path: Path) -> None:
-    runner, image = Runner(), tmp_path / "first" / "a.png"
-    image.parent.mkdir()
-    image.write_bytes(b"x")
+    wrapped = hooks.check_first(simple_evaluate)
     with pytest.raises(RuntimeError):
-        runner.simple_evaluate(image.parent, dies=True)
-    runner.simple_evaluate(tmp_path / "second")
-    check_apart(runner.evaluations)
-    assert runner.images == [True, False]
+        wrapped(model_args=str(image.parent))
+    wrapped(model_args=str(tmp_path / "second"))
+    for name in ("session", "summary", "output"):
+        assert len({id(getattr(one, name)) for one in evaluations}) == 2
+    assert running_evaluation() is None
+    assert finds_image == [True, False]

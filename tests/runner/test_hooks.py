@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from lmms_eval.caching.response_cache import ResponseCache
 from support.report_runs import SKETCH
+from support.signatures import signature_from
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
@@ -16,7 +17,6 @@ from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.choice import ChosenJudges
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.runner import early_checks, hooks, results_metadata
 
 PACKAGE = "their_package"
@@ -46,7 +46,7 @@ class Task:
 
 
 def benchmark(**fields: Any) -> Benchmark:
-    signature = lambda doc: Signature.parse(f"judge:x|first:{doc['id']}")  # noqa: E731
+    signature = lambda doc: signature_from(f"judge:x|first:{doc['id']}")  # noqa: E731
     return varied(SKETCH, **{"signature": signature, **fields})
 
 

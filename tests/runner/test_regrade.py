@@ -56,10 +56,12 @@ def test_a_verdict_that_differs_from_the_log_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], task: str, kind: str
 ) -> None:
     lines = copy.deepcopy(LINES[task])
-    number = next(n for n, line in enumerate(lines) if line["record"][kind]["points"] > 0)
+    number = next(
+        n for n, line in enumerate(lines) if line["record"]["verdicts"][kind]["points"] > 0
+    )
     sound = lines[number]["record"]
-    points = sound[kind]["points"]
-    sound[kind] = WRONG
+    points = sound["verdicts"][kind]["points"]
+    sound["verdicts"][kind] = WRONG
     printed = read_again(tmp_path, capsys, task, lines)
     assert f"{task}: 1 verdict changed." in printed
     old, new = printed[f"{sound['id']} {kind}"]
@@ -71,7 +73,7 @@ def test_a_sample_whose_reply_is_not_in_the_log_stays_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = copy.deepcopy(LINES["mmie"])
-    lines[0]["record"]["official"] = WRONG
+    lines[0]["record"]["verdicts"]["official"] = WRONG
     lines[0]["record"]["judgements"][0]["result"] = {}
     printed = read_again(tmp_path, capsys, "mmie", lines)
     assert "mmie: 0 verdicts changed." in printed

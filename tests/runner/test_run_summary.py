@@ -6,10 +6,11 @@ import pytest
 from support.unloaded_benchmark import UnloadedBenchmark
 
 from mmie_tasks.core.verdict import Scored, UnscoredReason, Verdicts
-from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
+from mmie_tasks.record.segment import text_segments
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.runner.run_summary import RunSummary
 
@@ -28,7 +29,7 @@ BENCHMARK = Sketch()
 
 def logged(points: float, robust: float, name: str = "1", **verdicts: Scored) -> dict[str, object]:
     graded = Verdicts(official=Scored(points), robust=Scored(robust), **verdicts)
-    return Record.of(graded, id=name).model_dump()
+    return Record(id=name, verdicts=graded).logged
 
 
 def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
@@ -47,12 +48,18 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
 def test_answers_that_begin_with_their_question_are_counted_in_the_last_lines() -> None:
     summary = RunSummary()
     question = "Which number is hidden in the pictures?"
-    answers = (f"USER: {question} ASSISTANT: 7", "7", None)
-    records = [logged(5, 5, str(number)) for number in range(len(answers))]
-    lines: list[dict[str, object]] = [
-        {"input": question, "target": "7", "filtered_resps": [answer]} for answer in answers
+    answers = (f"USER: {question} ASSISTANT: 7", "7", "")
+    records = [
+        {
+            **logged(5, 5, str(number)),
+            "question": text_segments(question),
+            "answer": text_segments(answer),
+        }
+        for number, answer in enumerate(answers)
     ]
+    lines: list[dict[str, object]] = [{"doc_id": number} for number in range(len(answers))]
     summary.add("sketch", BENCHMARK, records, {}, lines)
+    assert [(line["doc_id"], line["answer"]) for line in lines] == [*enumerate(answers)]
     assert "1 answer begins with its question" in summary.block("stub", "")
 
 
@@ -65,9 +72,10 @@ def test_unparsed_replies_from_the_cache_are_counted_in_the_last_line(
 ) -> None:
     result = JudgeResult(reply=JudgeReply(text="Hm.", model="m", cached=cached))
     verdicts = Verdicts.unscored(reason, "")
-    judged = Judged.by([Judgement(judge=Signature(), result=result, verdicts=verdicts)])
+    judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
+    record = Record(id="1", verdicts=verdicts, judgements=(judgement,))
     summary = RunSummary()
-    summary.add("sketch", BENCHMARK, [Record.of(judged, id="1").model_dump()], {})
+    summary.add("sketch", BENCHMARK, [record.logged], {})
     last_line = summary.block("stub", "report").splitlines()[-1]
     assert last_line.startswith("1 unreadable reply came from the cache; ") == counted
 

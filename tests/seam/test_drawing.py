@@ -129,8 +129,8 @@ def check_counts(workplace: Workplace) -> None:
     """What was drawn, not drawn and not used is counted; all samples have one signature."""
     logged = samples(workplace, "mmie_step", "out")
     (facts,) = [line["record"]["facts"] for line in logged if line["record"]["id"] == "SA-0"]
-    assert (facts["drawn"], facts["not_drawn"]) == (1, {"refused": 1})
-    assert facts["unused"] == {"images over the limit": 1}
+    assert (facts["pictures_drawn"], facts["not_drawn"]) == (1, "refused (1)")
+    assert facts["unused"] == "images over the limit (1)"
     details = results(workplace)["mmie_tasks"]["mmie_step"]
     assert [details[f"pictures_{name}"] for name in ("drawn", "failed", "unused")] == [N_ASKED] * 3
     (signature,) = {signature_of(line["record"]) for line in logged}

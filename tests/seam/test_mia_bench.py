@@ -7,18 +7,17 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer
 from support.mia_judge import full_marks, image_of, stormy
+from support.mmie_seam import KEY, printed, results, samples
 from support.runner import CommandResult, Workplace
 
 from mmie_tasks.results.run import open_runs
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mia_bench"
 DATA, ANSWERS = EXAMPLE / "data", EXAMPLE / "answers"
-KEY = "sk-secret-0123456789abcdef"
 
 
 @pytest.fixture
@@ -56,17 +55,6 @@ def evaluate(
     )
 
 
-def results(workplace: Workplace) -> dict[str, Any]:
-    (path,) = (workplace.folder / "out").rglob("*_results.json")
-    results_file: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return results_file
-
-
-def samples(workplace: Workplace) -> list[dict[str, Any]]:
-    (path,) = (workplace.folder / "out").rglob("*_samples_mia_bench.jsonl")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def everything_written(workplace: Workplace) -> str:
     """The text of all files of a run, including its cache."""
     files = [path for path in workplace.folder.rglob("*") if path.is_file()]
@@ -78,24 +66,15 @@ FULL = {"official": 97.5, "robust": 100.0, "coverage": 100.0, "differ": 1.0}
 """What full marks for all eight samples print; one of them is worth 8 points of 10."""
 
 
-def printed(result: CommandResult) -> dict[str, float]:
-    """The table's numbers by metric."""
-    return {
-        metric: float(value)
-        for (task, metric), value in result.values.items()
-        if task == "MIA-Bench"
-    }
-
-
 def test_replies_of_a_judge_server_give_the_table_the_log_and_the_usage(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     result = evaluate(workplace, url=server.url)
-    assert FULL.items() <= printed(result).items(), result.output
+    assert FULL.items() <= printed(result, "MIA-Bench").items(), result.output
     pictures = {path.read_bytes() for path in (DATA / "images").iterdir()}
     assert {image_of(body) for body in server.asked} == pictures
     assert len(server) == 8
-    logged = samples(workplace)
+    logged = samples(workplace, "mia_bench")
     scores = {line["id"]: line["score"] for line in logged}
     assert scores == {**dict.fromkeys("01234567", 1.0), "6": 0.8}
     assert [*logged[0]][:7] == COLUMNS
@@ -135,7 +114,7 @@ def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
     command = shlex.split(result.output.rstrip().splitlines()[-1])
     assert command[:2] == ["mmie-tasks", "eval"]
     result = evaluate(workplace, *command[2:], url=server.url, command=("mmie-tasks", "eval"))
-    assert FULL.items() <= printed(result).items(), result.output
+    assert FULL.items() <= printed(result, "MIA-Bench").items(), result.output
     assert re.search("^mia_bench +stub-7b ", result.output, re.MULTILINE)
     (folder,) = (workplace.folder / "out").iterdir()
     names = {json.loads(path.read_text())["model_name"] for path in folder.glob("*_results.json")}
@@ -150,6 +129,6 @@ def test_options_of_our_command_choose_the_judge_and_a_storm_of_its_faults_costs
     server.says(stormy(seed=50))  # every fault comes before the last reply
     words = ("--judge", "openai:judge-model", "--judge_args", f"base_url={server.url}")
     result = evaluate(workplace, *words, command=("mmie-tasks", "eval"))
-    assert FULL.items() <= printed(result).items(), result.output
+    assert FULL.items() <= printed(result, "MIA-Bench").items(), result.output
     # The check, eight replies, one cut off and two empty ones; a reset.
     assert server.statuses == {200: 1 + 8 + 1 + 2, 429: 2, 500: 2, 0: 1}

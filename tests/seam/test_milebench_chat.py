@@ -52,13 +52,3 @@ def test_the_server_gets_the_official_prompt_with_every_image_in_position(
     assert [pixels(part) for part in content[1::2]] == files
     assert {request["max_tokens"] for request in chat.asked} == {512}
     assert result.values["MileBench GPR1200", "coverage"] == "100", result.output
-
-
-def test_a_model_whose_server_fails_has_no_answers_and_no_number(
-    chat: JudgeServer, tmp_path: Path
-) -> None:
-    chat.fails(400, times=10**6)
-    result = run(chat, tmp_path, "TQA")
-    assert result.values["MileBench TQA", "coverage"] == "0", result.output
-    assert ("MileBench TQA", "official") not in result.values
-    assert "unscored: no_answer (2)" in result.output

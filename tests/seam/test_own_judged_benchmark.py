@@ -99,7 +99,7 @@ def test_the_log_holds_replies_and_signature(workplace: Workplace, result: Comma
         json.loads(line)["record"]
         for line in log_of(workplace, "out").read_text("utf-8").splitlines()
     ]
-    assert {record["id"]: record["official"]["points"] for record in records} == POINTS
+    assert {record["id"]: record["verdicts"]["official"]["points"] for record in records} == POINTS
     replies = [record["judgements"][0]["result"]["reply"]["text"] for record in records]
     assert all(reply.startswith("It names 1 thing.") for reply in replies)
     signature = Signature(
@@ -126,7 +126,7 @@ def test_the_guide_shows_what_doctor_and_a_run_print(workplace: Workplace) -> No
     printed = workplace.run("mmie-tasks", "doctor", "--tasks", "captions").output
     assert text_block("mmie-tasks doctor") in printed
     printed = replayed(workplace, "replayed").output  # if it fails, record replies.jsonl again
-    for block in text_block("mmie-tasks eval").split("\n\n"):
+    for block in text_block("mmie-tasks score").split("\n\n"):
         assert block in printed
 
 

@@ -13,7 +13,6 @@ ASK_THE_INDEX = """
 import json, os, sys
 import lmms_eval.models
 from lmms_eval.tasks import TaskManager
-from mmie_tasks.core.files import task_dir
 
 users = sys.argv[1]
 
@@ -28,8 +27,6 @@ print(json.dumps({
     "off": look("0"),
     "users": look("1", include_path=users),
     "users, off": look("0", include_path=[users]),
-    "our folder": look("1", include_path=str(task_dir())),
-    "only users": look("1", include_path=users, include_defaults=False),
 }))
 """
 
@@ -59,20 +56,12 @@ def index(workplace: Workplace, users: Path) -> dict[str, dict[str, str]]:
         pytest.param("off", "lmms_eval/tasks/mme", id="the-built-in-when-switched-off"),
         pytest.param("users", "users", id="the-users-beats-ours-and-the-built-in"),
         pytest.param("users, off", "lmms_eval/tasks/mme", id="the-runners-own-rule-when-off"),
-        pytest.param("our folder", "mmie_tasks/task_yamls/sketch", id="ours-by-include-path-too"),
-        pytest.param("only users", "users", id="only-the-users-without-defaults"),
     ],
 )
 def test_a_name_with_several_tasks_means_that_of(
     index: dict[str, dict[str, str]], case: str, owner: str
 ) -> None:
     assert Path(index[case]["mme"]).parent.as_posix().endswith(owner)
-
-
-def test_names_that_only_we_define_are_left_out_with_the_defaults_only(
-    index: dict[str, dict[str, str]],
-) -> None:
-    assert {case for case in index if "sketch" not in index[case]} == {"only users"}
 
 
 def test_a_tag_has_the_users_members_and_ours(index: dict[str, dict[str, str]]) -> None:

@@ -121,8 +121,10 @@ def test_the_saved_replies_are_read_again_and_no_judge_is_asked(run: Run) -> Non
     asked = len(run.judge)
     (log,) = (run.workplace.folder / "out").rglob("*_samples_mmie.jsonl")
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    scored_lines = [line for line in lines if "points" in line["record"]["official"]]
-    scored_lines[0]["record"]["official"]["points"] = 0  # as an older reader might have read it
+    scored_lines = [line for line in lines if "points" in line["record"]["verdicts"]["official"]]
+    scored_lines[0]["record"]["verdicts"]["official"]["points"] = (
+        0  # as an older reader might have read it
+    )
     log.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     result = run.rejudge(cache="fourth")
     assert result.status == 0, result.output

@@ -52,7 +52,7 @@ def test_every_answer_is_judged_and_the_scores_are_those_of_an_evaluation(
     assert TABLE.items() <= printed(done).items(), done.output
     logged = samples(workplace, output="out/org__mine")
     assert len(logged) == N
-    assert all(line["record"]["facts"]["missing_images"] == 0 for line in logged)
+    assert not any("missing_images" in line["record"]["facts"] for line in logged)
 
 
 def test_the_answers_are_counted_first_and_the_signature_comes_last(done: CommandResult) -> None:

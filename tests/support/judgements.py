@@ -5,7 +5,7 @@ from __future__ import annotations
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.signature import Signature
+from support.signatures import signature_from
 
 MADE_UP = "judge:made_up|model:made-up"
 
@@ -16,7 +16,7 @@ def replied(*replies: JudgeReply, judge: str = MADE_UP) -> tuple[Judgement, ...]
         return ()
     return (
         Judgement(
-            judge=Signature.parse(judge),
+            judge=signature_from(judge),
             result=JudgeResult(reply=replies[0], second_reply=replies[1] if replies[1:] else None),
             verdicts=Verdicts.unscored("unparsed", "not read"),
         ),

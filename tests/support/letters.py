@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.run import TaskRun
+from support.records import record_of
+from support.signatures import signature_from
 from support.unloaded_benchmark import UnloadedBenchmark
 
 
@@ -39,13 +39,13 @@ def verdict(points):
 def make_run(points, signatures=None, robust=None, styles=None, groups=None):
     """A run of the samples in `points`: id to points, None for unscored, or an `Unscored`."""
     samples = tuple(
-        LoggedSample(
-            id=name,
-            official=verdict(value),
-            robust=verdict((robust or {}).get(name, value)),
+        record_of(
+            name,
+            verdict(value),
+            verdict((robust or {}).get(name, value)),
             groups=(groups or {}).get(name, {"letter": (name[0],)}),
             shares={"official": {"style": styles[name]}} if styles and name in styles else {},
-            signature=Signature.parse(
+            signature=signature_from(
                 (signatures or {}).get(name, "judge:made_up|task:letters@1-A")
             ),
         )

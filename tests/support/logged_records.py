@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply
 
@@ -18,8 +17,3 @@ def signature_of(record: Mapping[str, Any]) -> str:
 def replies_of(record: Mapping[str, Any]) -> tuple[JudgeReply, ...]:
     """The judges' replies of a record."""
     return Record.model_validate(record).replies
-
-
-def judgements_of(record: Mapping[str, Any]) -> tuple[Judgement, ...]:
-    """What each judge made of the answer of a record."""
-    return Record.model_validate(record).judgements

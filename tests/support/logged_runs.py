@@ -11,28 +11,25 @@ import pickle
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any, ParamSpec
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK as MIA_BENCH
-from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
-from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
 from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK as MILEBENCH
-from mmie_tasks.benchmarks.milebench.record import MileRecord, record_fields
+from mmie_tasks.benchmarks.milebench.benchmark import scored_fields
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, grade
-from mmie_tasks.benchmarks.mmie.record import MmieRecord, RequestFacts
 from mmie_tasks.core.verdict import Verdicts
-from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.record import NOT_JUDGED, Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
-from mmie_tasks.record.sample_line import sample_line
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import Signature
+from support.signatures import signature_from
 
 JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"
@@ -83,7 +80,7 @@ def mmie_lines(
         taken[category] += 1
         question = (Segment(text=_words(index, 40), image=image),)
         gold = (Segment(text=_words(index + 1, 30)), Segment(image=image))
-        sample = mmie.Sample(
+        sample = mmie.MmieSample(
             id=f"{category}-{index}",
             index=index,
             row=index,
@@ -95,34 +92,36 @@ def mmie_lines(
         points = min(6, max(0, round(quality.gauss(6 * skill, 1.5) + noise.gauss(0, 0.7))))
         ending = "no verdict" if noise.random() < unscored else f"### Score\n{points}"
         reply = _reply(f"### Feedback\n{_words(index, 60)}\n{ending}")
-        grading = grade(JudgeResult(reply=reply))
         answer = f"{answers}: {_words(index + 2, 50)}"
-        facts = RequestFacts(shown_images=1, shape="text")
         signature = (
             f"{judge}|paper_judge:no|prompt:other:1|reader:official+robust"
             "|task:mmie@1-A|data:sha256:1|pkg:0.1.0"
         )
         shown = (Segment(text=answer), Segment(image=image))
-        record = MmieRecord.of(
-            _judged(reply, grading, judge),
+        record = Record(
             id=sample.id,
-            index=index,
-            category=category,
-            field=sample.field,
+            groups=_tuples(mmie_metrics.groups(sample)),
             question=question,
             gold=gold,
             answer=shown,
-            facts=facts,
-            signature=Signature.parse(signature),
+            verdicts=NOT_JUDGED,
+            facts={"shown_images": 1, "shape": "text"},
+            signature=signature_from(signature),
         )
         line = _line(index, answer, f"{question[0].text}\n<image>", gold[0].text or "")
-        yield sample_line(line, record, mmie_metrics.SCALE)
+        yield _judged(record, reply, grade, judge).line(line, BENCHMARK.scale.full_marks)
 
 
-def _judged(reply: JudgeReply, verdicts: Verdicts, judge: str) -> Judged:
-    signature = Signature.parse(judge)
-    judgement = Judgement(judge=signature, result=JudgeResult(reply=reply), verdicts=verdicts)
-    return Judged.by([judgement])
+def _judged(
+    record: Record, reply: JudgeReply, grade: Callable[[JudgeResult], Verdicts], judge: str
+) -> Record:
+    result = JudgeResult(reply=reply)
+    judgement = Judgement(judge=signature_from(judge), result=result, verdicts=grade(result))
+    return record.judged([judgement])
+
+
+def _tuples(groups: Mapping[str, str | tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    return {kind: (of,) if isinstance(of, str) else of for kind, of in groups.items()}
 
 
 @_made_once
@@ -146,7 +145,7 @@ def milebench_lines(
             rule = mile.rule_of(dataset, "open-ended" if needle or number % 2 else "multi-choice")
             gold = str(1_000_000 + number) if needle else "a red square"
             many = images * (6 if number % 3 == 2 else 1)
-            sample = mile.Sample(
+            sample = mile.MileSample(
                 dataset=dataset,
                 sample_id=str(number),
                 rule=rule,
@@ -157,18 +156,28 @@ def milebench_lines(
                 choices=("a red square", "a green bar") if rule == "choice" else (),
             )
             answer = gold if lots.random() < skill else "a green bar"
-            verdicts = MILEBENCH.score(record_fields(sample), answer)
-            record = MileRecord.of(
-                verdicts,
-                **record_fields(sample),
-                images=sample.images,
-                signature=Signature.parse(signature),
-            )
+            fields = scored_fields(sample)
             hidden = f"The number is {gold}. " if needle else ""
             filler = _words(number, 30) * (1 + number % 4)
             prompt = f"{'<image>' * many} {filler} {hidden}{_words(number, 20)} What is it?"
-            line = _line(number * 29 + position, f"{answer}", prompt, gold)
-            yield sample_line(line, record, mile_metrics.SCALE)
+            facts = {"rule": rule, "images": float(many)}
+            if needle:
+                depth = prompt.index(gold) / len(prompt)
+                facts |= {"needle_length": float(many), "needle_depth": depth}
+            groups = {"dataset": dataset, "task": mile.TASK_OF[dataset], "level": sample.level}
+            record = Record(
+                id=sample.id,
+                groups=_tuples(groups),
+                question=(*(Segment(image=i) for i in sample.images), Segment(prompt)),
+                gold=(Segment(gold),),
+                answer=(Segment(answer),),
+                verdicts=MILEBENCH.score(fields, answer),
+                facts=facts,
+                sample=fields,
+                signature=signature_from(signature),
+            )
+            line = _line(number * 29 + position, answer, prompt, gold)
+            yield record.line(line, MILEBENCH.scale.full_marks)
 
 
 @_made_once
@@ -178,7 +187,7 @@ def mia_lines(
     """Lines of a log of ``mia_bench``."""
     lots = _lots(seed, answers, judge)
     for index in range(count):
-        sample = mia.Sample(
+        sample = mia.MiaSample(
             id=str(index),
             instruction=_words(index, 30),
             type=mia.TYPES[index % len(mia.TYPES)],
@@ -191,24 +200,24 @@ def mia_lines(
             f"score of component 1: {first}/6, score of component 2: {second}/4, "
             f"total score: {first + second}/10. {_words(index, 25)}"
         )
-        graded = {"categories": sample.categories, "weights": sample.weights}
-        verdicts = MIA_BENCH.grade(graded, JudgeResult(reply=reply))
+        fields = {"categories": list(sample.categories), "weights": list(sample.weights)}
         signature = (
             f"{judge}|paper_judge:no|prompt:official,max_tokens=2000"
             "|reader:official+robust|task:mia_bench@1-A|data:sha256:1|pkg:0.1.0"
         )
-        record = MiaRecord.of(
-            _judged(reply, verdicts, judge),
+        answer = f"{answers}: {_words(index + 2, 30)}"
+        record = Record(
             id=sample.id,
-            type=sample.type,
-            categories=sample.categories,
-            weights=sample.weights,
-            components=sample.components,
-            instruction=sample.instruction,
-            signature=Signature.parse(signature),
+            groups=_tuples(mia_metrics.groups(sample)),
+            question=(Segment(sample.instruction),),
+            answer=(Segment(answer),),
+            verdicts=NOT_JUDGED,
+            sample=fields,
+            signature=signature_from(signature),
         )
-        line = _line(index, f"{answers}: {_words(index + 2, 30)}", sample.instruction, "")
-        yield sample_line(line, record, mia_metrics.SCALE)
+        judged = _judged(record, reply, partial(MIA_BENCH.grade, fields), judge)
+        judged = judged.model_copy(update={"facts": mia_metrics.reply_facts(sample, judged)})
+        yield judged.line(_line(index, answer, sample.instruction, ""), MIA_BENCH.scale.full_marks)
 
 
 def write_run(

@@ -77,7 +77,7 @@ def samples(workplace: Workplace, task: str = "mmie", output: str = "out") -> li
     """The lines of a sample log, in the order of the data file."""
     (path,) = (workplace.folder / output).rglob(f"*_samples_{task}.jsonl")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return sorted(lines, key=lambda line: line["record"]["index"])
+    return sorted(lines, key=lambda line: int(line["id"].rpartition("-")[2]))
 
 
 def results(workplace: Workplace) -> dict[str, Any]:

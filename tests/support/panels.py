@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from mmie_tasks.benchmarks.mmie.benchmark import grade
-from mmie_tasks.benchmarks.mmie.record import MmieRecord
-from mmie_tasks.core.verdict import Unscored, Verdicts
-from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
-from mmie_tasks.record.signature import Signature
+from support.records import record_of
+from support.signatures import signature_from
 
 MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")
@@ -32,29 +33,26 @@ def member(points: object, model: str = "m") -> Judgement:
             reply=JudgeReply(text=f"### Score\n{points}", model=model, usage=usage)
         )
     return Judgement(
-        judge=Signature.parse(f"judge:openai|model:{model}|t:0"),
+        judge=signature_from(f"judge:openai|model:{model}|t:0"),
         result=result,
         verdicts=grade(result),
     )
 
 
-def judged(*points: object) -> Judged:
-    """The judgement of a panel whose judges gave these points."""
-    return Judged.by([member(value, model) for value, model in zip(points, MODELS, strict=False)])
-
-
-def mmie_line(judgement: Judged, sample_id: str = "SA-1") -> dict[str, Any]:
-    """A line of a log of MMIE with this judgement; without members, the answer was not judged."""
-    record = MmieRecord.of(
-        judgement,
-        id=sample_id,
-        category="SA",
-        field="Art",
+def judged(*points: object, sample_id: str = "SA-1") -> Record:
+    """A sample of MMIE whose judges gave these points; without points, it was not judged."""
+    record = record_of(
+        sample_id,
+        Unscored("no_answer", "the request failed"),
+        groups={"category": ("SA",), "field": ("art",)},
         question=(Segment(text="Draw."),),
-        signature=Signature.parse(signature()),
+        answer=(Segment(text="A kite."),),
+        signature=signature_from(signature()),
     )
-    logged = record.model_dump()
-    return {"input": "Draw.", "target": "", "filtered_resps": "A kite.", "record": logged}
+    members = [member(value, model) for value, model in zip(points, MODELS, strict=False)]
+    return record.judged(members) if members else record
 
 
-NOT_JUDGED = Judged(verdicts=Verdicts.unscored("no_answer", "the request failed"))
+def mmie_line(record: Record) -> dict[str, Any]:
+    """The line of a log with this record."""
+    return {"input": "Draw.", "filtered_resps": "A kite.", "record": record.logged}

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache_file import CachedReply, CacheFile, export_line
 from mmie_tasks.record.reply import JudgeReply, Usage
-from mmie_tasks.record.signature import signature_text
+from mmie_tasks.record.signature import Signature
 from support.judges import SIGNATURE
 
-_SIGNATURE = signature_text(**SIGNATURE)
+_SIGNATURE = str(Signature.of_judges([SIGNATURE]))
 any_text = st.text(st.characters(exclude_categories=()))  # lone surrogates and NUL, too
 _counts = st.integers(0, 10**9)
 _usages = st.builds(

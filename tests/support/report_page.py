@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.record.metrics import Metric
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, Usage
-from mmie_tasks.record.sample import LoggedSample, Needle
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.report import report_page
 from mmie_tasks.results.run import Run
@@ -69,7 +69,7 @@ BENCHMARK = varied(
 )
 
 
-def _sample(index: int, official: int | None, robust: int | None, answer: str) -> LoggedSample:
+def _sample(index: int, official: int | None, robust: int | None, answer: str) -> Record:
     text = HOSTILE[index]
     reply = JudgeReply(
         text=f"### Feedback\n{text}\n### Score\n{official}",
@@ -89,9 +89,13 @@ def _sample(index: int, official: int | None, robust: int | None, answer: str) -
         answer=(Segment(answer), Segment(image="pixel.png", prompt=f"prompt {text}")),
         judgements=replied(reply),
         groups={"category": (("even", ATTACK)[index % 2],), "place": (str(index),)},
-        properties={"characters": 12.0, "fits": True, text[:40]: text[:60]},
+        facts={
+            "characters": 12.0,
+            "needle_length": 8.0 * (1 + index % 3),
+            "needle_depth": index / 8,
+            text[:40]: text[:60],
+        },
         shares={"official": {"tone": 0.5}, "robust": {"tone": 1.0}},
-        needle=Needle(length=8 * (1 + index % 3), depth=index / 8),
     )
 
 
@@ -114,9 +118,10 @@ def hostile_runs(folder: Path) -> list[Run]:
     return runs
 
 
-def _with_picture(logged: LoggedSample, path: Path) -> LoggedSample:
+def _with_picture(logged: Record, path: Path) -> Record:
     text, drawn = logged.answer
-    return replace(logged, answer=(text, replace(drawn, image=str(path))))
+    answer = (text, replace(drawn, image=str(path)))
+    return logged.model_copy(update={"answer": answer})
 
 
 def page_of(runs: Sequence[Run], **settings: object) -> str:

@@ -8,10 +8,11 @@ from pathlib import Path
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.sample import LoggedSample
-from mmie_tasks.record.signature import Signature
+from mmie_tasks.record.record import Record
 from mmie_tasks.results.run import Run, TaskRun
 from mmie_tasks.results.saved_results import SavedResults
+from support.records import record_of
+from support.signatures import signature_from
 from support.unloaded_benchmark import UnloadedBenchmark
 
 SIGNATURE = "judge:made_up|model:made-up|task:sketch@1-A"
@@ -58,27 +59,27 @@ def verdict(points: float | None) -> Verdict:
 
 
 def sample(
-    id: str,  # noqa: A002 - as in `LoggedSample`
+    id: str,  # noqa: A002 - as in `Record`
     points: float | None = 2,
     robust: float | str | None = "same",
     category: str = "a",
     signature: str = SIGNATURE,
     **fields: object,
-) -> LoggedSample:
+) -> Record:
     """A sample; without `robust`, both scores have the same points."""
     other = points if isinstance(robust, str) else robust
-    return LoggedSample(
-        id=id,
-        official=verdict(points),
-        robust=verdict(other),
-        signature=Signature.parse(signature),
+    return record_of(
+        id,
+        verdict(points),
+        verdict(other),
+        signature=signature_from(signature),
         **{"groups": {"category": (category,)}, **fields},  # type: ignore[arg-type]
     )
 
 
 def run(
     name: str,
-    samples: Iterable[LoggedSample],
+    samples: Iterable[Record],
     task: str = "sketch",
     benchmark: Benchmark = SKETCH,
     stored: Mapping[str, float] | None = None,

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.record.record import Record
 
-BenchmarkT = TypeVar("BenchmarkT", bound=Benchmark[Any])
+BenchmarkT = TypeVar("BenchmarkT", bound=Benchmark)
 
 
-class UnloadedBenchmark(Benchmark[Record]):
-    record = Record
-
+class UnloadedBenchmark(Benchmark):
     def documents(self, selection, environment):
         raise NotImplementedError
 

@@ -65,8 +65,8 @@ class OddOneOut(Benchmark):
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
         return [picture(doc), QUESTION]
 
-    def groups(self, sample: Doc) -> dict[str, str]:
-        return {"category": sample["category"]}
+    def groups(self, doc: Doc) -> dict[str, str]:
+        return {"category": doc["category"]}
 
     def score(self, sample: Doc, answer: str) -> Verdicts:
         gold = sample["gold"]

@@ -37,8 +37,8 @@ class Captions(Benchmark):
     judge = BenchmarkJudge("captions", "openai:gpt-4o-2024-11-20")
     image_token = ""
 
-    def groups(self, sample: Doc) -> dict[str, str]:
-        return {"category": sample["category"]}
+    def groups(self, doc: Doc) -> dict[str, str]:
+        return {"category": doc["category"]}
 
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
         return [IMAGES / doc["image"], doc["question"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,14 +12,15 @@ from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment
 from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.prompts import runner_prompt
-from mmie_tasks.benchmarks.mia_bench.record import MiaRecord, needed_replies
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.mia_bench.sample import MiaSample
 from mmie_tasks.benchmarks.text_answer import answer_of_results
 from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdicts
 from mmie_tasks.hub.asset import Asset, installed_asset
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.session import BenchmarkJudge
+from mmie_tasks.record.facts import Facts
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _SKIPPED = "error"  # the notebook leaves out an answer that is only this word (cell 11)
 
 
-class MiaBench(Benchmark[MiaRecord]):
+class MiaBench(Benchmark):
     """One image, one instruction with up to five parts, each graded by a judge."""
 
     name = "mia_bench"
@@ -37,7 +38,6 @@ class MiaBench(Benchmark[MiaRecord]):
     version = "6-C"
     scale = metrics.SCALE
     metrics = metrics.METRICS
-    record = MiaRecord
     judge = BenchmarkJudge(
         "mia_bench",
         "openai:gpt-4o-2024-11-20",
@@ -84,16 +84,16 @@ class MiaBench(Benchmark[MiaRecord]):
 
     @override
     def fields(self, doc: Doc) -> Mapping[str, Any]:
-        sample = Sample.from_doc(doc)
-        return {
-            "type": sample.type,
-            "categories": sample.categories,
-            "weights": sample.weights,
-            "contradictory": sample.contradictory,
-            "components": sample.components,
-            "instruction": sample.instruction,
-            "image": doc["image"],
-        }
+        sample = MiaSample.from_doc(doc)
+        return {"categories": list(sample.categories), "weights": list(sample.weights)}
+
+    @override
+    def groups(self, doc: Doc) -> Mapping[str, str | tuple[str, ...]]:
+        return metrics.groups(MiaSample.from_doc(doc))
+
+    @override
+    def facts(self, doc: Doc, record: Record) -> Facts:
+        return metrics.reply_facts(MiaSample.from_doc(doc), record)
 
     @override
     def answer(self, results: Sequence[object]) -> str | Unscored:
@@ -106,7 +106,7 @@ class MiaBench(Benchmark[MiaRecord]):
     @override
     def request(self, doc: Doc, answer: str) -> JudgeRequest:
         """The official text with the answer, then the image, as in the notebook (cell 11)."""
-        sample = Sample.from_doc(doc)
+        sample = MiaSample.from_doc(doc)
         text = prompts.judge_prompt(sample.instruction, sample.components, sample.weights, answer)
         parts = (text, Path(doc["image"]))
         return JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS)
@@ -117,7 +117,7 @@ class MiaBench(Benchmark[MiaRecord]):
         and the shares of the categories.
         """
         categories, weights = sample["categories"], sample["weights"]
-        result = needed_replies(weights, result)
+        result = metrics.needed_replies(weights, result)
         official = result.first_verdict(lambda reply: read_official(categories, reply))
         robust = result.verdict(lambda reply: read_robust(weights, reply))
         shares: dict[ScoreKind, Mapping[str, float]] = {}
@@ -141,14 +141,6 @@ class MiaBench(Benchmark[MiaRecord]):
     def request_provenance(self) -> Mapping[str, object]:
         runner_prompt()
         return {"prompt": f"official,max_tokens={prompts.MAX_TOKENS}"}
-
-    @override
-    def counts(self, records: Sequence[MiaRecord]) -> Mapping[str, float]:
-        return metrics.counts(records)
-
-    @override
-    def notes(self, records: Sequence[MiaRecord]) -> Iterator[str]:
-        return metrics.notes(records)
 
 
 BENCHMARK = MiaBench()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmie_tasks.benchmarks.data_file import DataFile, entries_of
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.mia_bench.sample import MiaSample
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.asset import Asset, Check, local_asset
@@ -71,7 +71,7 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
         reference = row.get("image")
         if not isinstance(reference, str) or not reference.strip():
             raise BadSample(f"row {number}: `image` is {reference!r}, not an address or a file")
-        sample = Sample.from_doc({**row, "id": str(number)}).model_dump(by_alias=True)
+        sample = MiaSample.from_doc({**row, "id": str(number)}).model_dump(by_alias=True)
         path = images.path(number, reference.strip())
         data = revision or file.digest
         return {**sample, "url": reference.strip(), "image": str(path), "data": data}

@@ -39,7 +39,7 @@ components of another prompt, two another count.
 """
 
 
-class Sample(DataRow):
+class MiaSample(DataRow):
     """An instruction with its components.
 
     Attributes:
@@ -61,7 +61,7 @@ class Sample(DataRow):
     categories: tuple[Category, ...] = Field(alias="component_type")
 
     @model_validator(mode="after")
-    def _one_for_each_component(self) -> Sample:
+    def _one_for_each_component(self) -> MiaSample:
         if not len(self.components) == len(self.weights) == len(self.categories):
             raise ValueError(
                 "`components`, `component_weight` and `component_type` differ in length"
@@ -74,7 +74,7 @@ class Sample(DataRow):
         return fingerprint(self.instruction, self.components) in _CONTRADICTORY
 
     @classmethod
-    def from_doc(cls, doc: Mapping[str, object]) -> Sample:
+    def from_doc(cls, doc: Mapping[str, object]) -> MiaSample:
         """Reads a row of the dataset that lmms-eval iterates.
 
         Raises:

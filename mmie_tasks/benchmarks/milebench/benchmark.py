@@ -7,20 +7,26 @@ or ``all`` in place of a dataset.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment, Prepared
+from mmie_tasks.benchmarks.benchmark import Benchmark, Doc, Environment
 from mmie_tasks.benchmarks.milebench import data, metrics, official, robust
 from mmie_tasks.benchmarks.milebench.prompts import question_content
 from mmie_tasks.benchmarks.milebench.published import PUBLISHED_ROWS, PUBLISHED_SAMPLES
-from mmie_tasks.benchmarks.milebench.record import MileRecord, record_fields
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANT_OF, Sample, datasets_in
+from mmie_tasks.benchmarks.milebench.sample import (
+    DATASETS,
+    TASK_OF,
+    VARIANT_OF,
+    MileSample,
+    datasets_in,
+)
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
+from mmie_tasks.record.facts import Facts, facts_of
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.rows import RunnerTable, aggregation
 
 if TYPE_CHECKING:
@@ -33,7 +39,12 @@ _READERS = {
 }
 
 
-class MileBench(Benchmark[MileRecord]):
+def scored_fields(sample: MileSample) -> dict[str, Any]:
+    """What the score of an answer to a sample depends on."""
+    return {"rule": sample.rule, "gold": sample.gold, "choices": list(sample.choices)}
+
+
+class MileBench(Benchmark):
     """29 datasets with 2 to 109 images a sample, scored by rule."""
 
     name = "milebench"
@@ -41,7 +52,6 @@ class MileBench(Benchmark[MileRecord]):
     version = "5-D"
     scale = metrics.SCALE
     metrics = metrics.METRICS
-    record = MileRecord
     published = PUBLISHED_SAMPLES
     two_of_each: ClassVar[Mapping[str, int]] = {
         task: 2 * len(datasets_in(variant)) for task, variant in VARIANT_OF.items()
@@ -64,7 +74,7 @@ class MileBench(Benchmark[MileRecord]):
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
         """Texts and image files; in the variant ``combined1``, one image and a text."""
-        return question_content(Sample.from_doc(doc), combined=doc["variant"] == "combined1")
+        return question_content(MileSample.from_doc(doc), combined=doc["variant"] == "combined1")
 
     @override
     def doc_to_target(self, doc: Doc) -> str:
@@ -72,8 +82,12 @@ class MileBench(Benchmark[MileRecord]):
 
     @override
     def fields(self, doc: Doc) -> Mapping[str, Any]:
-        images = [str(part) for part in self.question(doc, {}) if isinstance(part, Path)]
-        return {**record_fields(Sample.from_doc(doc)), "images": images}
+        return scored_fields(MileSample.from_doc(doc))
+
+    @override
+    def groups(self, doc: Doc) -> Mapping[str, str]:
+        sample = MileSample.from_doc(doc)
+        return {"dataset": sample.dataset, "task": TASK_OF[sample.dataset], "level": sample.level}
 
     @override
     def score(self, sample: Mapping[str, Any], answer: str) -> Verdicts:
@@ -90,14 +104,21 @@ class MileBench(Benchmark[MileRecord]):
         return Verdicts(official=score_officially(gold, answer), robust=read(gold, answer))
 
     @override
-    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MileRecord]:
-        """Many samples may have one chosen option as their answer, so it is not noted."""
-        prepared = super().prepared(doc, results)
-        record = prepared.record
-        if record.rule == "choice" and isinstance(record.robust, Scored) and record.robust.reading:
-            facts = replace(record.facts, short_text=None)
-            return Prepared(record=record.model_copy(update={"facts": facts}), request=None)
-        return prepared
+    def facts(self, doc: Doc, record: Record) -> Facts:
+        """The rule, the number of images, and the option that the answer evidently chose; of a
+        needle the length of its haystack in images and, if the question has it, its depth, 0 to 1.
+        """
+        sample, robust = MileSample.from_doc(doc), record.robust
+        images = float(sum(bool(segment.image) for segment in record.question))
+        read = robust.reading if isinstance(robust, Scored) else ""
+        option = read if sample.rule == "choice" else ""
+        facts = facts_of(rule=sample.rule, images=images, option=option)
+        if sample.rule != "needle":
+            return facts
+        prompt = self.doc_to_text(doc)
+        position = prompt.find(sample.gold) if sample.gold else -1
+        depth = {} if position < 0 else {"needle_depth": position / len(prompt)}
+        return {**facts, "needle_length": images, **depth}
 
     @override
     def table(self, doc: Doc) -> RunnerTable:

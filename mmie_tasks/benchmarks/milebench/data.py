@@ -21,7 +21,7 @@ from mmie_tasks.benchmarks.milebench.prompts import question_content
 from mmie_tasks.benchmarks.milebench.sample import (
     DATASETS,
     VARIANT_OF,
-    Sample,
+    MileSample,
     Variant,
     datasets_in,
     rule_of,
@@ -164,7 +164,9 @@ def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[D
     source = {"question_type": question_type, "data": revision or file.digest}
 
     def read(_position: int, entry: object) -> DatasetRow:
-        sample = Sample.from_annotation(entry, dataset=name, rule=rule, instructions=instructions)
+        sample = MileSample.from_annotation(
+            entry, dataset=name, rule=rule, instructions=instructions
+        )
         if variant == "combined1":
             question_content(sample, combined=True)  # raises now, not in the middle of the run
         return _row(sample, variant, folder) | source
@@ -173,7 +175,7 @@ def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[D
     return fair_order(rows, itemgetter("id"))
 
 
-def _row(sample: Sample, variant: Variant, folder: Path) -> DatasetRow:
+def _row(sample: MileSample, variant: Variant, folder: Path) -> DatasetRow:
     combined = folder / "combined_1_images"
     return {
         "id": sample.id,

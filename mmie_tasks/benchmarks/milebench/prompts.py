@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from mmie_tasks.benchmarks.milebench.sample import Sample
+from mmie_tasks.benchmarks.milebench.sample import MileSample
 from mmie_tasks.core.errors import BadSample
 
 PLACEHOLDER = "<ImageHere>"
 _WITHOUT_LETTERS = "GPR1200"  # more options than letters, so the official prompt shows no letters
 
 
-def question_content(sample: Sample, *, combined: bool = False) -> list[str | Path]:
+def question_content(sample: MileSample, *, combined: bool = False) -> list[str | Path]:
     """The texts and image files of a question, in order.
 
     The instruction, then the context with every image at its placeholder. As in the official code,
@@ -47,7 +47,7 @@ def question_content(sample: Sample, *, combined: bool = False) -> list[str | Pa
     return [part for part in (*content, last) if part != ""]
 
 
-def _choice_block(sample: Sample) -> str:
+def _choice_block(sample: MileSample) -> str:
     """The options in the prompt; their letter is ``chr(65 + i)`` for any ``i``, as officially."""
     if not sample.choices:
         return ""
@@ -56,7 +56,7 @@ def _choice_block(sample: Sample) -> str:
     return "\nChoice list: \n" + "\n".join(lines) + "\nYour answer is: "
 
 
-def _context(sample: Sample, placeholder: Callable[[int], str]) -> str:
+def _context(sample: MileSample, placeholder: Callable[[int], str]) -> str:
     """The context and options, with ``placeholder(k)`` for the k-th image, from 1."""
     context = sample.context + _choice_block(sample)
     for k in range(1, len(sample.images) + 1):

@@ -98,7 +98,7 @@ class _MileBenchRow(DataRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class MileSample:
     """One question of a dataset.
 
     Attributes:
@@ -142,7 +142,7 @@ class Sample:
     @classmethod
     def from_annotation(
         cls, entry: object, *, dataset: str, rule: ScoringRule, instructions: Sequence[str]
-    ) -> Sample:
+    ) -> MileSample:
         """Reads an entry of ``data`` in an official annotation file.
 
         A ``choice_list`` of None counts as absent (as in the Hub's parquet files). The gold is
@@ -171,7 +171,7 @@ class Sample:
         )
 
     @classmethod
-    def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
+    def from_doc(cls, doc: Mapping[str, Any]) -> MileSample:
         """Reads a row of the dataset that lmms-eval iterates (see ``data.py``)."""
         return cls(
             dataset=doc["dataset"],

@@ -17,14 +17,15 @@ from mmie_tasks.benchmarks.mmie import data, judge_prompts, metrics, prompts, re
 from mmie_tasks.benchmarks.mmie.export import run_export
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES, PUBLISHED_ROWS, PUBLISHED_SAMPLES
-from mmie_tasks.benchmarks.mmie.record import MmieRecord
 from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.drawing import protocol
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judges.session import BenchmarkJudge
+from mmie_tasks.record.facts import Facts
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 
@@ -45,7 +46,7 @@ def grade(result: JudgeResult) -> Verdicts:
     )
 
 
-class Mmie(Benchmark[MmieRecord]):
+class Mmie(Benchmark):
     """Interleaved text and images in and out, judged from 0 to 6."""
 
     name = "mmie"
@@ -53,7 +54,6 @@ class Mmie(Benchmark[MmieRecord]):
     version = "8-E"
     scale = metrics.SCALE
     metrics = metrics.METRICS
-    record = MmieRecord
     judge = BenchmarkJudge("mmie", "mmie_score", paper="mmie_score", title="MMIE", max_images=12)
     strata = "category"
     stratum_sizes = CATEGORY_SIZES
@@ -85,7 +85,7 @@ class Mmie(Benchmark[MmieRecord]):
         ask for images follow.
         """
         content: list[str | Path] = []
-        for segment in request.question_segments(Sample.from_doc(doc)):
+        for segment in request.question_segments(MmieSample.from_doc(doc)):
             image = None if segment.problem or segment.image is None else Path(segment.image)
             for part in (segment.text or None, image):
                 if part is None:
@@ -105,14 +105,22 @@ class Mmie(Benchmark[MmieRecord]):
 
         The answer ends at the third image of question and answer together (D9 and D5 in `prompts`).
         """
-        sample = Sample.from_doc(doc)
+        sample = MmieSample.from_doc(doc)
         question = request.question_segments(sample)
         in_question = sum(bool(s.image) and not s.problem for s in question)
         return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
 
     @override
-    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[MmieRecord]:
-        return request.prepared(Sample.from_doc(doc), results, self.settings)
+    def groups(self, doc: Doc) -> Mapping[str, str]:
+        return metrics.groups(MmieSample.from_doc(doc))
+
+    @override
+    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared:
+        return request.prepared(MmieSample.from_doc(doc), results, self.settings)
+
+    @override
+    def facts(self, doc: Doc, record: Record) -> Facts:
+        return metrics.judge_facts(record)
 
     @override
     def grade(self, sample: Mapping[str, Any], result: JudgeResult) -> Verdicts:
@@ -137,11 +145,11 @@ class Mmie(Benchmark[MmieRecord]):
         return f"{used.name}; {'they are' if used.official else 'they are not'} MMIE's own"
 
     @override
-    def counts(self, records: Sequence[MmieRecord]) -> Mapping[str, float]:
+    def counts(self, records: Sequence[Record]) -> Mapping[str, float]:
         return metrics.counts(records)
 
     @override
-    def notes(self, records: Sequence[MmieRecord]) -> Iterator[str]:
+    def notes(self, records: Sequence[Record]) -> Iterator[str]:
         return metrics.notes(records)
 
     @override

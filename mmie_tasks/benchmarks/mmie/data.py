@@ -26,7 +26,7 @@ from mmie_tasks.benchmarks.data_file import (
     missing_images,
 )
 from mmie_tasks.benchmarks.mmie.published import CATEGORY_SIZES
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, MmieSample
 from mmie_tasks.benchmarks.mmie.settings import MmieSettings
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import BadSample, DataMissing, SettingWrong
@@ -67,9 +67,9 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     (`fair_order`).
 
     Columns: those of `image_dataset`, ``id``, ``index`` (position among these samples in the
-    order of the data file, from 0), ``category`` (from the id), ``field`` and ``subfield`` (may be
-    empty). An image is an absolute path that was not opened and may be missing. ``data`` is the
-    revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file.
+    order of the data file, from 0), ``category`` (from the id) and ``field`` (may be empty). An
+    image is an absolute path that was not opened and may be missing. ``data`` is the revision:
+    ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data file.
 
     Args:
         selection: ``all``, a category (``sa``, ``pbl``, ``msr``), or ``1k``: our own sample, drawn
@@ -92,8 +92,8 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         path, revision = fetched.folder / _ANNOTATION, fetched.source
     file, images = DataFile.read(path, _LAYOUT), ImageFolder.of(path.parent, hub=bool(revision))
 
-    def read(position: int, row: object) -> Sample:
-        sample = Sample.from_row(row, f"row {position}")
+    def read(position: int, row: object) -> MmieSample:
+        sample = MmieSample.from_row(row, f"row {position}")
         return images.resolved(sample, f"row {position}, id {sample.id!r}")
 
     samples = file.samples(file.json(), read, lambda s: s.id)
@@ -103,7 +103,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     return image_dataset(
         fair_order(numbered, lambda s: s.id, lambda s: s.category, lambda s: s.field),
         revision or file.digest,
-        texts=("id", "category", "field", "subfield"),
+        texts=("id", "category", "field"),
         numbers=("index",),
     )
 
@@ -156,7 +156,7 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     return frozenset(sample_id for ids in drawn for sample_id in ids)
 
 
-def _count(samples: Sequence[Sample], revision: str) -> None:
+def _count(samples: Sequence[MmieSample], revision: str) -> None:
     """Log counts that differ from the published ones: a warning for the Hub's data, else a note."""
     counts = Counter(sample.category for sample in samples)
     if counts != CATEGORY_SIZES:
@@ -170,7 +170,7 @@ def _count(samples: Sequence[Sample], revision: str) -> None:
         )
 
 
-def _selected(samples: Sequence[Sample], selection: str, path: Path) -> Sequence[Sample]:
+def _selected(samples: Sequence[MmieSample], selection: str, path: Path) -> Sequence[MmieSample]:
     if selection in ("all", "step"):
         return samples
     if selection != "1k":
@@ -233,7 +233,7 @@ class ImageFolder:
             folder = entries[0]
         return cls(root=root, innermost=folder, hub=hub)
 
-    def resolved(self, sample: Sample, location: str) -> Sample:
+    def resolved(self, sample: MmieSample, location: str) -> MmieSample:
         """The sample with paths of its images, without gold images that are outside the root.
 
         Raises:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from mmie_tasks.benchmarks.export_run import exported_run
 from mmie_tasks.benchmarks.mmie import data
-from mmie_tasks.benchmarks.mmie.record import MmieRecord
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted
 from mmie_tasks.hub.images import has_changed
-from mmie_tasks.record.record import read_record
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.segment import Segment, Segments
 
 
@@ -32,7 +30,6 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         description="Write a run as input of MMIE's official script: a folder with `data.json` and "
         "images.",
         output="the new folder",
-        read=partial(read_record, MmieRecord),
     )
     folder, logged = run.output, run.records
     if folder.exists():
@@ -43,7 +40,7 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
             f"`{as_called('mmie-tasks prefetch mmie')}`"
         )
         raise DataMissing("The export needs MMIE's data, which is not on this machine.", hint=hint)
-    samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
+    samples = {doc["id"]: MmieSample.from_doc(doc) for doc in data.dataset("all", environment)}
     if unknown := [sample_id for sample_id in logged if sample_id not in samples]:
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
         raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
@@ -67,13 +64,13 @@ def run_export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
 
 
-def _is_without_answer(logged: MmieRecord) -> bool:
+def _is_without_answer(logged: Record) -> bool:
     official = logged.official
     return isinstance(official, Unscored) and official.reason in ("no_answer", "not_text")
 
 
 def _export_row(
-    sample: Sample, shown: Segments, model: str, images: _ExportedImages
+    sample: MmieSample, shown: Segments, model: str, images: _ExportedImages
 ) -> dict[str, object]:
     question, answer, gold = (
         [images.part(segment) for segment in segments]

@@ -18,7 +18,7 @@ from string import Formatter
 from pydantic import ValidationInfo, field_validator
 
 from mmie_tasks.benchmarks.other_prompts import StrictModel, other_name, read_other_prompts
-from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.hub.asset import Asset, Check, local_asset
 from mmie_tasks.hub.pinned_file import Pin, pinned_asset
@@ -68,7 +68,7 @@ def judge_templates(prompts: Path | None) -> Templates:
     Raises:
         SettingWrong: The other templates are unusable.
         DataMissing: The official file is not available; nothing is ever used in its place.
-        DataBroken: The local copy is not the official file.
+        DataBroken: The copy is not the official file.
     """
     return _templates(prompts, str(_cache_path(os.environ)))
 
@@ -107,21 +107,17 @@ def prompts_file(
     ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.files.cache_dir`.
 
     Raises:
-        DataBroken: The local copy is another file.
-        DataMissing: The local copy does not exist, or the download failed or is forbidden by
-            ``HF_HUB_OFFLINE``.
+        DataBroken: The local copy does not exist, or is another file.
+        DataMissing: The download failed, or ``HF_HUB_OFFLINE`` forbids it.
     """
     if copy is None:
         return pin.fetch(_cache_path(environment), environment)
-    path = copy.expanduser()
-    hint = f"copy {pin.url} there, byte for byte, or leave `prompts=` out"
-    if not path.is_file():
-        raise DataMissing(f"`prompts` is `{path}`: there is no such file.", hint=hint)
-    if (content := pin.read(path)) is None:
+    if (content := pin.read(path := copy.expanduser())) is None:
         raise DataBroken(
-            f"`prompts` is `{path}`, which is not MMIE's official `prompts.py`: its SHA-256 is not "
-            f"{pin.sha256[:12]}….",
-            hint=f"{hint}; other prompts are a JSON file",
+            f"`prompts` is `{path}`, which is not MMIE's official `prompts.py`: a file with the "
+            f"SHA-256 {pin.sha256[:12]}….",
+            hint=f"copy {pin.url} there, byte for byte, or leave `prompts=` out; other prompts are "
+            "a JSON file",
         )
     return content
 

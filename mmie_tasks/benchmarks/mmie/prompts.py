@@ -35,7 +35,7 @@ from pathlib import Path
 from string import Formatter
 from typing import TypeAlias
 
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.record.segment import Segment
 
 MAX_TOKENS = 1024
@@ -77,7 +77,7 @@ class Assembled:
     typed: Mapping[str, int] = field(default_factory=dict)
 
 
-def assemble(sample: Sample, answer: Sequence[Segment], template: str) -> Assembled:
+def assemble(sample: MmieSample, answer: Sequence[Segment], template: str) -> Assembled:
     """Put question, answer and, for MSR, the reference into a template, like the official script.
 
     Images of the answer without a file have a `Segment.problem`. The template has fields as for

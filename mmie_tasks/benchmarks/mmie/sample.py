@@ -55,11 +55,10 @@ class _MmieRow(DataRow):
     id: Annotated[DataText, Field(min_length=1)]
     conversations: list[_MmieTurn]
     field: _Label = ""
-    subfield: _Label = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class MmieSample:
     """One question and its gold answer.
 
     Attributes:
@@ -68,7 +67,6 @@ class Sample:
         row: Position in the task's dataset, from 0: lmms-eval's number of the sample.
         category: One of `CATEGORIES`, from the id.
         field: The released field, such as ``Education``; empty if the row has none.
-        subfield: The released subfield; empty if the row has none.
         question: Texts and images in order.
         gold: Texts and images in order; the judge gets only the first text, and only for MSR.
     """
@@ -78,12 +76,11 @@ class Sample:
     row: int = 0
     category: str
     field: str = ""
-    subfield: str = ""
     question: Segments
     gold: Segments
 
     @classmethod
-    def from_row(cls, fields: object, location: str) -> Sample:
+    def from_row(cls, fields: object, location: str) -> MmieSample:
         """Read a row of the data file: the turns of ``human`` are the question, those of ``gpt``
         the gold answer. `location` names the row in messages: ``row 7``.
 
@@ -100,13 +97,12 @@ class Sample:
             id=row.id,
             category=category_of(row.id, f"{location}, id {row.id!r}"),
             field=row.field,
-            subfield=row.subfield,
             question=parts("human"),
             gold=parts("gpt"),
         )
 
     @classmethod
-    def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
+    def from_doc(cls, doc: Mapping[str, Any]) -> MmieSample:
         """Read a row of the dataset that lmms-eval iterates (see ``data.py``)."""
         question, gold = (
             tuple(Segment(text=part["text"], image=part["image"]) for part in doc[name])

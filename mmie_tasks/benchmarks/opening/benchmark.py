@@ -16,13 +16,14 @@ from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
 from mmie_tasks.benchmarks.opening.official import asks_again, read_official
 from mmie_tasks.benchmarks.opening.published import PUBLISHED_ROWS, TOPIC_SIZES
-from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.benchmarks.opening.robust import read_robust
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdicts
 from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judges.session import BenchmarkJudge
+from mmie_tasks.record.facts import Facts, facts_of
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 
@@ -53,7 +54,7 @@ def grade(result: JudgeResult) -> Verdicts:
     return Verdicts(official=official, robust=robust, shares=shares)
 
 
-class Opening(Benchmark[OpeningRecord]):
+class Opening(Benchmark):
     """Open-ended questions answered in steps of text and picture, judged on seven metrics."""
 
     name = "opening"
@@ -61,7 +62,6 @@ class Opening(Benchmark[OpeningRecord]):
     version = "3-C"
     scale = metrics.SCALE
     metrics = metrics.ALL_METRICS
-    record = OpeningRecord
     judge = BenchmarkJudge(
         "opening",
         "openai:gpt-4o-2024-11-20",
@@ -103,7 +103,7 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
         """The official instruction, then the question."""
-        sample, texts = Sample.from_doc(doc), fixed_texts(self.settings.prompts)
+        sample, texts = OpeningSample.from_doc(doc), fixed_texts(self.settings.prompts)
         steps = self._told_steps(sample)
         opening = "" if steps is None else texts.steps.replace("{steps}", str(steps))
         question = [
@@ -117,14 +117,22 @@ class Opening(Benchmark[OpeningRecord]):
     @override
     def picture_limit(self, doc: Doc) -> int:
         """How many pictures an answer may have: the number of steps that the model is told."""
-        return self._told_steps(Sample.from_doc(doc)) or MOST_STEPS
+        return self._told_steps(OpeningSample.from_doc(doc)) or MOST_STEPS
 
-    def _told_steps(self, sample: Sample) -> int | None:
+    def _told_steps(self, sample: OpeningSample) -> int | None:
         return None if self.settings.steps == "untold" else len(sample.gold)
 
     @override
-    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared[OpeningRecord]:
-        return request.prepared(Sample.from_doc(doc), results, self.settings)
+    def groups(self, doc: Doc) -> Mapping[str, str]:
+        return metrics.groups(OpeningSample.from_doc(doc))
+
+    @override
+    def prepared(self, doc: Doc, results: Sequence[object]) -> Prepared:
+        return request.prepared(OpeningSample.from_doc(doc), results, self.settings)
+
+    @override
+    def facts(self, doc: Doc, record: Record) -> Facts:
+        return facts_of(asked_twice=any(j.result.second_reply for j in record.judgements))
 
     @override
     def grade(self, sample: Mapping[str, Any], result: JudgeResult) -> Verdicts:
@@ -150,11 +158,11 @@ class Opening(Benchmark[OpeningRecord]):
         return fields | ({"missing": "blind"} if self.settings.missing_images == "blind" else {})
 
     @override
-    def counts(self, records: Sequence[OpeningRecord]) -> Mapping[str, float]:
+    def counts(self, records: Sequence[Record]) -> Mapping[str, float]:
         return metrics.counts(records)
 
     @override
-    def notes(self, records: Sequence[OpeningRecord]) -> Iterator[str]:
+    def notes(self, records: Sequence[Record]) -> Iterator[str]:
         return metrics.notes(records)
 
     @override

@@ -32,7 +32,7 @@ from mmie_tasks.benchmarks.opening.official_files import (
     files_asset,
     official_bytes,
 )
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.benchmarks.order import fair_order
 from mmie_tasks.core.errors import BadSample, DataMissing
 from mmie_tasks.core.files import json_problem
@@ -73,12 +73,12 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     def with_paths(segments: Segments) -> Segments:
         return tuple(replace(s, image=s.image and _path(folders, s.image)) for s in segments)
 
-    def read(position: int, line: object) -> Sample:
+    def read(position: int, line: object) -> OpeningSample:
         try:
             fields: object = json.loads(line) if isinstance(line, bytes) else None
         except (ValueError, RecursionError) as error:
             raise BadSample(f"row {position}: not JSON ({json_problem(error)})") from error
-        sample = Sample.from_row(fields, f"row {position}")
+        sample = OpeningSample.from_row(fields, f"row {position}")
         question, gold = with_paths(sample.question), with_paths(sample.gold)
         return replace(sample, question=question, gold=gold)
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from mmie_tasks.benchmarks.export_run import exported_run
 from mmie_tasks.benchmarks.opening import official
-from mmie_tasks.benchmarks.opening.record import OpeningRecord
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted
-from mmie_tasks.record.record import BadRecord, Line, read_record
+from mmie_tasks.record.record import BadRecord, Line, Record
 
 FILE = "gpt-score_results.json"
 
@@ -40,14 +39,14 @@ def run_export(arguments: Sequence[str], _environment: Mapping[str, str]) -> str
     return f"Replies to {len(entries)} of {samples} of {run.model} written to `{target}`."
 
 
-def _record_of_one_judge(line: Line) -> OpeningRecord:
-    record = read_record(OpeningRecord, line)
+def _record_of_one_judge(line: Line) -> Record:
+    record = Record.of_line(line)
     if len(record.judgements) > 1:
         raise BadRecord("several judges scored it: export a run with one, as the official table")
     return record
 
 
-def official_value(sample: OpeningRecord) -> object | None:
+def official_value(sample: Record) -> object | None:
     """The JSON of a sample's last reply; None if the official summary cannot read it."""
     if not sample.replies:
         return None

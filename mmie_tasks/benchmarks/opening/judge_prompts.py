@@ -81,7 +81,7 @@ def read_schema(scorer: str) -> ReplySchema:
         match node:
             case ast.Assign(targets=[ast.Name(id="functions")], value=literal):
                 (function,) = ast.literal_eval(literal)
-    return ReplySchema(**{**function, "parameters": json.dumps(function["parameters"])})
+    return _schema(**function)
 
 
 def read_ending(scorer: str) -> str:
@@ -141,16 +141,15 @@ class _OtherTexts(StrictModel):
 def _other_texts(path: Path) -> FixedTexts:
     content = "`judge` (`system`, `ending`, `function`) and `model` (`system`, `steps`)"
     texts = read_other_prompts(path, _OtherTexts, content)
-    function = texts.judge.function
     return FixedTexts(
         system=texts.judge.system,
         ending=texts.judge.ending,
-        schema=ReplySchema(
-            name=function.name,
-            description=function.description,
-            parameters=json.dumps(function.parameters),
-        ),
+        schema=_schema(**texts.judge.function.model_dump()),
         instruction=texts.model.system,
         steps=texts.model.steps,
         name=other_name("OpenING", path, path.read_bytes()),
     )
+
+
+def _schema(name: str, description: str, parameters: object) -> ReplySchema:
+    return ReplySchema(name=name, description=description, parameters=json.dumps(parameters))

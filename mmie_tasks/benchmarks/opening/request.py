@@ -9,74 +9,90 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.model_answers import ImageAnswer, read_image_answer
 from mmie_tasks.benchmarks.opening import prompts
 from mmie_tasks.benchmarks.opening.jpeg import reencode
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts
-from mmie_tasks.benchmarks.opening.record import OpeningRecord, StepFacts
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.record.facts import Facts, facts_of
+from mmie_tasks.record.record import NOT_JUDGED, Record
 from mmie_tasks.record.segment import Segment
 
 _NO_JPEG = "no JPEG"  # the picture exists, but the official script cannot send it
 
 
 def prepared(
-    sample: Sample, results: Sequence[object], settings: OpeningSettings
-) -> Prepared[OpeningRecord]:
-    """The record of an answer, and its request unless the answer is not judged."""
+    sample: OpeningSample, results: Sequence[object], settings: OpeningSettings
+) -> Prepared:
+    """The record of an answer, and its request unless the answer is not judged.
+
+    The facts are those of `read_image_answer`, and these:
+
+    * ``steps`` and ``gold_steps``: steps of the answer and of the gold answer, which are measures;
+      ``other_length``: they differ.
+    * ``answer_pictures``: pictures that the answer names; ``without_picture``: it names none.
+    * ``shown_pictures``: pictures in the request.
+    * ``pictures_lost`` and ``question_pictures_lost``: pictures of answer and question that the
+      judge does not see; ``lost`` has those of the answer by reason.
+    """
     answer = read_image_answer(results)
-    facts = StepFacts(gold_steps=len(sample.gold), **asdict(answer.facts))
-    if answer.unscored is not None:  # there are no steps to count
-        return _prepared(sample, answer, replace(facts, shape=""), answer.unscored)
+    if answer.unscored is not None:
+        return _prepared(sample, answer, answer.unscored)
     try:
         texts = fixed_texts(settings.prompts)
     except MmieTasksError as error:  # the setup was not checked before
-        return _prepared(sample, answer, facts, Unscored("unavailable", first_line(error)))
+        return _prepared(sample, answer, Unscored("unavailable", first_line(error)))
     steps = prompts.answer_steps(answer.segments)
     question, shown = _as_jpegs(sample.question), _as_jpegs(steps)
-    lost = [segment for segment in question if segment.problem]
+    unseen = [segment for segment in question if segment.problem]
+    lost = Counter(segment.problem for segment in shown if segment.problem)
     parts = prompts.judge_parts(question, shown, texts.ending)
     request: JudgeRequest | Unscored = JudgeRequest(
         parts=parts, max_tokens=prompts.MAX_TOKENS, system=texts.system, schema=texts.schema
     )
     n_pictures = sum(isinstance(part, Path) for part in parts)
-    if lost and settings.missing_images == "unscored":
-        request, n_pictures = Unscored("bad_image", lost[0].detail), 0
-    facts = replace(
-        facts,
-        steps=len(steps),
-        answer_pictures=sum(bool(step.image) for step in steps),
-        pictures_lost=dict(Counter(segment.problem for segment in shown if segment.problem)),
-        question_pictures_lost=len(lost),
+    if unseen and settings.missing_images == "unscored":
+        request, n_pictures = Unscored("bad_image", unseen[0].detail), 0
+    n_named = sum(bool(step.image) for step in steps)
+    facts = facts_of(
+        steps=float(len(steps)),
+        gold_steps=float(len(sample.gold)),
+        other_length=len(steps) != len(sample.gold),
+        answer_pictures=n_named,
+        without_picture=n_named == 0,
         shown_pictures=n_pictures,
+        pictures_lost=lost.total(),
+        lost=lost,
+        question_pictures_lost=len(unseen),
     )
-    return _prepared(sample, answer, facts, request)
+    return _prepared(sample, answer, request, facts)
 
 
 def _prepared(
-    sample: Sample, answer: ImageAnswer, facts: StepFacts, request: JudgeRequest | Unscored
-) -> Prepared[OpeningRecord]:
-    return Prepared.of(
-        OpeningRecord,
-        request,
-        drawn_by=answer.drawn_by,
+    sample: OpeningSample,
+    answer: ImageAnswer,
+    request: JudgeRequest | Unscored,
+    facts: Facts = MappingProxyType({}),
+) -> Prepared:
+    record = Record(
         id=sample.id,
-        topic=sample.topic,
-        subtask=sample.subtask,
         question=sample.question,
         gold=sample.gold,
         answer=prompts.answer_steps(answer.segments),
-        facts=facts,
+        verdicts=NOT_JUDGED,
+        facts={**answer.facts, **facts},
     )
+    return Prepared.of(record, request, answer.drawn_by)
 
 
 def _as_jpegs(segments: Iterable[Segment]) -> list[Segment]:

@@ -73,7 +73,7 @@ class _OpeningRow(DataRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class OpeningSample:
     """One question and its gold answer.
 
     Attributes:
@@ -93,7 +93,7 @@ class Sample:
     gold: Segments
 
     @classmethod
-    def from_row(cls, fields: object, location: str) -> Sample:
+    def from_row(cls, fields: object, location: str) -> OpeningSample:
         """Read a row of the data file; `location` names it in messages: ``row 7``.
 
         Raises:
@@ -110,7 +110,7 @@ class Sample:
         )
 
     @classmethod
-    def from_doc(cls, doc: Mapping[str, Any]) -> Sample:
+    def from_doc(cls, doc: Mapping[str, Any]) -> OpeningSample:
         """Read a row of the dataset that lmms-eval iterates (see ``data.py``)."""
         question, gold = (
             tuple(Segment(text=step["text"], image=step["image"]) for step in doc[name])

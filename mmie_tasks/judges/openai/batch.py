@@ -39,7 +39,7 @@ from mmie_tasks.judges.base import (
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.openai.chat import NoText, chat_body, open_chat, read_completion
 from mmie_tasks.judges.openai.settings import OpenAIOptions
-from mmie_tasks.record.signature import signature_text
+from mmie_tasks.record.signature import Signature
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -136,7 +136,7 @@ class _Notes:
     """The batches of one judge at one server: a file for each, with the keys of its requests."""
 
     def __init__(self, judge: BatchJudge) -> None:
-        server = f"{judge.access.address}\n{signature_text(**judge.signature)}"
+        server = f"{judge.access.address}\n{Signature.of_judges([judge.signature])}"
         digest = hashlib.sha256(server.encode()).hexdigest()[:16]
         self.folder = cache_dir(judge.environment) / "judge" / "batches" / digest
 

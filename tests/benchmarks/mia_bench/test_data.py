@@ -14,7 +14,7 @@ from support.hub_files import MIA_BENCH_EXAMPLE as DATA
 
 from mmie_tasks.benchmarks.mia_bench import sample as samples
 from mmie_tasks.benchmarks.mia_bench.data import NumberedImages, dataset
-from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample, fingerprint
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, MiaSample, fingerprint
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 
 ANNOTATION = "instruction_benchmark_all.json"
@@ -54,14 +54,14 @@ def row(**changes):
 
 
 def test_a_sample_has_the_texts_as_released(monkeypatch):
-    sample = Sample.from_doc(row())
+    sample = MiaSample.from_doc(row())
     assert (sample.id, sample.weights) == ("7", (6, 4))
     assert sample.instruction.endswith(" ")  # the official prompt holds the blanks
     assert sample.components == ("Name the tools ", "in two words")
     assert not sample.contradictory
     marked = frozenset([fingerprint(sample.instruction, sample.components)])
     monkeypatch.setattr(samples, "_CONTRADICTORY", marked)
-    assert Sample.from_doc(row(id="900")).contradictory
+    assert MiaSample.from_doc(row(id="900")).contradictory
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_a_sample_has_the_texts_as_released(monkeypatch):
 )
 def test_a_broken_row_is_named(broken, names):
     with pytest.raises(BadSample, match=f"MIA-Bench.*{names}"):
-        Sample.from_doc(row(**broken))
+        MiaSample.from_doc(row(**broken))
 
 
 @given(st.dictionaries(st.sampled_from([*row()]), st.none() | st.text() | st.lists(st.integers())))
 def test_any_row_is_a_sample_or_says_what_is_wrong(changes):
     with suppress(BadSample):
-        assert len(Sample.from_doc(row(**changes)).components) <= 5
+        assert len(MiaSample.from_doc(row(**changes)).components) <= 5
 
 
 def test_a_fingerprint_knows_a_tidied_copy_and_nothing_else():
@@ -110,7 +110,7 @@ def test_a_row_has_what_is_asked_and_judged():
     assert sum(rows[6]["component_weight"]) == 8
     assert rows[0]["data"].startswith("sha256:")
     categories = ("math", "math", "mention", "grammar", "length_limit")
-    assert Sample.from_doc(rows[3]).categories == categories
+    assert MiaSample.from_doc(rows[3]).categories == categories
 
 
 def test_at_every_limit_the_types_have_their_shares_and_the_order_is_random(root):
@@ -125,13 +125,8 @@ def test_at_every_limit_the_types_have_their_shares_and_the_order_is_random(root
     assert docs[:5]["id"] == ["53", "3", "92", "72", "38"]
 
 
-def test_the_revision_moves_with_the_annotation(root):
-    change(root, lambda rows: rows[0].update(instruction="Describe."))
-    assert load(root)[0]["data"] != load(DATA)[0]["data"]
-
-
 def test_the_example_has_every_type_and_category():
-    examples = [Sample.from_doc(row) for row in load(DATA)]
+    examples = [MiaSample.from_doc(row) for row in load(DATA)]
     assert {sample.type for sample in examples} == set(TYPES)
     assert {category for sample in examples for category in sample.categories} == set(CATEGORIES)
     assert {len(sample.components) for sample in examples} == {2, 3, 4, 5}
@@ -190,11 +185,6 @@ def test_an_incomplete_folder_says_what_it_contains(root):
         load(root / "nowhere")
 
 
-def test_a_missing_image_does_not_end_the_reading(root):
-    change(root, lambda rows: rows[2].update(image="x" * 5_000))
-    assert load(root)[2]["image"].endswith("xxx")
-
-
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
@@ -210,11 +200,4 @@ def test_a_missing_image_does_not_end_the_reading(root):
 def test_a_row_that_cannot_be_used_is_named(edit, message, root):
     change(root, edit)
     with pytest.raises(DataBroken, match=message):
-        load(root)
-
-
-@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b'{"a": 1}', b"[" * 100_000])
-def test_what_is_no_list_in_json_is_broken_data(content, root):
-    (root / ANNOTATION).write_bytes(content)
-    with pytest.raises(DataBroken, match=ANNOTATION):
         load(root)

@@ -5,12 +5,12 @@ from support.golden import vectors
 from support.mia_replies import SENTENCE
 
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, counts, notes
+from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, groups
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
-from mmie_tasks.benchmarks.mia_bench.record import MiaRecord
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.mia_bench.sample import MiaSample
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.record.judgement import Judged, Judgement
+from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.record import NOT_JUDGED, Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
@@ -30,7 +30,7 @@ def score_dict(sample_scores):
 
 
 def sample(weights=(6, 4), categories=("describe", "mention")):
-    return Sample(
+    return MiaSample(
         id="3",
         instruction="Name it in red.",
         type="complex",
@@ -44,7 +44,7 @@ def result_of(text, finish="stop"):
     return JudgeResult(reply=JudgeReply(text=text, model="m", finish=finish))
 
 
-NOT_JUDGED = JudgeResult(failure=Unscored("no_answer", "the API failed"))
+NO_ANSWER = JudgeResult(failure=Unscored("no_answer", "the API failed"))
 
 
 def grade(of, result):
@@ -53,15 +53,8 @@ def grade(of, result):
 
 def record(of, result):
     judgement = Judgement(judge=Signature(), result=result, verdicts=grade(of, result))
-    return MiaRecord.of(
-        Judged.by([judgement]),
-        id=of.id,
-        type=of.type,
-        categories=of.categories,
-        weights=of.weights,
-        components=of.components,
-        contradictory=of.contradictory,
-    )
+    of_groups = {k: (v,) if isinstance(v, str) else v for k, v in groups(of).items()}
+    return Record(id=of.id, groups=of_groups, verdicts=NOT_JUDGED).judged([judgement])
 
 
 def rows(of, result):
@@ -102,21 +95,21 @@ def test_what_only_the_robust_reader_reads_differs():
 
 
 def test_an_answer_that_is_not_judged_has_every_row_and_no_score():
-    table = rows(sample(), NOT_JUDGED)
+    table = rows(sample(), NO_ANSWER)
     assert set(table) == {"record", *TABLE.names}
     assert not any("score" in row for row in table.values())
 
 
 def test_a_reply_that_was_cut_off_gives_no_category_either():
     table = rows(sample(), result_of(SENTENCE, finish="length"))
-    assert table["record"]["shares"] == {}
+    assert "shares" not in table["record"]["verdicts"]
     assert "score" not in table["official_describe"]
 
 
 def test_a_contradictory_sample_is_not_clean(monkeypatch):
-    assert record(sample(), NOT_JUDGED).groups["clean"] == ("clean",)
-    monkeypatch.setattr(Sample, "contradictory", True)
-    assert "clean" not in record(sample(), NOT_JUDGED).groups
+    assert groups(sample())["clean"] == "clean"
+    monkeypatch.setattr(MiaSample, "contradictory", True)
+    assert "clean" not in groups(sample())
 
 
 def test_means_over_the_golden_replies_are_those_of_the_notebook():
@@ -133,19 +126,3 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
         points = [row["points"] for table in tables if "points" in (row := table[line])]
         means[name] = sum(points) / len(points)
     assert means == pytest.approx({name: 100 * value for name, value in expected.items()})
-
-
-def test_notes_and_counts_name_impossible_totals_and_second_requests():
-    impossible = SENTENCE.replace("2/4", "5/4")
-    assert impossible != SENTENCE
-    twice = JudgeResult(
-        reply=JudgeReply(text=impossible, model="m"),
-        second_reply=JudgeReply(text=SENTENCE.replace("8/10", "9/10"), model="m"),
-    )
-    records = [record(sample(), result_of(SENTENCE)), record(sample(), twice)]
-    assert counts(records) == {"unsound_totals": 1, "requested_twice": 1}
-    assert list(notes(records)) == [
-        "the stated total is not that of its components: 1",
-        "requested twice, because the first reply was impossible: 1",
-    ]
-    assert list(notes(records[:1])) == []

@@ -25,7 +25,6 @@ def test_the_additions_of_the_runner_are_cut():
 @pytest.mark.parametrize(
     "source",
     [
-        pytest.param("", id="none"),
         pytest.param("def generate_prompt(", id="no Python"),
         pytest.param("x = 1\0", id="NUL"),
         pytest.param("def generate_prompt(d, response):\n    return response", id="another"),

@@ -42,12 +42,6 @@ def folder_of(home, commit=COMMIT):
     return assets(home, REPO) / commit / "data"
 
 
-def failure(hub, home, **more):
-    answer = ask(hub.url, home, FETCH, **more)
-    assert "set `MMIE_DATA` to a folder with `data.json` and `images/`" in answer["message"]
-    return answer["error"], answer["message"]
-
-
 def test_the_samples_come_with_their_images_and_their_commit(hub, tmp_path):
     answer = ask(hub.url, tmp_path, f"{LOG}{LOAD}answer['lines'] = lines")
     (counted,) = [line for line in answer["lines"] if "published are 20,103" in line]
@@ -73,20 +67,3 @@ def test_the_folders_in_the_archive_do_not_matter(prefix, tmp_path):
         answer = ask(hub.url, tmp_path, LOAD)
     assert answer["missing"] == {}
     assert answer["images"][0].endswith(f"/images/{prefix.removeprefix('./')}0.png")
-
-
-def test_no_access_says_where_to_get_it(hub, tmp_path):
-    hub.refuses(403, "GatedRepo")
-    error, message = failure(hub, tmp_path)
-    assert error == "DataMissing"
-    assert "https://huggingface.co/datasets/MMIE/MMIE" in message
-    assert "`hf auth login`" in message
-
-
-def test_a_reference_out_of_what_was_downloaded_is_broken_data(hub, tmp_path):
-    name = "/etc/passwd"
-    content = hub.files[REPO, ANNOTATION].replace(b"images/3.png", name.encode())
-    hub.holds(REPO, ANNOTATION, content)
-    answer = ask(hub.url, tmp_path, LOAD)
-    assert answer["error"] == "DataBroken"
-    assert f"row 1, id 'PBL-1': its question names '{name}', not a file" in answer["message"]

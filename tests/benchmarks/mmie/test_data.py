@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.mmie_data import conversation, conversations_folder, folder, in_file_order, segment
 
 from mmie_tasks.benchmarks.mmie.data import ImageFolder, dataset, ids_of_1k, missing_images
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, MmieSample
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 from mmie_tasks.record.segment import Segment
 
@@ -30,7 +30,7 @@ def load(path, selection="all"):
 
 
 def read(row):
-    return Sample.from_row(row, "row 0")
+    return MmieSample.from_row(row, "row 0")
 
 
 # Rows
@@ -38,11 +38,11 @@ def read(row):
 
 def test_a_sample_has_the_turns_of_each_role_in_order():
     question = [segment("Look:", "images/0.png"), {"image": "images/1.png", "more": 1}]
-    row = conversation("PBL-7", question, [segment("", ""), {}], field="Art", subfield=["a"])
+    row = conversation("PBL-7", question, [segment("", ""), {}], field=["Art"])
     row["conversations"].append({"from": "human", "content": "And?"})
     sample = read(row)
     assert (sample.id, sample.category) == ("PBL-7", "PBL")
-    assert (sample.field, sample.subfield) == ("Art", "")
+    assert sample.field == ""
     parts = [Segment("Look:", "images/0.png"), Segment(None, "images/1.png"), Segment("And?")]
     assert list(sample.question) == parts
     assert sample.gold == (Segment(""), Segment())
@@ -96,7 +96,7 @@ def test_a_row_has_question_and_gold_with_absolute_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path.parent)
     row = in_file_order(load(f"{tmp_path.name}/other.json"))[4]
     assert (row["id"], row["index"], row["category"]) == ("PBL-4", 4, "PBL")
-    assert (row["field"], row["subfield"]) == ("Education", "Made up")
+    assert row["field"] == "Education"
     assert row["question"] == [segment("Tale 4 begins.", f"{tmp_path}/images/12.png")]
     assert [one["image"] for one in row["gold"]] == [f"{tmp_path}/images/{i}.png" for i in (13, 14)]
     digest = hashlib.sha256((path / "other.json").read_bytes()).hexdigest()

@@ -29,10 +29,6 @@ def test_a_number_on_which_the_official_script_ends_is_off_the_scale(sign):
     assert len(verdict.detail) < 100
 
 
-def test_what_was_read_is_told():
-    assert read_official("### Score: 4.49/6") == Scored(4, "4.49")
-
-
 def test_a_long_reply_with_many_headings_and_no_number_takes_no_time():
     assert read_official("### Score\n" * 100_000).reason == "unparsed"
 
@@ -43,12 +39,3 @@ def test_only_the_first_number_after_the_first_heading_counts(before, between, p
     before = before.replace("### Score", "")
     reply = f"{before}\n### Score{between}{points}"
     assert read_official(f"{reply} 3\n### Score\n2") == Scored(points, str(points))
-
-
-@given(st.text() | st.text().map("### Score\n{}".format))
-def test_any_text_has_whole_points_on_the_scale_or_a_reason(reply):
-    match read_official(reply):
-        case Scored(points=points):
-            assert points in range(7)
-        case Unscored(reason=reason):
-            assert reason in ("unparsed", "off_scale")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.benchmarks.mmie.prompts import assemble, query
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.record.segment import Segment
 
 GOLD = (Segment("gold"),)
@@ -16,7 +16,7 @@ TEMPLATE = "Rate {{this}}.\nQ:{question}\nA:{answer}\nR:{gt_answer}\n"
 
 
 def sample(*question, gold=GOLD, category="MSR"):
-    return Sample(id=f"{category}-1", category=category, question=question, gold=gold)
+    return MmieSample(id=f"{category}-1", category=category, question=question, gold=gold)
 
 
 def image_segments(*numbers):
@@ -143,11 +143,6 @@ def test_a_typed_control_string_is_counted_and_stays(control):
     assembly = assembled(question, answer)
     assert assembly.typed == {control: 3}
     assert answer_of(assembly) == f"a{control}<b>{control}\n"
-
-
-def test_what_is_like_a_control_string_is_not_counted():
-    text = "<b> a<image b> <Image> <images> 3 <|x < |end|> <||>"
-    assert assembled(answer=[Segment(text)]).typed == {}
 
 
 def test_the_reference_is_not_looked_at_where_it_is_not_shown():

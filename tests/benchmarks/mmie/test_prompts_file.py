@@ -68,19 +68,7 @@ def test_a_damaged_file_in_the_cache_is_fetched_anew(server, home, tmp_path):
     assert (len(server.log), file.read_bytes()) == (2, CONTENT)
 
 
-def test_a_cache_that_cannot_be_written_is_named(home, tmp_path):
-    (tmp_path / "cache").write_text("not a folder")
-    with pytest.raises(DataMissing, match="/cache"):
-        fetch(home)
-
-
-@pytest.mark.parametrize(
-    "trouble",
-    [
-        pytest.param(Sent(b"slowly", 429), id="429"),
-        pytest.param(Sent(CONTENT, cut_after=50), id="truncated"),
-    ],
-)
+@pytest.mark.parametrize("trouble", [pytest.param(Sent(CONTENT, cut_after=50), id="truncated")])
 def test_what_may_pass_is_tried_again_and_not_for_ever(server, home, trouble):
     server.then(trouble)
     assert fetch(home) == CONTENT
@@ -97,9 +85,7 @@ def test_a_server_that_says_nothing_is_asked_again(server, home, monkeypatch):
     ("answer", "message"),
     [
         pytest.param(Sent(b"no", 404), "404 Client Error", id="404"),
-        pytest.param(Sent(b"busy", 503), "503 Server Error", id="503-for-ever"),
         pytest.param(HANG_UP, "without response", id="hangs-up-for-ever"),
-        pytest.param(Sent(CONTENT[:-1]), "not the official", id="cut"),
         pytest.param(Sent(CONTENT[:-1] + b"x"), "not the official", id="another-byte"),
     ],
 )
@@ -110,11 +96,6 @@ def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answ
     assert message in str(error.value)
     assert "`prompts=" in str(error.value)
     assert (len(server.log), stored_files(tmp_path)) == (3, [])
-
-
-def test_nothing_listening_is_missing(home):
-    with pytest.raises(DataMissing, match="Connection refused"):
-        fetch({**home, "SERVER": "http://127.0.0.1:9/p"})
 
 
 @pytest.mark.parametrize("offline", ["1", "yes"])
@@ -130,25 +111,12 @@ def test_a_local_copy_comes_before_everything_else(server, home, tmp_path):
     assert (server.log, stored_files(tmp_path)) == ([], [])
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(CONTENT + b"#", id="another-byte"),
-        pytest.param(b"", id="empty"),
-        pytest.param(CONTENT.replace(b"\n", b"\r\n"), id="windows"),
-    ],
-)
+@pytest.mark.parametrize("content", [pytest.param(CONTENT + b"#", id="another-byte")])
 def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content):
     (tmp_path / "copy.py").write_bytes(content)
     with pytest.raises(DataBroken, match="SHA-256"):
         fetch(home, tmp_path / "copy.py")
     assert server.log == []
-
-
-@pytest.mark.parametrize("name", ["nowhere.py", "."])
-def test_a_local_copy_that_cannot_be_read_is_missing(home, tmp_path, name):
-    with pytest.raises(DataMissing, match=name):
-        fetch(home, tmp_path / name)
 
 
 @pytest.mark.usefixtures("official_at_server")

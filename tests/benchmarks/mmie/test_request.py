@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 
@@ -14,11 +13,10 @@ from support.mmie_data import draw
 from support.mmie_judge import surround
 from support.settings import change
 
-from mmie_tasks.answers.failures import no_answer
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
-from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, answer_folders_of_run
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.record.segment import Segment
@@ -33,7 +31,7 @@ def surroundings(monkeypatch, tmp_path):
 
 def sample(category="SA", *, images=1, gold="7"):
     question = [Segment("Begin.", str(Path("q.png").absolute())) for _ in range(images)]
-    return Sample(
+    return MmieSample(
         id=f"{category}-1",
         category=category,
         question=tuple(question or [Segment("Begin.")]),
@@ -51,10 +49,6 @@ def answer_part(result):
     return text.partition("### Answer\n")[2].partition("\n###")[0]
 
 
-def uri(path):
-    return f"data:image/png;base64,{base64.b64encode(Path(path).read_bytes()).decode()}"
-
-
 def parts(*images):
     return json.dumps([{"text": "Step.", "image": image} for image in images])
 
@@ -67,54 +61,30 @@ STEP = "Step.\nImage-1: <image>\n"
     [
         pytest.param("Plain.", "Plain.\n", id="text"),
         pytest.param(parts("a.png"), STEP, id="official-parts"),
-        pytest.param('{"text": "<think>no</think>Step.", "images": ["a.png"]}', STEP, id="thought"),
-        pytest.param("Step. ![](a.png)", STEP, id="markdown"),
         pytest.param(parts("nowhere.png"), "Step.\n", id="missing"),
         pytest.param(parts("https://example.org/a.png"), "Step.\n", id="remote"),
-        pytest.param(parts("", None), "Step.\nStep.\n", id="no-image"),
         pytest.param("[]", "", id="without-segments"),
-        pytest.param(
-            '[{"text": "Step.", "image": "a.png", "caption": "So."}]', STEP, id="further-keys"
-        ),
-        pytest.param('{"text": "21.60", "images": []}', "21.60\n", id="without-images"),
-        pytest.param("3.5", "3.5\n", id="number"),
         pytest.param("", "\n", id="empty"),
         pytest.param("<think>on and on", "\n", id="only-thinking"),
-        pytest.param("a\ud800b", "a\ufffdb\n", id="half-a-character"),
         pytest.param("Say <image> <|end|>", "Say <image> <|end|>\n", id="control-strings"),
     ],
 )  # fmt: skip
 def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
-    assert answer_part(build(answer)) == expected
-
-
-def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
-    result = build(parts(uri("a.png")))
-    shown = [part for part in result.request.parts if isinstance(part, Path)]
-    assert [path.read_bytes() for path in shown[1:]] == [Path("a.png").read_bytes()]
-    assert result.record.answer[0].image == str(shown[1])
+    result = build(answer)
+    assert answer_part(result) == expected
+    assert result.request.max_tokens == 1024
 
 
 @pytest.mark.parametrize(
     ("results", "reason"),
     [
         pytest.param(["[GENERATION_FAILED] oom"], "no_answer", id="failed"),
-        pytest.param(["Error code: 429 - {'error': {}}"], "no_answer", id="of-another-runner"),
-        pytest.param(["None"], "no_answer", id="none"),
         pytest.param(['{"text": "nan", "images": []}'], "no_answer", id="nan-in-json"),
     ],
 )
 def test_what_is_no_answer_is_not_put_before_the_judge(results, reason):
     result = build(*results)
     assert (result.request, result.record.official.reason) == (None, reason)
-
-
-def test_the_detail_of_a_missing_answer_says_why():
-    result = build(no_answer("a video"))
-    assert (result.record.official.reason, result.record.official.detail) == (
-        "no_answer",
-        "a video",
-    )
 
 
 def broken(name, content=b"no image"):
@@ -136,69 +106,20 @@ def huge(name):
 def test_an_image_the_official_script_ends_at_costs_its_sample(make):
     result = build(parts(make("bad.png"), "a.png"))
     assert (result.request, result.record.official.reason) == (None, "bad_image")
-    assert (result.record.facts.bad_images, result.record.facts.missing_images) == (1, 0)
-
-
-@pytest.mark.parametrize(
-    ("mode", "name"),
-    [("CMYK", "i.jpg"), ("I;16", "i.png"), ("LA", "i.png"), ("P", "i.gif"), ("RGB", "i.webp")],
-)
-def test_images_of_every_mode_are_shown_as_they_are(mode, name):
-    Image.new(mode, (32, 32)).save(name)
-    result = build(parts(name))
-    assert result.request.parts[-2] == Path(name).absolute()
+    assert result.record.facts["bad_images"] == 1
+    assert "missing_images" not in result.record.facts
 
 
 def test_an_image_behind_the_limit_is_not_looked_at():
     answer = parts("a.png", "b.png", broken("bad.png"))
     result = build(answer)
     assert result.request is not None
-    assert result.record.facts.truncated
-
-
-@pytest.mark.parametrize(
-    ("images", "reason"), [(0, None), (4, None), (5, "left_out"), (60, "left_out")]
-)
-def test_more_than_four_images_leave_a_sample_out(images, reason):
-    result = build("Yes.", of=sample("MSR", images=images))
-    assert (None if result.request else result.record.official.reason) == reason
-    assert result.record.facts.dropped == (reason == "left_out")
-    assert result.record.facts.shown_images == (images if result.request else 0)
+    assert result.record.facts["truncated"] == 1
 
 
 def test_a_sum_without_a_gold_answer_cannot_be_judged():
     assert build("7", of=sample("MSR", gold=None)).record.official.reason == "bad_gold"
     assert build("7", of=sample("PBL", gold=None)).request is not None
-
-
-def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
-    change(monkeypatch, BENCHMARK, prompts=Path("nowhere.json"))
-    result = build("Plain.")
-    assert (result.request, result.record.official.reason) == (None, "unavailable")
-
-
-@pytest.mark.parametrize(
-    ("answer", "count"),
-    [
-        pytest.param("Fold. <image> Cut. <image>", 2, id="text"),
-        pytest.param('{"text": "Fold. <image> Cut. <image>", "images": ["a.png"]}', 1, id="list"),
-        pytest.param('[{"text": "Fold. <image>", "image": null}]', 1, id="part"),
-        pytest.param('[{"text": "Fold. <image>", "image": "a.png"}]', 0, id="part with an image"),
-        pytest.param("Fold. An image. <b>", 0, id="no placeholder"),
-    ],
-)  # fmt: skip
-def test_a_placeholder_in_an_answer_without_an_image_for_it_is_counted(answer, count):
-    assert build(answer).record.facts.unfilled_placeholders == count
-
-
-def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(tmp_path):
-    draw(tmp_path / "out" / "o.png")
-    draw(tmp_path / "else" / "e.png")
-    answer = parts("o.png", "e.png")
-    assert build(answer).record.facts.missing_images == 2
-    add_answer_folder(tmp_path / "out")
-    add_answer_folder(tmp_path / "else")
-    assert build(answer).record.facts.missing_images == 0
 
 
 def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
@@ -207,11 +128,20 @@ def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
     add_answer_folder(tmp_path / "saved")  # before any run, as `rejudge` does
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "one")
-        assert build(parts("o.png", "s.png")).record.facts.missing_images == 0
+        assert build(parts("o.png", "s.png")).record.facts.get("missing_images", 0) == 0
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "two")
-        assert build(parts("o.png")).record.facts.missing_images == 1
-        assert build(parts("s.png")).record.facts.missing_images == 0
+        assert build(parts("o.png")).record.facts.get("missing_images", 0) == 1
+        assert build(parts("s.png")).record.facts.get("missing_images", 0) == 0
+
+
+def test_an_image_is_looked_for_in_the_working_directory_of_now(tmp_path, monkeypatch):
+    assert build(parts("a.png")).record.facts.get("missing_images", 0) == 0
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    question = (Segment("Begin."),)
+    of = MmieSample(id="SA-1", category="SA", question=question, gold=())
+    assert build(parts("a.png"), of=of).record.facts.get("missing_images", 0) == 1
 
 
 def test_the_check_before_a_run_covers_words(monkeypatch):

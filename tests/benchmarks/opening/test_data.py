@@ -10,7 +10,7 @@ from support.opening_data import EXAMPLE, draw, row, write_data
 
 from mmie_tasks.benchmarks.opening import data, official_files
 from mmie_tasks.benchmarks.opening.data import asset, check_data, dataset, missing_images
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
 from mmie_tasks.hub.pinned_file import Pin
 from mmie_tasks.record.segment import Segment
@@ -20,7 +20,9 @@ PICTURE = [{"text": "<BEGIN> <image>", "image": "./images/Task/1-i-1.jpg"}]
 
 
 def test_a_row_has_its_topic_in_its_id() -> None:
-    sample = Sample.from_row(row("1201003", [STEP], [{"text": "b", "image": "c.jpg"}]), "row 1")
+    sample = OpeningSample.from_row(
+        row("1201003", [STEP], [{"text": "b", "image": "c.jpg"}]), "row 1"
+    )
     assert (sample.id, sample.topic, sample.subtask) == (
         *("1201003", "image_based_3d_reasoning"),
         "Task",
@@ -35,13 +37,8 @@ def test_a_row_has_its_topic_in_its_id() -> None:
         pytest.param([], "row 7: not an object", id="a list"),
         pytest.param(row(total_uid=101001), "`total_uid`", id="a number as id"),
         pytest.param(row("2401001"), "'2401001'", id="an unknown topic"),
-        pytest.param(row("0001001"), "'0001001'", id="topic 0"),
-        pytest.param(row("x"), "'x'", id="another id"),
         pytest.param(row(subtask_name=None), "id '0101001': `subtask_name`", id="no task"),
-        pytest.param(row(conversations=[]), r"`conversations\[0\]`", id="no turns"),
-        pytest.param(row(conversations=None), "`conversations`", id="null"),
         pytest.param(row(question=[]), r"`conversations\[0\].input`", id="no question"),
-        pytest.param(row(question="a"), r"`conversations\[0\].input`", id="a text as question"),
         pytest.param(
             row(question=[STEP, {"text": None, "image": None}]),
             r"`conversations\[0\].input\[1\].text`",
@@ -52,7 +49,7 @@ def test_a_row_has_its_topic_in_its_id() -> None:
 )
 def test_an_odd_row_is_named_with_its_field(fields: object, words: str) -> None:
     with pytest.raises(BadSample, match=f"row 7.*{words}|{words}"):
-        Sample.from_row(fields, "row 7")
+        OpeningSample.from_row(fields, "row 7")
 
 
 def test_the_example_is_read_with_absolute_pictures() -> None:
@@ -118,9 +115,6 @@ def test_pictures_alone_are_joined_by_the_official_questions(
         pytest.param(row("0101001"), "row 2: the id '0101001' is that of row 0", id="repeated"),
         pytest.param("{", "row 2: not JSON", id="no JSON"),
         pytest.param(
-            row("0101050", question=[{"text": None, "image": None}]), "input[0].text`", id="field"
-        ),
-        pytest.param(
             row("0101051", question=[{"text": "", "image": "../../a.jpg"}]), "a.jpg", id="outside"
         ),
     ],
@@ -164,10 +158,3 @@ def test_missing_pictures_are_counted_and_named(tmp_path: Path, logs: list[str])
     assert str(tmp_path / "images/Task/1-i-1.jpg") in line
     (check,) = asset({"OPENING_DATA": str(tmp_path)}).checks
     assert check.describe().endswith("; 1 images are missing")
-
-
-def test_a_picture_with_a_name_that_no_file_can_have_is_missing(tmp_path: Path) -> None:
-    question = [{"text": "<BEGIN> Look. <image>", "image": f"./images/{'long' * 300}.jpg"}]
-    folder = write_data(tmp_path / "data", row(question=question))
-    docs = dataset({"OPENING_DATA": str(folder)})
-    assert list(missing_images(docs).values()) == ["0101001"]

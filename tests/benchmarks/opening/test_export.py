@@ -21,13 +21,7 @@ def line(uid: str, *replies: str, judges: int = 1) -> dict[str, Any]:
         "result": dict(zip(("reply", "second_reply"), answered, strict=False)),
         "verdicts": verdicts,
     }
-    record = {
-        "id": uid,
-        "topic": "storybook_creation",
-        "subtask": "a",
-        **verdicts,
-        "judgements": [judgement] * judges,
-    }
+    record = {"id": uid, "verdicts": verdicts, "judgements": [judgement] * judges}
     return {"doc_id": 0, "filtered_resps": "a", "record": record}
 
 

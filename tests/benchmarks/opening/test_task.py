@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from PIL import Image
 from support.golden import GOLDEN
-from support.opening_data import EXAMPLE, reply, row, write_data
+from support.opening_data import EXAMPLE, reply
 
-from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks.opening import benchmark, metrics
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, grade
@@ -21,10 +19,12 @@ from mmie_tasks.benchmarks.opening.data import dataset
 from mmie_tasks.benchmarks.opening.official import METRICS, read_official
 from mmie_tasks.benchmarks.opening.request import prepared
 from mmie_tasks.benchmarks.opening.robust import read_robust
-from mmie_tasks.benchmarks.opening.sample import Sample
+from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.record.facts import totals
 from mmie_tasks.record.metrics import slug
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 Line = dict[str, Any]
@@ -57,7 +57,7 @@ def lines() -> dict[str, Line]:
 
 
 def test_the_examples_replies_have_both_scores() -> None:
-    logged = {sample_id: BENCHMARK.read_line(line) for sample_id, line in lines().items()}
+    logged = {sample_id: Record.of_line(line) for sample_id, line in lines().items()}
     official = {sample_id: sample.official for sample_id, sample in logged.items()}
     assert official.pop("1101004") == Unscored(
         "left_out", "the official summary drops a reply with `scores`"
@@ -66,8 +66,10 @@ def test_the_examples_replies_have_both_scores() -> None:
     expected = {"0101001": 59, "0301002": 56, "0501003": 35, "1402005": 1, "2001006": 51}
     assert points == {**expected, "2301007": 60}
     assert logged["1101004"].robust == Scored(36 / 7)
-    assert logged["0501003"].shares["official"]["Content Richness"] == 0.3  # of the second reply
-    assert logged["1101004"].properties["pictures of the answer not shown"] == "no JPEG (1)"
+    assert (
+        logged["0501003"].verdicts.shares["official"]["Content Richness"] == 0.3
+    )  # of the second reply
+    assert logged["1101004"].facts["lost"] == "no JPEG (1)"
     assert logged["2001006"].groups == {
         "topic": ("cooking_tasks",),
         "subtask": ("recipe_generation",),
@@ -85,28 +87,15 @@ def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
 
 
 def test_the_counts_have_the_official_table_to_the_digit() -> None:
-    records = [BENCHMARK.read_record(line) for line in lines().values()]
+    records = [Record.of_line(line) for line in lines().values()]
     counts = metrics.counts(records)
-    assert counts["pictures_lost"] == counts["without_picture"] == counts["asked_twice"] == 1
+    noted = totals(record.facts for record in records)
+    assert noted["pictures_lost"] == noted["without_picture"] == noted["asked_twice"] == 1
+    assert noted["other_length"] == 2
     means = (6.5, 6.33, 7.0, 6.0, 7.17, 6.17, 4.5)  # of six replies; the wrapped one is dropped
     assert [counts[f"table_{slug(name)}"] for name in METRICS] == list(means)
     assert counts["table_overall"] == round(sum(means) / 7, 2) == 6.24
     assert any("Overall 6.24" in line for line in metrics.notes(records))
-
-
-def test_an_answer_that_is_missing_or_was_not_seen_with_its_picture_has_no_score(
-    tmp_path: Path,
-) -> None:
-    doc = docs()["0301002"]
-    rows = dict(benchmark.process_results(doc, [MISSING]).items())
-    assert rows["record"]["official"]["reason"] == "no_answer"
-    (tmp_path / "broken.jpg").write_bytes(b"text")
-    question = [{"text": "Look", "image": str(tmp_path / "broken.jpg")}]
-    broken = {**doc, "question": question}
-    image = benchmark.doc_to_visual(broken)[0]
-    assert image.size == (64, 64)
-    rows = dict(benchmark.process_results(broken, ["Text."]).items())
-    assert rows["record"]["official"]["reason"] == "bad_image"
 
 
 def test_the_tested_model_gets_texts_and_pictures_in_order() -> None:
@@ -168,10 +157,6 @@ def listed() -> dict[str, Any]:
     return content
 
 
-def test_task_file_and_code_have_the_same_version() -> None:
-    assert listed()["metadata"]["version"] == BENCHMARK.version
-
-
 REPLIES = (
     *(reply(7), reply(7.5), reply(0, 1, 2, 3, 4, 5, 6), reply(11), reply("8", 6), reply("7/5")),
     *(reply(True, False), reply(7, Charm={"Score": 0}), f"```json\n{reply(7)}\n```", reply(7) * 2),
@@ -186,7 +171,9 @@ def behaviour() -> str:
     lines = [json.dumps(listed()["generation_kwargs"])]
     saved = {answer.id: answer.answer for answer in read_answers([EXAMPLE]).answers}
     for sample_id, doc in sorted(docs().items()):
-        request = prepared(Sample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings).request
+        request = prepared(
+            OpeningSample.from_doc(doc), [saved[sample_id]], BENCHMARK.settings
+        ).request
         if request is not None:
             parts = [part if isinstance(part, str) else "picture" for part in request.parts]
             lines.append(json.dumps([parts, request.max_tokens, request.system]))
@@ -201,17 +188,3 @@ def test_the_version_moves_when_a_score_can() -> None:
     """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["opening"]
     assert {"version": BENCHMARK.version, "behaviour": behaviour()} == noted
-
-
-def test_missing_data_ends_the_run_with_its_hint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Stub:
-        config_name = "all"
-
-    monkeypatch.setenv("OPENING_DATA", str(tmp_path / "none"))
-    with pytest.raises(SystemExit, match=r"(?s)no such folder.*hint:"):
-        benchmark.process_docs(Stub())  # type: ignore[arg-type]
-    monkeypatch.setenv("OPENING_DATA", str(write_data(tmp_path, row())))
-    samples = benchmark.process_docs(Stub())  # type: ignore[arg-type]
-    assert samples["topic"] == ["storybook_creation"]

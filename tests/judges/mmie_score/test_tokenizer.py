@@ -30,12 +30,6 @@ def stripping(folder: Path, token: str, **flags: bool) -> SlowLlamaTokenizer:
     return SlowLlamaTokenizer(golden.tokenizer_folder(folder, change))
 
 
-def texts() -> st.SearchStrategy[str]:
-    """Any text, with special tokens of the judge and significant spaces."""
-    marks = ["<|end|>", "<|user|>", "<img>", "</s>", "<s>", "<unk>", " ", "  ", "\n", "\u2581"]
-    return st.lists(st.sampled_from(marks) | st.text(max_size=8), max_size=9).map("".join)
-
-
 def test_every_golden_text_has_the_official_tokens(tokenizer: SlowLlamaTokenizer) -> None:
     cases = golden.read("tokenizer_cases")["encode"]
     assert [tokenizer.encode(case["text"]) for case in cases] == [case["ids"] for case in cases]

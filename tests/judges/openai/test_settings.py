@@ -5,7 +5,7 @@ from support.judge_asking import judge_of
 from support.judge_creation import create
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.record.signature import signature_text
+from mmie_tasks.record.signature import Signature
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_the_processes_of_a_run_share_the_limit(processes, share):
 )
 def test_the_signature_has_what_moves_a_score_and_nothing_else(options, signature):
     judge = judge_of({"OPENAI_API_KEY": "k"}, **options)
-    assert signature_text(**judge.signature) == f"judge:openai|{signature}"
+    assert str(Signature.of_judges([judge.signature])) == f"judge:openai|{signature}"
