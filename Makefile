@@ -42,8 +42,8 @@ lint: $(READY)
 
 check: lint test  ## what developers and CI run
 
-docs: demo results  ## the pages as HTML, out/docs/index.html; their notebook reads the runs of demo and results
-	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python -m sphinx -W --keep-going -n -q -b html docs out/docs
+docs: demo results  ## the pages as HTML, out/docs/docs/index.html; their notebook reads the runs of demo and results
+	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python -m sphinx -W --keep-going -q -b html -c docs . out/docs
 
 dist: $(READY)  ## the two archives of a release, checked as a package index and an installation do
 	rm -rf dist

@@ -1,4 +1,4 @@
-"""Settings of Sphinx for `make docs`. Its source folder is the repository."""
+"""Settings of Sphinx for `make docs`; its source folder is the repository."""
 
 from mmie_tasks import __version__
 
@@ -7,7 +7,7 @@ author = "The mmie-tasks authors"
 release = version = __version__
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**", "mmie_tasks/**", "examples/README.md"]
-exclude_patterns = [".*", "out", "dist", "tests", "**/node_modules"]
+exclude_patterns = [".*", "out", "dist", "tests"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
 html_theme = "furo"
@@ -29,6 +29,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+add_module_names = False
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 default_role = "code"  # docstrings have names in single backticks

@@ -154,14 +154,10 @@ def read_answers(paths: Sequence[Path], datasets: Collection[str] = ()) -> Saved
     absent = next((f"`{root}` does not exist" for root in paths if not root.exists()), "")
     if absent or not paths:
         raise AnswersUnusable(f"{absent or '`path=` is missing'}.", hint=SUPPORTED_FILES)
-    answers: list[SavedAnswer] = []
     notes: list[str] = []
-    models: set[str] = set()
-    of_files = _read_files(paths, datasets, notes)
-    for file in _without_older(of_files, notes):
-        if of_file := of_files[file]:
-            answers += of_file
-            models.add(_tested_model(file))
+    of_files = _read_files(_files(paths), paths, datasets, notes)
+    answers = [answer for of_file in of_files.values() for answer in of_file]
+    models = {_tested_model(file) for file, of_file in of_files.items() if of_file}
     if not answers:
         reasons = "".join(f" {note}." for note in notes)
         names = ", ".join(f"`{path}`" for path in paths)
@@ -176,23 +172,6 @@ def read_answers(paths: Sequence[Path], datasets: Collection[str] = ()) -> Saved
 # The files
 
 
-def _read_files(
-    roots: Sequence[Path], datasets: Collection[str], notes: list[str]
-) -> dict[Path, list[SavedAnswer]]:
-    """The answers of every file; a damaged one of an older run of its task has none."""
-    files = _files(roots)
-
-    def answers(file: Path) -> list[SavedAnswer]:
-        try:
-            return list(_answers_of(file, datasets, notes, is_named=file in roots))
-        except AnswersUnusable:
-            if _has_newer_run(file, files):
-                return []
-            raise
-
-    return {file: answers(file) for file in files}
-
-
 def _files(roots: Sequence[Path]) -> list[Path]:
     """The files below the roots that may have answers."""
     files = [
@@ -205,37 +184,42 @@ def _files(roots: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(files))
 
 
-def _has_newer_run(file: Path, files: Sequence[Path]) -> bool:
-    """Whether the folder has a newer run of the file's task."""
-    runs = {path: _RUN_FILE.fullmatch(path.name) for path in files if path.parent == file.parent}
-    own = runs[file]
-    return own is not None and any(
-        run["date"] > own["date"] for run in runs.values() if run and run["task"] == own["task"]
-    )
-
-
-def _without_older(of_files: Mapping[Path, Sequence[SavedAnswer]], notes: list[str]) -> list[Path]:
-    """The files without those of older runs of a task in the same folder; see the module.
+def _read_files(
+    files: Sequence[Path], roots: Sequence[Path], datasets: Collection[str], notes: list[str]
+) -> dict[Path, list[SavedAnswer]]:
+    """The answers of every file but those of older runs; see the module.
 
     Of one run, the answers that it saved before judging complete a log of samples that ends early.
+    An older run with a damaged file is left out.
     """
-    runs: defaultdict[tuple[Path, str], defaultdict[str, list[Path]]]
-    runs = defaultdict(lambda: defaultdict(list))
-    for file in of_files:
-        if match := _RUN_FILE.fullmatch(file.name):
-            runs[file.parent, match["task"]][match["date"]].append(file)
-    left_out: dict[Path, None] = {}
-    for by_date in runs.values():
-        newest = max(by_date)
-        taken = {answer.id for file in by_date[newest] for answer in of_files[file]}
-        for date in sorted(by_date.keys() - {newest}, reverse=True):
-            files = by_date[date]
-            ids = {answer.id for file in files for answer in of_files[file]}
-            if taken & ids or _tested_model(files[0]) != _tested_model(by_date[newest][0]):
-                left_out |= dict.fromkeys(files)
+    tasks: defaultdict[tuple[Path, str], defaultdict[str, list[Path]]]
+    tasks = defaultdict(lambda: defaultdict(list))  # to the files of each run, by its date
+    for file in files:
+        run = _RUN_FILE.fullmatch(file.name)
+        key = (file.parent, run["task"]) if run else (file, "")
+        tasks[key][run["date"] if run else ""].append(file)
+    read: dict[Path, list[SavedAnswer]] = {}
+    for runs in tasks.values():
+        newest, taken = max(runs), set[str]()
+        for date in sorted(runs, reverse=True):
+            try:
+                of_run = {
+                    file: list(_answers_of(file, datasets, notes, is_named=file in roots))
+                    for file in runs[date]
+                }
+            except AnswersUnusable:
+                if date == newest:
+                    raise
+                of_run = {}
+            ids = {answer.id for answers in of_run.values() for answer in answers}
+            models = {_tested_model(runs[one][0]) for one in (date, newest)}
+            if date == newest or (of_run and not taken & ids and len(models) == 1):
+                read |= of_run
+            else:
+                why = "was left out: its folder has a newer run of the task"
+                notes += [f"{file} {why}" for file in runs[date]]
             taken |= ids
-    notes += [f"{file} was left out: its folder has a newer run of the task" for file in left_out]
-    return [file for file in of_files if file not in left_out]
+    return {file: read[file] for file in files if file in read}
 
 
 def _tested_model(path: Path) -> str:

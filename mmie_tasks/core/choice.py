@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, fie
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.suggestions import valid_names_text
 
-_SECRETS = ("api_key", "key", "token", "password", "secret")
 _COMMA = re.compile(",")
 _FORM = "`NAME[:MODEL][,k=v...]`, each option once"
 _MAY_HOLD_SECRET = re.compile(r"\?|://[^/\s]*@")  # in a URL
@@ -146,14 +145,9 @@ def read_options(
         name: Name of the judge or drawer; empty if the kind has only one.
 
     Raises:
-        SettingWrong: An option is unknown or missing, has the wrong type or range, or is an API
-            key, which would be written into logs and results. The message does not repeat the key.
+        SettingWrong: An option is unknown or missing, or has the wrong type or range. The message
+            does not repeat the value of an unknown one, which may be an API key.
     """
-    if secret := next((key for key in _SECRETS if key in options), None):
-        raise SettingWrong(
-            f"A {kind} takes no `{secret}=`: its options are written into logs and results.",
-            hint="`export OPENAI_API_KEY=...`, or name your variable with `api_key_env=NAME`",
-        )
     subject = f"The {kind} `{name}`" if name else f"A {kind}"
     if unknown := [key for key in options if key not in model.model_fields]:
         hint = f"its options: {valid_names_text(model.model_fields, unknown[0])}"
@@ -161,14 +155,12 @@ def read_options(
     try:
         return model.model_validate(options)
     except ValidationError as error:
-        problems = error.errors(include_url=False)
-        missing = [str(problem["loc"][0]) for problem in problems if problem["type"] == "missing"]
-        wrong = [problem for problem in problems if problem["type"] != "missing"]
-        if not wrong:
-            needed = ",".join(f"{key}=..." for key in missing)
-            raise SettingWrong(f"{subject} needs `{needed}`.", hint=f"`{name}:{needed}`") from None
-        key, problem = "".join(map(str, wrong[0]["loc"][:1])), wrong[0]["msg"]
-        raise SettingWrong(
-            f"{subject} cannot use the option `{key}={options.get(key, '')}`. {problem}.",
-            hint=f"`{key}=` with such a value, or leave it out",
-        ) from None
+        problem = error.errors(include_url=False)[0]
+        key = "".join(map(str, problem["loc"][:1]))
+        if problem["type"] == "missing":
+            message, hint = f"{subject} needs `{key}=...`.", f"`{name}:{key}=...`"
+        else:
+            option = f"`{key}={options.get(key, '')}`"
+            message = f"{subject} cannot use the option {option}. {problem['msg']}."
+            hint = f"`{key}=` with such a value, or leave it out"
+        raise SettingWrong(message, hint=hint) from None

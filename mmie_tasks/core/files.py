@@ -28,44 +28,32 @@ def atomic_write(target: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-@contextmanager
-def file_lock(lock_file: Path, activity: str) -> Iterator[None]:
-    """Hold a lock between processes; the system releases it when its holder dies.
+def create_folder_once(destination: Path, fill: Callable[[Path], object], activity: str) -> None:
+    """Create a folder completely or not at all, unless it exists; other processes wait meanwhile.
 
-    The file stays. A process that waits logs the activity: ``downloading `data.json```.
+    `fill` writes into an empty folder, which then gets the name `destination`. A killed process
+    leaves that folder, and the next process deletes it; the system releases its lock. A process
+    that waits logs the activity: ``unpacking `data```.
     """
-    lock = FileLock(lock_file)
+    if destination.is_dir():
+        return
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(destination.with_name(f"{destination.name}.lock"))
     try:
         lock.acquire(timeout=0)
     except Timeout:
         logger.info(f"Another process is {activity}; waiting for it.")
         lock.acquire()
+    unfinished = destination.with_name(f"{destination.name}.unfinished")
     try:
-        yield
-    finally:
-        lock.release()
-
-
-def create_folder_once(destination: Path, fill: Callable[[Path], object], activity: str) -> None:
-    """Create a folder completely or not at all, unless it exists; other processes wait meanwhile.
-
-    `fill` writes into an empty folder, which then gets the name `destination`. A killed process
-    leaves that folder, and the next process deletes it. For `activity` see `file_lock`.
-    """
-    if destination.is_dir():
-        return
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    with file_lock(destination.with_name(f"{destination.name}.lock"), activity):
-        if destination.is_dir():
-            return
-        unfinished = destination.with_name(f"{destination.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
-        try:
+        if not destination.is_dir():
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
             fill(unfinished)
             unfinished.replace(destination)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        lock.release()
 
 
 def readable_size(size_bytes: float) -> str:

@@ -1,35 +1,8 @@
-"""Tables in text, for terminals and README files."""
+"""Cells of tables: percentages, differences and names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from tabulate import tabulate
-
 _MAX_NAME = 60  # characters of an id or name in a table
-
-
-def table(
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    text_columns: int = 1,
-    notes: Sequence[str] = (),
-) -> str:
-    """A table in Markdown, as wide as its cells, with notes below.
-
-    The first `text_columns` hold text; the rest hold numbers, which are aligned but not formatted.
-
-    >>> print(table(["judge", "MAE"], [["other", "1.250"]]))
-    | judge   |   MAE |
-    |:--------|------:|
-    | other   | 1.250 |
-    """
-    alignment = ["left" if index < text_columns else "right" for index in range(len(header))]
-    cells = [[cell.replace("|", "¦").replace("\n", " ") for cell in row] for row in rows]
-    markdown: str = tabulate(
-        cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True
-    )
-    return "\n".join([markdown, "", *notes]) if notes else markdown
 
 
 NO_VALUE = "n/a"

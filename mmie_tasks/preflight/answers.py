@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError
 from mmie_tasks.judges.names import add_judge_options
-from mmie_tasks.preflight.finding import Finding
+from mmie_tasks.preflight.finding import Finding, checked
 
 if TYPE_CHECKING:
     from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
@@ -106,18 +106,15 @@ def check_answers(
                 yield _check_task(task, file, benchmark, matcher, options, environment)
     yield from (Finding("answers", note) for note in saved.notes)
     if options.t2i:
-        yield _check_drawer(options.t2i, environment)
+        yield from checked("drawer", lambda: _check_drawer(options.t2i, environment))
 
 
-def _check_drawer(choice: str, environment: Mapping[str, str]) -> Finding:
+def _check_drawer(choice: str, environment: Mapping[str, str]) -> str:
     from mmie_tasks.drawing.registry import open_drawer
 
-    try:
-        drawer = open_drawer(choice, environment)
-        drawer.check()
-    except MmieTasksError as error:
-        return Finding.of_error("drawer", error)
-    return Finding("drawer", drawer.signature)
+    drawer = open_drawer(choice, environment)
+    drawer.check()
+    return drawer.signature
 
 
 def _check_task(

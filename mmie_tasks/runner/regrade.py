@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mmie_tasks.core import __version__
-from mmie_tasks.core.tables import NO_VALUE, percent_cell, short_name, signed_cell, table
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, short_name, signed_cell
 from mmie_tasks.core.verdict import SCORE_KINDS, Scored, ScoreKind, Unscored, Verdict, differ
 from mmie_tasks.core.wording import counted, listed
 from mmie_tasks.record.record import BadRecord
+from mmie_tasks.results.render import Table, rendered
 from mmie_tasks.results.run import TaskRun, as_counted
 
 _SHOWN = 20  # changed verdicts
@@ -70,7 +71,7 @@ def regraded_text(tasks: Sequence[RegradedTask]) -> str:
     rows = [row for task in tasks for row in _score_rows(task)]
     header = ("task", "score", "before", "after", "difference", "scored")
     title = f"The saved replies, read by mmie-tasks {__version__}; no judge was asked."
-    scores = table(header, rows, text_columns=2)
+    scores = rendered(Table(header=header, rows=rows, texts=2))
     return "\n\n".join([title, scores, *(block for task in tasks for block in _changes(task))])
 
 
@@ -88,9 +89,9 @@ def _changes(task: RegradedTask) -> Iterator[str]:
     """The verdicts of a task that changed, and the samples that could not be read again."""
     changes, name = list(task.changes), task.before.task
     yield f"{name}: {counted(len(changes), 'verdict')} changed."
-    rows = [[short_name(i), kind, _text(old), _text(new)] for i, kind, old, new in changes[:_SHOWN]]
+    rows = [[id_, kind, _text(old), _text(new)] for id_, kind, old, new in changes[:_SHOWN]]
     if rows:
-        yield table(("sample", "score", "before", "after"), rows, text_columns=4)
+        yield rendered(Table(header=("sample", "score", "before", "after"), rows=rows, texts=4))
     if len(changes) > _SHOWN:
         yield f"{len(changes) - _SHOWN} more."
     if task.kept:

@@ -26,7 +26,7 @@ ENVIRONMENT = {"OPENAI_API_KEY": KEY}
         ("images:flux,guidance=nan", "`guidance=nan`"),
         ("images:flux,base_url=host/v1", "base URL is not the address"),
         ("images:flux,api_key_env=NOT_SET", "names no variable that is set"),
-        (f"images:flux,api_key={KEY}", "takes no `api_key=`"),
+        (f"images:flux,api_key={KEY}", "no option `api_key`"),
     ],
 )
 def test_a_wrong_name_or_option_is_refused_and_no_key_is_repeated(choice, message):

@@ -139,7 +139,7 @@ SEVERAL = "`--judge NAME:MODEL,timeout=...`"
         ("--judge openai --judge openai", "The judges 1 and 2 of the panel are the same"),
         ("--judge openai:a --judge openai:b --judge_args timeout=60", SEVERAL),
         ("--judge openai:a --judge openai:b --judge_args =sk-1234567", "`k=v,k=v`"),
-        ("--judge openai:a --judge openai:b,api_key=sk-1234567", "A judge takes no `api_key=`"),
+        ("--judge openai:a --judge openai:b,api_key=sk-1234567", "no option `api_key`"),
         ("--judge_args a=b", "needs `--judge`"),
     ],
 )

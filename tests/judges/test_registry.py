@@ -53,7 +53,7 @@ def test_options_arrive_in_their_declared_types():
         pytest.param("word", {"wrod": "a"}, "no option `wrod`.\n\nhint: its opt", id="option"),
         pytest.param("word", {"word": "a", "times": "many"}, "`times=many`", id="type"),
         pytest.param("word", {}, "needs `word=...`", id="missing"),
-        pytest.param("openai", {"api_key": "sk-123456789"}, "OPENAI_API_KEY", id="a-key"),
+        pytest.param("openai", {"api_key": "sk-123456789"}, "mean `api_key_env`", id="key"),
         pytest.param("absent", {}, "cannot be loaded from `no_such_package:Judge`", id="absent"),
         pytest.param("broken", {}, "`broken_judge:Judge`: TypeError: ", id="broken"),
         pytest.param("number", {}, "is not a subclass of `Judge`", id="no-judge"),

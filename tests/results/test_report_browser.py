@@ -119,6 +119,14 @@ def test_on_a_phone_no_column_is_out_of_reach(opened: Open) -> None:
     for part in ("#mmie", "#overview"):
         page.evaluate("(part) => { location.hash = part; }", part)
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    names = page.locator("#overview td > .run bdi")
+    names.evaluate_all("(all) => all.forEach((name) => { name.textContent = 'draw/name'; })")
+    folders = page.locator("#overview td > code")
+    folders.evaluate_all(
+        "(all) => all.forEach((one) => { one.textContent = 'folder/'.repeat(20); })"
+    )
+    width = names.last.evaluate("(name) => name.closest('td').offsetWidth")
+    assert width >= 112  # 7 rem: a short name is one line
     page.evaluate("location.hash = '#mmie'")
     for table in shown(page, ".block .wide").all():
         table.evaluate("(each) => each.scrollTo(1e6, 0)")

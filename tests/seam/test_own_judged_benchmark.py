@@ -126,7 +126,7 @@ def test_the_guide_shows_what_doctor_and_a_run_print(workplace: Workplace) -> No
     printed = workplace.run("mmie-tasks", "doctor", "--tasks", "captions").output
     assert text_block("mmie-tasks doctor") in printed
     printed = replayed(workplace, "replayed").output  # if it fails, record replies.jsonl again
-    for block in text_block("mmie-tasks eval").split("\n\n"):
+    for block in text_block("mmie-tasks score").split("\n\n"):
         assert block in printed
 
 
