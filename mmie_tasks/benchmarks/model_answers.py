@@ -1,18 +1,16 @@
-"""Answers with images: read, with their image files, and the images that saved answers name."""
+"""Answers with images: read, with their image files."""
 
 from __future__ import annotations
 
 import functools
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.answers.answer import read_answer
-from mmie_tasks.answers.images import ImageProblem, ImageResolver, check_image
-from mmie_tasks.answers.saved import ResultText, SavedAnswer
+from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.benchmarks.text_answer import shown_results, tag_of
 from mmie_tasks.core.files import cache_dir
 from mmie_tasks.core.verdict import Unscored
@@ -104,64 +102,3 @@ def _resolver_in(
     roots: tuple[Path, ...], inline_folder: Path, moved_to: tuple[Path, ...]
 ) -> ImageResolver:
     return ImageResolver(roots, inline_folder, moved_to)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedImages:
-    """The images that a saved answer names in fields or parts; a text only mentions others.
-
-    Attributes:
-        answer: The answer, with the absolute paths of the images that exist.
-        count: The number of images.
-        unusable: References to those that cannot be used, each with the problem: no such file, a
-            header that cannot be read, a URL.
-        moved: Paths of another machine, each with the file that was found by its end.
-        folders: The folders that were searched.
-        location: File, position and field of the answer's id.
-    """
-
-    answer: ResultText
-    count: int
-    unusable: tuple[tuple[str, ImageProblem], ...]
-    moved: Mapping[str, Path]
-    folders: tuple[Path, ...]
-    location: str
-
-
-def named_images(saved: SavedAnswer) -> NamedImages:
-    """Find the images that an answer names. Raises `AnswersUnusable` if it is not clear whether the
-    images of its record are those of the answer.
-    """
-    answer, files = saved.with_images(), resolver(saved.folder)
-    count, moved, rounds = 0, {}, []
-    unusable: list[tuple[str, ImageProblem]] = []
-    for text in [answer] if isinstance(answer, str) else answer:
-        read = read_answer([text])
-        located = text
-        for reference in read.images if read.shape in ("parts", "text+images") else ():
-            count += 1
-            file = files.locate(reference)
-            if file.path is not None:
-                located = _with_path(located, reference, file.path)
-                if file.is_moved:
-                    moved[reference] = file.path
-            opened = check_image(file.path, header_only=True) if file.path else file
-            if opened.problem:
-                unusable.append((reference, opened.problem))
-        rounds.append(located)
-    return NamedImages(
-        answer=rounds[0] if isinstance(answer, str) else tuple(rounds),
-        count=count,
-        unusable=tuple(unusable),
-        moved=moved,
-        folders=files.roots,
-        location=saved.location,
-    )
-
-
-def _with_path(answer: str, reference: str, path: Path) -> str:
-    """An answer in JSON with a path in place of a reference."""
-    for is_ascii in (True, False):
-        old = json.dumps(reference, ensure_ascii=is_ascii)
-        answer = answer.replace(old, json.dumps(str(path), ensure_ascii=False))
-    return answer

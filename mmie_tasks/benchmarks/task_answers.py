@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmie_tasks.answers.images import ImageProblem
+from mmie_tasks.answers.answer import read_answer
+from mmie_tasks.answers.images import ImageProblem, check_image
 from mmie_tasks.answers.matcher import AnswerMatcher, MatchedAnswers, RequestedSample
-from mmie_tasks.answers.saved import ResultText
+from mmie_tasks.answers.saved import ResultText, SavedAnswer
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.benchmarks.model_answers import NamedImages, named_images
+from mmie_tasks.benchmarks.model_answers import resolver
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.wording import counted, listed
 
@@ -22,6 +24,67 @@ _PROBLEMS: Mapping[ImageProblem, str] = {
     "remote": "is a URL, which is never fetched",
 }
 _ID_COLUMNS = ("id", "sample_id", "question_id", "index")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedImages:
+    """The images that a saved answer names in fields or parts; a text only mentions others.
+
+    Attributes:
+        answer: The answer, with the absolute paths of the images that exist.
+        count: The number of images.
+        unusable: References to those that cannot be used, each with the problem: no such file, a
+            header that cannot be read, a URL.
+        moved: Paths of another machine, each with the file that was found by its end.
+        folders: The folders that were searched.
+        location: File, position and field of the answer's id.
+    """
+
+    answer: ResultText
+    count: int
+    unusable: tuple[tuple[str, ImageProblem], ...]
+    moved: Mapping[str, Path]
+    folders: tuple[Path, ...]
+    location: str
+
+
+def named_images(saved: SavedAnswer) -> NamedImages:
+    """Find the images that an answer names. Raises `AnswersUnusable` if it is not clear whether the
+    images of its record are those of the answer.
+    """
+    answer, files = saved.with_images(), resolver(saved.folder)
+    count, moved, rounds = 0, {}, []
+    unusable: list[tuple[str, ImageProblem]] = []
+    for text in [answer] if isinstance(answer, str) else answer:
+        read = read_answer([text])
+        located = text
+        for reference in read.images if read.shape in ("parts", "text+images") else ():
+            count += 1
+            file = files.locate(reference)
+            if file.path is not None:
+                located = _with_path(located, reference, file.path)
+                if file.is_moved:
+                    moved[reference] = file.path
+            opened = check_image(file.path, header_only=True) if file.path else file
+            if opened.problem:
+                unusable.append((reference, opened.problem))
+        rounds.append(located)
+    return NamedImages(
+        answer=rounds[0] if isinstance(answer, str) else tuple(rounds),
+        count=count,
+        unusable=tuple(unusable),
+        moved=moved,
+        folders=files.roots,
+        location=saved.location,
+    )
+
+
+def _with_path(answer: str, reference: str, path: Path) -> str:
+    """An answer in JSON with a path in place of a reference."""
+    for is_ascii in (True, False):
+        old = json.dumps(reference, ensure_ascii=is_ascii)
+        answer = answer.replace(old, json.dumps(str(path), ensure_ascii=False))
+    return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer
 from mmie_tasks.answers.matcher import MatchedAnswers
 from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks import model_answers
-from mmie_tasks.benchmarks.model_answers import NamedImages, add_answer_folder, named_images
-from mmie_tasks.benchmarks.task_answers import TaskAnswers
+from mmie_tasks.benchmarks.model_answers import add_answer_folder
+from mmie_tasks.benchmarks.task_answers import NamedImages, TaskAnswers, named_images
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.record.segment import Segment
 

@@ -142,17 +142,7 @@ def test_the_second_replies_of_a_panels_judges_count_as_those_of_a_single_judge(
     assert record.facts["requested_twice"] == 1
 
 
-def test_a_second_reply_of_a_panels_judge_that_would_not_be_asked_for_today_is_not_read():
-    record = regraded(with_replies(SOUND, OTHER, line=PANEL_LINE))
-    assert record.official.points == 75
-    assert [reply.text for reply in record.judgements[0].result.replies] == [SOUND, OTHER]
-
-
 def test_a_panels_sample_shows_the_marks_of_each_judge():
     record = Record.of_line(PANEL_LINE)
     assert record.facts["component_1"] == "describe 3/6, 6/6: a"
     assert record.verdicts.shares["robust"] == {"describe": 0.75, "mention": 0.75}
-
-
-def test_reading_a_panels_line_again_gives_what_was_logged():
-    assert regraded(PANEL_LINE) == Record.of_line(PANEL_LINE)

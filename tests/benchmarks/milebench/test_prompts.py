@@ -73,24 +73,6 @@ def make(context, n_images, **fields):
     )
 
 
-def test_images_are_at_their_placeholders():
-    content = question_content(make("one {image#1} two {table#2} three", 2))
-    assert content == ["Do it.\n", "one ", Path("0.png"), " two ", Path("1.png"), " three"]
-
-
-def test_an_image_without_a_placeholder_stands_before_the_context():
-    assert question_content(make("q", 1)) == ["Do it.\n", Path("0.png"), "q"]
-
-
-def test_a_placeholder_without_an_image_stays_text():
-    content = question_content(make("<ImageHere>{image#1}q", 1))
-    assert content == ["Do it.\n", "<ImageHere>", Path("0.png"), "q"]
-
-
-def test_no_image_makes_a_text_prompt():
-    assert images(question_content(make("just text", 0))) == []
-
-
 def test_gpr1200_shows_no_letters():
     sample = make("q", 0, dataset="GPR1200", choices=("image1", "image2"))
     assert text(question_content(sample)).endswith("\nimage1\nimage2\nYour answer is: ")

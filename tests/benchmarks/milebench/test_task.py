@@ -131,13 +131,6 @@ def test_thinking_is_not_scored_in_a_run_and_from_its_log(form):
     assert benchmark.BENCHMARK.regraded(record) == record
 
 
-def test_different_official_and_robust_scores_are_counted():
-    doc = docs("ImageNeedleInAHaystack")[0]
-    rows = benchmark.process_results(doc, [f"**{doc['gold']}**"])
-    assert (rows["official"]["points"], rows["robust"]["points"]) == (0, 1)
-    assert (rows["official"]["score"], rows["robust"]["score"]) == (0, 100)
-
-
 def test_perfect_answers_score_one_where_the_scorer_allows():
     rows = [benchmark.process_results(doc, [doc["gold"]]) for doc in docs("all")]
     parts = [row["robust"] for row in rows]

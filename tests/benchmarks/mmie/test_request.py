@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 
@@ -50,10 +49,6 @@ def answer_part(result):
     return text.partition("### Answer\n")[2].partition("\n###")[0]
 
 
-def uri(path):
-    return f"data:image/png;base64,{base64.b64encode(Path(path).read_bytes()).decode()}"
-
-
 def parts(*images):
     return json.dumps([{"text": "Step.", "image": image} for image in images])
 
@@ -78,13 +73,6 @@ def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
     result = build(answer)
     assert answer_part(result) == expected
     assert result.request.max_tokens == 1024
-
-
-def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
-    result = build(parts(uri("a.png")))
-    shown = [part for part in result.request.parts if isinstance(part, Path)]
-    assert [path.read_bytes() for path in shown[1:]] == [Path("a.png").read_bytes()]
-    assert result.record.answer[0].image == str(shown[1])
 
 
 @pytest.mark.parametrize(
@@ -129,34 +117,9 @@ def test_an_image_behind_the_limit_is_not_looked_at():
     assert result.record.facts["truncated"] == 1
 
 
-@pytest.mark.parametrize(("images", "reason"), [(0, None), (4, None), (5, "left_out")])
-def test_more_than_four_images_leave_a_sample_out(images, reason):
-    result = build("Yes.", of=sample("MSR", images=images))
-    assert (None if result.request else result.record.official.reason) == reason
-    assert result.record.facts.get("dropped", 0) == (reason == "left_out")
-    assert result.record.facts.get("shown_images", 0) == (images if result.request else 0)
-
-
 def test_a_sum_without_a_gold_answer_cannot_be_judged():
     assert build("7", of=sample("MSR", gold=None)).record.official.reason == "bad_gold"
     assert build("7", of=sample("PBL", gold=None)).request is not None
-
-
-def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
-    change(monkeypatch, BENCHMARK, prompts=Path("nowhere.json"))
-    result = build("Plain.")
-    assert (result.request, result.record.official.reason) == (None, "unavailable")
-
-
-@pytest.mark.parametrize(
-    ("answer", "count"),
-    [
-        pytest.param("Fold. <image> Cut. <image>", 2, id="text"),
-        pytest.param('[{"text": "Fold. <image>", "image": null}]', 1, id="part"),
-    ],
-)  # fmt: skip
-def test_a_placeholder_in_an_answer_without_an_image_for_it_is_counted(answer, count):
-    assert build(answer).record.facts.get("unfilled_placeholders", 0) == count
 
 
 def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):

@@ -158,10 +158,3 @@ def test_missing_pictures_are_counted_and_named(tmp_path: Path, logs: list[str])
     assert str(tmp_path / "images/Task/1-i-1.jpg") in line
     (check,) = asset({"OPENING_DATA": str(tmp_path)}).checks
     assert check.describe().endswith("; 1 images are missing")
-
-
-def test_a_picture_with_a_name_that_no_file_can_have_is_missing(tmp_path: Path) -> None:
-    question = [{"text": "<BEGIN> Look. <image>", "image": f"./images/{'long' * 300}.jpg"}]
-    folder = write_data(tmp_path / "data", row(question=question))
-    docs = dataset({"OPENING_DATA": str(folder)})
-    assert list(missing_images(docs).values()) == ["0101001"]

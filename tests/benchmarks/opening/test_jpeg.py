@@ -25,19 +25,6 @@ def test_an_image_is_encoded_again_as_pillow_does_it(tmp_path, mode):
     assert path.read_bytes() == encoded(image.resize((51, 52)), "JPEG")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(encoded(NOISE.convert("RGBA"), "PNG"), id="alpha"),
-        pytest.param(encoded(NOISE.convert("P"), "PNG"), id="palette"),
-        pytest.param(encoded(Image.new("I;16", (4, 4), 65_535), "PNG"), id="16-bit"),
-    ],
-)
-def test_an_image_in_a_mode_that_jpeg_lacks_is_not_encoded(tmp_path, content):
-    (tmp_path / "a").write_bytes(content)
-    assert reencode(tmp_path / "a", tmp_path, (8, 8)) is None
-
-
 @pytest.mark.parametrize("content", [b"", b"text", encoded(NOISE, "PNG")[:-20]])
 def test_what_is_no_whole_image_is_not_encoded(tmp_path, content):
     (tmp_path / "a").write_bytes(content)

@@ -12,7 +12,6 @@ from PIL import Image
 from support.opening_data import PROMPTS, draw
 from support.settings import change
 
-from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.opening.request import prepared
@@ -97,12 +96,6 @@ def test_a_picture_that_is_no_file_or_no_picture_is_lost_and_counted(
     assert built(("Cut.", tmp_path / name)).record.facts["lost"] == f"{reason} (1)"
 
 
-def test_a_missing_picture_and_a_placeholder_without_one_are_named(tmp_path: Path) -> None:
-    result = built(("Cut. <image>", None), ("Fold.", tmp_path / "none.png"))
-    assert [segment.problem for segment in result.record.answer] == ["", "missing"]
-    assert built(("Cut. <image>", None)).record.facts["unfilled_placeholders"] == 1
-
-
 @pytest.mark.parametrize("name", ["none.jpg", "alpha.png"])
 def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
@@ -120,15 +113,6 @@ def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
     assert blind.request is not None
     assert blind.request.parts[0] == "INPUT: Look "
     assert BENCHMARK.request_provenance()["missing"] == "blind"
-
-
-@pytest.mark.parametrize(
-    ("answer", "reason"), [(MISSING, "no_answer"), ("[ERROR] down", "no_answer")]
-)
-def test_what_is_no_answer_is_not_judged(answer: str, reason: str) -> None:
-    unanswered = prepared(sample(), [answer], BENCHMARK.settings)
-    assert (unanswered.request, outcome(unanswered).reason) == (None, reason)
-    assert unanswered.record.facts["shape"] == "no answer"
 
 
 @pytest.mark.parametrize(("answer", "text"), [("", "\nOUTPUT: "), ("[]", "\nOUTPUT: None")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from PIL import Image
 from support.golden import GOLDEN
 from support.opening_data import EXAMPLE, reply
 
-from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks.opening import benchmark, metrics
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK, grade
@@ -98,21 +96,6 @@ def test_the_counts_have_the_official_table_to_the_digit() -> None:
     assert [counts[f"table_{slug(name)}"] for name in METRICS] == list(means)
     assert counts["table_overall"] == round(sum(means) / 7, 2) == 6.24
     assert any("Overall 6.24" in line for line in metrics.notes(records))
-
-
-def test_an_answer_that_is_missing_or_was_not_seen_with_its_picture_has_no_score(
-    tmp_path: Path,
-) -> None:
-    doc = docs()["0301002"]
-    rows = dict(benchmark.process_results(doc, [MISSING]).items())
-    assert rows["record"]["verdicts"]["official"]["reason"] == "no_answer"
-    (tmp_path / "broken.jpg").write_bytes(b"text")
-    question = [{"text": "Look", "image": str(tmp_path / "broken.jpg")}]
-    broken = {**doc, "question": question}
-    image = benchmark.doc_to_visual(broken)[0]
-    assert image.size == (64, 64)
-    rows = dict(benchmark.process_results(broken, ["Text."]).items())
-    assert rows["record"]["verdicts"]["official"]["reason"] == "bad_image"
 
 
 def test_the_tested_model_gets_texts_and_pictures_in_order() -> None:
