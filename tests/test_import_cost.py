@@ -48,7 +48,7 @@ os.environ["MMIE_DATA"] = "{1}"
 try:
     cli.main()
 except SystemExit as stop:
-    assert "no answer" in str(stop.code), stop.code
+    assert "No answer" in str(stop.code), stop.code
 """
 
 

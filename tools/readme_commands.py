@@ -38,7 +38,8 @@ RUN: Mapping[str, str] = {
 NOT_RUN: Mapping[str, str] = {
     "export MMIE_DATA": "is set here",
     "MODEL=": "is part of the next",
-    "mmie-tasks eval $MODEL": "needs weights and data",
+    "EVAL=": "is part of the next",
+    "$EVAL": "needs weights and data",
     "mmie-tasks rejudge": "needs a judge",
 }
 """The beginning of a command of README, to why it is not run."""
@@ -92,7 +93,7 @@ def main() -> None:
             if missing:
                 sys.exit("\n".join([f"`{command}` does not print:", *missing]))
             continue
-        block = piece["block"] or piece["cell"] or piece["make"]
+        block = (piece["block"] or piece["cell"] or piece["make"]).replace("\\\n", "")
         for line in block.splitlines():
             command = line.partition("  #")[0].strip()
             if command not in outputs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint, version
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from mmie_tasks.cli import main
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
 from mmie_tasks.judges import names
+from mmie_tasks.judges.base import Judge, JudgeOptions
 from mmie_tasks.preflight.checks import asset_findings, check_task_file, examine
 from mmie_tasks.preflight.doctor import parser
 from mmie_tasks.preflight.finding import Finding, checked
@@ -128,6 +130,27 @@ def test_a_pinned_file_that_is_missing_offline_is_a_problem(
 def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], text: str) -> None:
     with pytest.raises(SettingWrong, match=text):
         run(*arguments)
+
+
+class BrokenJudge(Judge):
+    """A judge of another package that fails wherever `where` says."""
+
+    signature = "judge:broken"
+
+    class Options(JudgeOptions):
+        where: str
+
+    def __init__(self, options: Options, _environment: object) -> None:
+        self.where = options.where
+        if self.where == "factory":
+            raise KeyError("sides")
+
+    def check(self, max_images: int = 0) -> None:
+        if self.where == "check":
+            raise ValueError("no side is up")
+
+    def ask(self, _requests: object) -> Iterator[None]:
+        yield from ()
 
 
 @pytest.mark.parametrize(
