@@ -68,9 +68,6 @@ def loaded_by(start: str) -> set[str]:
     [
         pytest.param("import mmie_tasks", id="the-package"),
         pytest.param(
-            "from mmie_tasks.runner.plugin import install_hooks; install_hooks()", id="the-hooks"
-        ),
-        pytest.param(
             "sys.argv[1:] = ['path']; import mmie_tasks.cli as cli; cli.main()", id="path"
         ),
         *(pytest.param(HELP.format(name), id=f"{name}-help") for name in ("score", "report")),

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.facts import Facts
@@ -41,10 +41,6 @@ _OLD_HINT = (
 _LOGGED_CHARS = 80  # a verdict's reading may be the whole answer; a sign follows where it is cut
 _UNION_MEMBERS = ("Scored", "Unscored", "int", "float", "str")
 
-LoggedSegments: TypeAlias = Annotated[
-    Segments, AfterValidator(lambda segments: tuple(segment.logged for segment in segments))
-]
-
 
 class BadRecord(ValueError):
     """A log line is not a scored sample of a benchmark; `hint` is what to do, if that is known."""
@@ -52,19 +48,6 @@ class BadRecord(ValueError):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
-
-
-def _shortened(verdicts: Verdicts) -> Verdicts:
-    official, robust = _short(verdicts.official), _short(verdicts.robust)
-    if official is verdicts.official and robust is verdicts.robust:
-        return verdicts
-    return replace(verdicts, official=official, robust=robust)
-
-
-def _short(verdict: Verdict) -> Verdict:
-    if isinstance(verdict, Scored) and len(verdict.reading) > _LOGGED_CHARS + 1:
-        return Scored(verdict.points, f"{verdict.reading[:_LOGGED_CHARS]}…")
-    return verdict
 
 
 class Record(BaseModel):
@@ -76,7 +59,7 @@ class Record(BaseModel):
         question: Texts and images of the question, as the tested model got them.
         gold: The reference answer; empty if there is none.
         answer: The tested model's answer without its thinking, as it was scored.
-        verdicts: All verdicts, on the benchmark's own scale; long readings are cut.
+        verdicts: All verdicts, on the benchmark's own scale; `scored` cuts long readings.
         judgements: Replies and verdicts of each judge, in order; empty without judge requests.
         signature: Everything that can move the score.
         facts: What was noted about the answer and its request.
@@ -87,10 +70,10 @@ class Record(BaseModel):
 
     id: str
     groups: Mapping[str, tuple[str, ...]] = {}
-    question: LoggedSegments = ()
-    gold: LoggedSegments = ()
-    answer: LoggedSegments = ()
-    verdicts: Annotated[Verdicts, AfterValidator(_shortened)]
+    question: Segments = ()
+    gold: Segments = ()
+    answer: Segments = ()
+    verdicts: Verdicts
     judgements: tuple[Judgement, ...] = ()
     signature: SharedSignature = Signature()
     facts: Facts = {}
@@ -211,6 +194,19 @@ class Record(BaseModel):
 def is_scored(line: Line) -> bool:
     """Whether the line has a record; lines of ``--predict_only`` runs have none."""
     return "bypass" not in line or RECORD_KEY in line
+
+
+def _shortened(verdicts: Verdicts) -> Verdicts:
+    official, robust = _short(verdicts.official), _short(verdicts.robust)
+    if official is verdicts.official and robust is verdicts.robust:
+        return verdicts
+    return replace(verdicts, official=official, robust=robust)
+
+
+def _short(verdict: Verdict) -> Verdict:
+    if isinstance(verdict, Scored) and len(verdict.reading) > _LOGGED_CHARS + 1:
+        return Scored(verdict.points, f"{verdict.reading[:_LOGGED_CHARS]}…")
+    return verdict
 
 
 def _regraded(judgement: Judgement, grade: Callable[[JudgeResult], Verdicts]) -> Judgement:

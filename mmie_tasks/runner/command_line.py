@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import functools
-import io
-import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mmie_tasks.core.command import as_called
-from mmie_tasks.runner.plugin import install_hooks
-from mmie_tasks.runner.post_import import after_import
-from mmie_tasks.runner.wrap import wrap_once
+from mmie_tasks.runner.changes import wrap
+from mmie_tasks.runner.plugin import WITHOUT_TASKS, install
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.choice import JudgeChoices
@@ -41,13 +36,11 @@ def run_lmms_eval(
     process itself. The other arguments are those of `CommandOptions`.
     """
     failed: list[Namespace] = []
-
-    def watch_evaluations(runner: ModuleType) -> None:
-        wrap_once(runner, "parse_eval_args", with_short_errors)
-        wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
-
-    install_hooks()  # before the runner imports its tasks
-    after_import("lmms_eval.__main__", watch_evaluations)
+    if sys.argv[1:2] != [WITHOUT_TASKS]:
+        install()
+    if sys.argv[1:2] == ["eval"]:
+        listing = functools.partial(_list_failures, failed)
+        wrap("lmms_eval.__main__:cli_evaluate_single", listing)
     from lmms_eval.cli.dispatch import main
 
     from mmie_tasks.runner.evaluation import COMMAND_OPTIONS, CommandOptions
@@ -70,35 +63,6 @@ def run_lmms_eval(
     return int(bool(failed or unscored))
 
 
-def with_short_errors(parse: Callable[[], object]) -> Callable[[], object]:
-    """Wrap the runner's parsing of its arguments so that an error has the nearest option in place
-    of the usage, which lists all options in forty lines.
-    """
-    from mmie_tasks.core.suggestions import nearest
-
-    @functools.wraps(parse)
-    def parse_arguments() -> object:
-        printed = io.StringIO()
-        try:
-            with redirect_stderr(printed):
-                return parse()
-        except SystemExit:
-            usage, error, problem = printed.getvalue().rpartition(": error: ")
-            unknown = re.match(r"unrecognized arguments:.*?(?<!\S)(--[^\s=]+)", problem)
-            names = {*re.findall(r"(?<![\w-])--\w[\w-]*", usage), "--judge", "--judge_args"}
-            similar = nearest(unknown[1], names, 1) if unknown else []
-            hint = f"did you mean `{similar[0]}`? All options" if similar else "all options"
-            if error:
-                show_options = as_called("mmie-tasks eval --help")
-                text = f"{problem.strip()}.\n\nhint: {hint}: `{show_options}`\n"
-                printed = io.StringIO(f"mmie-tasks eval: {text}")
-            raise
-        finally:
-            sys.stderr.write(printed.getvalue())
-
-    return parse_arguments
-
-
 def _list_failures(
     failed: list[Namespace], evaluate: Callable[[Namespace], tuple[Any, Any]]
 ) -> Callable[[Namespace], tuple[Any, Any]]:
@@ -109,7 +73,6 @@ def _list_failures(
     printed, without the runner's banner.
     """
 
-    @functools.wraps(evaluate)
     def evaluate_single(arguments: Namespace) -> tuple[Any, Any]:
         from lmms_eval.utils import make_table
 

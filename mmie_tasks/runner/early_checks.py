@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +18,11 @@ from mmie_tasks.benchmarks.registry import (
     require_judged,
 )
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.core.log import is_first_process
 from mmie_tasks.hub.pinned_file import downloads_are_off
 from mmie_tasks.judges.choice import VARIABLE, environment_choices
 from mmie_tasks.judges.session import judging_in
-from mmie_tasks.runner.evaluation import RunningEvaluation, model_arguments, running_evaluation
+from mmie_tasks.runner.evaluation import RunningEvaluation, model_arguments
 from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged, is_predict_only
 
 SAVED = "predictions"
@@ -41,32 +42,27 @@ def errors_end(command_line: object) -> Iterator[None]:
         raise SystemExit(str(error)) from None
 
 
-def check_before_requests(task: Task, benchmark: Benchmark) -> None:
-    """Let a task check its data and judge when the runner builds its requests.
+def check_before_requests(
+    tasks: Mapping[Task, Benchmark], evaluation: RunningEvaluation, options: Mapping[str, Any]
+) -> None:
+    """Check data and judges of tasks, before requests are built from their samples.
 
-    Then ``--predict_only`` and ``--limit`` are known, and nothing has been generated
-    (``evaluator.py:1128``). First, the benchmark gets the run's output folder, since answers may
-    refer to images there.
+    `options` are the arguments of ``evaluate``. First, each benchmark gets the run's output folder,
+    since answers may refer to images there.
+
+    Raises:
+        MmieTasksError: Data, a judge or a setting cannot be used.
     """
-    build = task.build_all_requests
-
-    @functools.wraps(build)
-    def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
-        command_line = getattr(task, "args", None)  # None if the run was started from Python
-        with errors_end(command_line):
-            output_path = getattr(command_line, "output_path", None)
-            if isinstance(output_path, str) and output_path:
-                benchmark.add_answer_folder(Path(output_path))
-            if (evaluation := running_evaluation()) is not None:
-                metadata = getattr(task.config, "metadata", None)
-                evaluation.configure(task.config.task, benchmark, metadata)
-            _check_data(benchmark, task, kwargs)
-            if not is_predict_only(task):
-                check_judges([benchmark], kwargs.get("rank") or 0, asks=not answers_are_saved(task))
-                benchmark.signature(task.eval_docs_no_media[0])  # raises for an unusable judge
-        build(*args, **kwargs)
-
-    task.build_all_requests = build_all_requests
+    output_path = getattr(options.get("cli_args"), "output_path", None)
+    rank = 0 if is_first_process(os.environ) else 1
+    for task, benchmark in tasks.items():
+        if isinstance(output_path, str) and output_path:
+            benchmark.add_answer_folder(Path(output_path))
+        evaluation.configure(task.config.task, benchmark, getattr(task.config, "metadata", None))
+        _check_data(benchmark, task, options)
+        if not is_predict_only(task):
+            check_judges([benchmark], rank, asks=not answers_are_saved(task))
+            benchmark.signature(task.eval_docs_no_media[0])  # raises for an unusable judge
 
 
 def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) -> None:
@@ -77,7 +73,8 @@ def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) ->
     if answers_are_saved(task) and not is_judged(task, benchmark):
         return
     docs, start = task.eval_docs_no_media, int(options.get("offset") or 0)
-    limit = int(options.get("limit") or 0) or len(docs)
+    limit = options.get("limit") or len(docs)
+    limit = math.ceil(len(docs) * limit) if limit < 1 else int(limit)  # as the runner
     indices = range(len(docs))[start : start + limit]
     benchmark.check_data(
         [docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices)

@@ -1,12 +1,11 @@
 """The state of the evaluation that this process runs, in one object.
 
-Other state is elsewhere because the runner's calls force it to be; each place says which call. Two
-things outlive an evaluation: the benchmarks of loaded tasks (`loaded_tasks.BENCHMARKS`) and the
-options of our command line (`COMMAND_OPTIONS`). The runner calls a task's functions with a sample
-only, ``process_results`` in its own threads, so what they read is in their modules: the settings of
-a benchmark, the session of its judge (`BenchmarkJudge.session`), what is remembered about samples
-(`hub.run_images`) and folders of answers (`benchmarks.model_answers`). `running` and
-`judging_in` reset these.
+Other state is elsewhere because the runner's calls force it to be. The options of our command line
+(`COMMAND_OPTIONS`) outlive an evaluation. The runner calls a task's functions with a sample only,
+``process_results`` in its own threads, so what they read is in their modules: the settings of a
+benchmark, the session of its judge (`BenchmarkJudge.session`), what is remembered about samples
+(`hub.run_images`) and folders of answers (`benchmarks.model_answers`). `running` and `judging_in`
+reset these.
 """
 
 from __future__ import annotations

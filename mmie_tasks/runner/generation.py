@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mmie_tasks.answers.failures import NO_REPLY
+from mmie_tasks.runner.changes import Function, wrapped_of
 
 
 @contextmanager
@@ -25,18 +25,16 @@ def one_task_per_call(model: Any, *, has_ours: bool) -> Iterator[None]:  # noqa:
     if not has_ours or getattr(model, "batch_size", None) in (1, "1"):
         yield
         return
-    generate = model.generate_until
 
-    @functools.wraps(generate)
-    def generate_until(requests: Iterable[Any]) -> list[object]:
-        by_task = itertools.groupby(requests, key=operator.attrgetter("task_name"))
-        return [answer for _, group in by_task for answer in generate(list(group))]
+    def split(generate: Function) -> Function:
+        def generate_until(requests: Iterable[Any]) -> list[object]:
+            by_task = itertools.groupby(requests, key=operator.attrgetter("task_name"))
+            return [answer for _, group in by_task for answer in generate(list(group))]
 
-    model.generate_until = generate_until
-    try:
+        return generate_until
+
+    with wrapped_of(model, "lmms_eval.api.model:lmms.generate_until", split):
         yield
-    finally:
-        del model.generate_until
 
 
 def name_null_replies(tasks: Iterable[Any]) -> None:
@@ -56,16 +54,14 @@ def called_after_generation(
 
     Then all tasks have been generated, and none has been scored (``evaluator.py:1249``).
     """
-    clean = model.clean
 
-    @functools.wraps(clean)
-    def call_and_clean() -> None:
-        for function in functions:
-            function()
-        clean()
+    def call_first(clean: Function) -> Function:
+        def call_and_clean() -> None:
+            for function in functions:
+                function()
+            clean()
 
-    model.clean = call_and_clean
-    try:
+        return call_and_clean
+
+    with wrapped_of(model, "lmms_eval.api.model:lmms.clean", call_first):
         yield
-    finally:
-        del model.clean

@@ -1,16 +1,9 @@
-"""Wraps functions of lmms-eval to check data and judges early, judge, and sign the results.
-
-`mmie_tasks.runner.registration` installs two hooks. `wrap_task_loader` wraps the methods that load
-tasks when the runner imports ``lmms_eval.tasks``: it prepares each loaded task of a benchmark.
-`wrap_evaluator` is called when the runner builds its index of tasks, and wraps three functions:
-``simple_evaluate`` begins an evaluation, and checks its judges before a model is loaded;
-``evaluate`` notes the tested model and our tasks, keeps tasks apart in the model's batches, holds
-the session of the judges, and signs the results; the third summarises the metrics of a task.
+"""What `changes` puts around the runner's evaluator, in the order in which a run comes to it:
+`check_first`, `add_data_to_tasks`, `judge_answers` and `summarise`.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 import sys
@@ -28,6 +21,7 @@ from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.rows import logged_value
 from mmie_tasks.runner.answer_files import NamedModel
+from mmie_tasks.runner.changes import Function, wrap
 from mmie_tasks.runner.early_checks import (
     answers_are_saved,
     check_before_model,
@@ -49,58 +43,45 @@ from mmie_tasks.runner.generation import (
     one_task_per_call,
 )
 from mmie_tasks.runner.launchers import chosen_judges, parse_launcher_args
-from mmie_tasks.runner.loaded_tasks import (
-    BENCHMARKS,
-    Method,
-    Task,
-    benchmark_of,
-    is_judged,
-    leaf_tasks,
-    loaded_benchmark,
-)
+from mmie_tasks.runner.loaded_tasks import Task, benchmark_of, is_judged, leaf_tasks
 from mmie_tasks.runner.results_metadata import add_data, add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command
 from mmie_tasks.runner.saved_answers import scoring_lines
-from mmie_tasks.runner.wrap import wrap_once
 
 
-def wrap_task_loader(load: Method) -> Method:
-    """Wrap a method of the runner's ``TaskManager`` so that it prepares the tasks it returns."""
-
-    @functools.wraps(load)
-    def load_and_prepare(manager: object, *args: object, **kwargs: object) -> Mapping[Any, Any]:
-        loaded: Mapping[Any, Any] = load(manager, *args, **kwargs)
-        for task in leaf_tasks(loaded).values():
-            if (benchmark := benchmark_of(task)) is not None:
-                BENCHMARKS[task] = benchmark
-                add_data(task)
-                check_before_requests(task, benchmark)
-        return loaded
-
-    return load_and_prepare
-
-
-def wrap_evaluator() -> None:
-    """Wrap functions of the runner's evaluator, if it is imported.
+def change_evaluator() -> None:
+    """Change the runner's evaluator, if it is imported.
 
     The command line looks up ``simple_evaluate`` after the index of tasks is built
     (``__main__.py:735``), so a wrong API key ends a run in seconds, before a model is loaded. Code
-    that imported the function by name earlier is checked when requests are built.
+    that imported the function by name earlier is checked when ``evaluate`` begins.
     """
-    if (evaluator := sys.modules.get("lmms_eval.evaluator")) is not None:
-        from lmms_eval.evaluator_utils import TaskOutput
+    if "lmms_eval.evaluator" in sys.modules:
+        wrap("lmms_eval.evaluator:simple_evaluate", check_first)
+        wrap("lmms_eval.evaluator:get_task_dict", add_data_to_tasks)
+        wrap("lmms_eval.evaluator:evaluate", judge_answers)
+        wrap("lmms_eval.evaluator_utils:TaskOutput.calculate_aggregate_metric", summarise)
 
-        wrap_once(evaluator, "simple_evaluate", _check_first)
-        wrap_once(evaluator, "evaluate", _prepare_model)
-        wrap_once(TaskOutput, "calculate_aggregate_metric", _summarise)
+
+def add_data_to_tasks(load: Function) -> Function:
+    """Wrap the function that loads the tasks of a run, before ``--use_cache`` derives its keys."""
+
+    def load_with_data(*args: object, **kwargs: object) -> Mapping[Any, Any]:
+        loaded: Mapping[Any, Any] = load(*args, **kwargs)
+        for task in leaf_tasks(loaded).values():
+            if benchmark_of(task) is not None:
+                add_data(task)
+        return loaded
+
+    return load_with_data
 
 
-def _summarise(aggregate: Method) -> Method:
-    """Wrap ``TaskOutput.calculate_aggregate_metric`` so that it summarises our tasks."""
+def summarise(aggregate: Function) -> Function:
+    """Wrap the method that aggregates the metrics of a task: it summarises our tasks."""
 
-    @functools.wraps(aggregate)
     def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
-        benchmark, evaluation = loaded_benchmark(output.task), running_evaluation()
+        evaluation = running_evaluation()
+        benchmark = evaluation.benchmarks.get(output.task) if evaluation else None
         for line in output.logged_samples:
             if "bypass" in line:  # --predict_only logs no metric with an id
                 line["sample"] = {"id": id_of(line["doc"])}
@@ -132,11 +113,13 @@ def _take_records(output: Any, scale: Scale) -> list[dict[str, Any]]:  # noqa: A
     return records
 
 
-def _prepare_model(evaluate: Method) -> Method:
+def judge_answers(evaluate: Function) -> Function:
+    """Wrap the function that generates answers and scores them: it checks the data of our tasks,
+    keeps tasks apart in the model's batches, judges, and signs the results.
+    """
     signature = inspect.signature(evaluate)
 
-    @functools.wraps(evaluate)
-    def evaluate_prepared_model(*args: object, **kwargs: object) -> object:
+    def evaluate_and_judge(*args: object, **kwargs: object) -> object:
         options = signature.bind(*args, **kwargs).arguments
         model = options["lm"]
         named_tasks = leaf_tasks(options["task_dict"])
@@ -144,13 +127,13 @@ def _prepare_model(evaluate: Method) -> Method:
         with _begun(options) as evaluation:
             evaluation.models.add(model)
             evaluation.benchmarks.update(
-                {task: benchmark for task in tasks if (benchmark := loaded_benchmark(task))}
+                {task: benchmark for task in tasks if (benchmark := benchmark_of(task))}
             )
             if isinstance(model, NamedModel):
                 evaluation.output.name_folder(model)
             with (
                 one_task_per_call(model, has_ours=bool(evaluation.benchmarks)),
-                _judging(evaluation, model, tasks),
+                _judging(evaluation, options, tasks),
             ):
                 results = evaluate(*args, **kwargs)
                 if isinstance(results, dict):  # None on all ranks but 0
@@ -158,7 +141,7 @@ def _prepare_model(evaluate: Method) -> Method:
                     evaluation.summary.add_details(results)
         return results
 
-    return evaluate_prepared_model
+    return evaluate_and_judge
 
 
 @contextmanager
@@ -174,8 +157,12 @@ def _begun(options: Mapping[str, Any]) -> Iterator[RunningEvaluation]:
 
 
 @contextmanager
-def _judging(evaluation: RunningEvaluation, model: object, tasks: Sequence[Task]) -> Iterator[None]:
-    """Judge in the run's session; answers are saved when the model has given all of them."""
+def _judging(
+    evaluation: RunningEvaluation, options: Mapping[str, Any], tasks: Sequence[Task]
+) -> Iterator[None]:
+    """Judge in the run's session, after data and judges are checked; answers are saved when the
+    model has given all of them. `options` are the arguments of ``evaluate``.
+    """
     ours = evaluation.benchmarks
     if not ours:
         yield
@@ -187,13 +174,16 @@ def _judging(evaluation: RunningEvaluation, model: object, tasks: Sequence[Task]
         stack.callback(session.close)
         judges = [benchmark.judge for benchmark in ours.values() if benchmark.judge is not None]
         stack.enter_context(judging_in(session, judges))
+        command_line = options.get("cli_args")
+        with errors_end(command_line):
+            check_before_requests(ours, evaluation, options)
         functions = [lambda: name_null_replies(ours)]
         judged = [task for task, benchmark in ours.items() if is_judged(task, benchmark)]
         if judged:
             functions.append(lambda: output.save(tasks))
         if is_first_process(os.environ) and any(map(answers_are_saved, judged)):
             functions.append(lambda: _check_judges_of(judged, ours))
-        stack.enter_context(called_after_generation(model, functions))
+        stack.enter_context(called_after_generation(options["lm"], functions))
         yield
 
 
@@ -203,10 +193,12 @@ def _check_judges_of(tasks: Sequence[Task], benchmarks: Mapping[Task, Benchmark]
         check_judges({benchmarks[task] for task in tasks})
 
 
-def _check_first(evaluate: Method) -> Method:
+def check_first(evaluate: Function) -> Function:
+    """Wrap the function that loads a model and evaluates it: judges are checked first, Ctrl-C ends
+    it, and the last lines are printed.
+    """
     signature = inspect.signature(evaluate)
 
-    @functools.wraps(evaluate)
     def simple_evaluate(*args: object, **kwargs: Any) -> object:  # noqa: ANN401 - as the original
         call = signature.bind(*args, **kwargs)
         call.apply_defaults()

@@ -7,8 +7,6 @@ They start nothing; the hooks read their choice of a judge, which is that of ``-
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from mmie_tasks.benchmarks.registry import is_setting
 from mmie_tasks.core.choice import option_text
 from mmie_tasks.core.command import as_called
@@ -17,8 +15,10 @@ from mmie_tasks.core.suggestions import did_you_mean
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import JudgeChoices, parse_judges
 from mmie_tasks.judges.names import judge_names
+from mmie_tasks.runner.changes import named
 
 _SOURCE = "`--launcher_args`"
+_LAUNCHERS = "lmms_eval.llm_judge.launcher:AVAILABLE_LAUNCHERS"
 
 
 def _several_judges() -> str:
@@ -27,21 +27,11 @@ def _several_judges() -> str:
     return f"a judge for one benchmark, or several judges, need `{program} {options}`"
 
 
-class Launchers(dict[str, str]):
-    """Names to dotted class paths. An unknown name ends the run with a list of the names."""
-
-    def __missing__(self, name: str) -> str:
-        valid = ", ".join(f"`{launcher}`" for launcher in self)
-        hint = f"`name=` is one of {valid}{did_you_mean(name, self)}; {_several_judges()}"
-        raise SystemExit(f"There is no judge or launcher `{name}`.\n\nhint: {hint}")
-
-
-def add_launchers(launcher: ModuleType) -> None:
-    """Add our launchers to ``lmms_eval.llm_judge.launcher``, whose own names take precedence."""
-    available: dict[str, str] = getattr(launcher, "AVAILABLE_LAUNCHERS", {})
+def add_launchers() -> None:
+    """Add our launchers to those of the runner, whose own names take precedence."""
     registry.warn_about_name_conflicts()
-    ours = {name: f"{__name__}.{name}" for name in judge_names()}
-    launcher.AVAILABLE_LAUNCHERS = Launchers({**ours, **available})  # type: ignore[attr-defined]
+    for name in judge_names():
+        named(_LAUNCHERS).setdefault(name, f"{__name__}.{name}")
 
 
 class JudgeLauncher:
@@ -81,15 +71,17 @@ def parse_launcher_args(launcher_args: object) -> JudgeChoices:
     Raises:
         SystemExit: No judge or launcher has that name, or an option of the judge is not valid.
     """
-    from lmms_eval.llm_judge import launcher
     from lmms_eval.utils import simple_parse_args_string
 
     if not isinstance(launcher_args, str):
         return {}
     options: dict[str, object] = simple_parse_args_string(launcher_args)
     name = str(options.pop("name", ""))
+    if name not in (launchers := named(_LAUNCHERS)):
+        valid = ", ".join(f"`{launcher}`" for launcher in launchers)
+        hint = f"`name=` is one of {valid}{did_you_mean(name, launchers)}; {_several_judges()}"
+        raise SystemExit(f"There is no judge or launcher `{name}`.\n\nhint: {hint}")
     if name not in judge_names():
-        _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run if there is none
         return {}
     return chosen_judges(_launcher_class(name)(**options))
 

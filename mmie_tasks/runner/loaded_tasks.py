@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module
 from mmie_tasks.core.errors import SettingWrong
 
 Task: TypeAlias = Any  # the runner's task object; the runner is untyped
-Method: TypeAlias = Callable[..., Any]  # a method of the runner's
-
-BENCHMARKS: WeakKeyDictionary[object, Benchmark] = WeakKeyDictionary()
-"""Our loaded tasks, to their benchmarks.
-
-It is a global of this process, because the first ``simple_evaluate`` that is called from Python is
-not wrapped yet, and loads tasks and, for ``predict_only``, takes functions from them
-(``override_metric``, ``api/task.py:740``) before it calls ``evaluate``, which is wrapped.
-"""
 
 
 def leaf_tasks(loaded: Mapping[Any, Any]) -> dict[str, Task]:
@@ -38,13 +28,13 @@ def leaf_tasks(loaded: Mapping[Any, Any]) -> dict[str, Task]:
 def benchmark_of(task: Task) -> Benchmark | None:
     """The benchmark whose package defines the task's functions; None for other tasks.
 
-    Call it when the task is loaded: ``--predict_only`` clears the functions later.
+    ``--predict_only`` clears ``process_results`` (``override_metric`` in ``api/task.py``).
 
     Raises:
         SettingWrong: The benchmark is registered but cannot be loaded.
     """
     config = getattr(task, "config", None)
-    for key in ("process_docs", "process_results"):
+    for key in ("process_docs", "process_results", "doc_to_messages", "doc_to_text"):
         function = getattr(config, key, None)
         if isinstance(owner := getattr(function, "__self__", None), Benchmark):
             return owner
@@ -52,11 +42,6 @@ def benchmark_of(task: Task) -> Benchmark | None:
         if module and (entry := entry_of_module(module)):
             return entry.load()
     return None
-
-
-def loaded_benchmark(task: object) -> Benchmark | None:
-    """The benchmark of a loaded task, also after ``--predict_only``; None for other objects."""
-    return BENCHMARKS.get(task)
 
 
 def is_judged(task: Task, benchmark: Benchmark) -> bool:

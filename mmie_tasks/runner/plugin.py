@@ -1,29 +1,25 @@
-"""The entry point through which lmms-eval loads this package.
+"""The entry point through which lmms-eval loads this package, and what it changes first.
 
-It is in the group ``lmms_eval.models``, the only one that lmms-eval 0.7.3 loads
-(``models/registry_v2.py:139``), however an evaluation is started. If lmms-eval adds a group for
-tasks one day, only the folder ``runner`` changes.
+It is in the group ``lmms_eval.models``, the only one that lmms-eval 0.7.3 loads, however an
+evaluation is started. All changes are in one table: `changes.CHANGES`.
 """
 
 from __future__ import annotations
 
-import functools
+import sys
 import traceback
 from collections.abc import Callable
-from types import ModuleType
 from typing import TYPE_CHECKING
-
-from loguru import logger
-
-from mmie_tasks.runner.post_import import after_import
-from mmie_tasks.runner.wrap import wrap_once
 
 if TYPE_CHECKING:
     from lmms_eval.models.registry_v2 import ModelManifest
 
+WITHOUT_TASKS = "models"
+"""The command that lists models, and needs no tasks, whose import takes seconds."""
+
 
 def manifests() -> list[ModelManifest]:
-    """The entry point: install the hooks and return the manifests of our models.
+    """The entry point: install our changes and return the manifests of our models.
 
     They are chat models, for which the runner opens no image.
 
@@ -34,7 +30,8 @@ def manifests() -> list[ModelManifest]:
     from mmie_tasks.core.errors import MmieTasksError
 
     try:
-        install_hooks()
+        if sys.argv[1:2] != [WITHOUT_TASKS]:
+            install()
         return _manifests()
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
@@ -50,42 +47,29 @@ def manifests() -> list[ModelManifest]:
 def _manifests() -> list[ModelManifest]:
     from lmms_eval.models.registry_v2 import ModelManifest
 
-    predictions = "mmie_tasks.runner.predictions.Predictions"
-    chat_images = "mmie_tasks.runner.chat_images.ChatImages"
     return [
-        ModelManifest("predictions", chat_class_path=predictions),
-        ModelManifest("chat_images", chat_class_path=chat_images),
+        ModelManifest("predictions", chat_class_path="mmie_tasks.runner.predictions.Predictions"),
+        ModelManifest("chat_images", chat_class_path="mmie_tasks.runner.chat_images.ChatImages"),
     ]
 
 
-def install_hooks() -> None:
+def install() -> None:
     """Add our tasks and launchers to the runner after its own; its log has no colours in pipes."""
-    wrap_once(logger, "add", _colour_terminals)
-    after_import("lmms_eval.tasks", _register_tasks)
-    after_import("lmms_eval.llm_judge.launcher", _add_launchers)
+    from mmie_tasks.runner import launchers, registration
+    from mmie_tasks.runner.changes import wrap
+
+    wrap("loguru:logger.add", _colour_terminals)
+    launchers.add_launchers()
+    wrap("lmms_eval.tasks:TaskManager.initialize_tasks", registration.index_all_tasks)
 
 
 def _colour_terminals(add: Callable[..., int]) -> Callable[..., int]:
-    """Wrap loguru's ``add``: the runner asks for colours in pipes and files, too
-    (``__main__.py:515``); loguru's own default is terminals, or ``LOGURU_COLORIZE``.
+    """Ask for no colours, as the runner does in pipes and files, too (``__main__.py:515``);
+    loguru's own default is terminals, or ``LOGURU_COLORIZE``.
     """
 
-    @functools.wraps(add)
     def add_sink(*args: object, **options: object) -> int:
         options.pop("colorize", None)
         return add(*args, **options)
 
     return add_sink
-
-
-# Every start of the runner loads this module, so these functions import late.
-def _register_tasks(tasks: ModuleType) -> None:
-    from mmie_tasks.runner.registration import register_tasks
-
-    register_tasks(tasks)
-
-
-def _add_launchers(launcher: ModuleType) -> None:
-    from mmie_tasks.runner.launchers import add_launchers
-
-    add_launchers(launcher)

@@ -8,11 +8,9 @@ own ``--include_path``. A task of another package whose name is ours is left out
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any, TypeAlias
 
 from loguru import logger
@@ -21,9 +19,8 @@ from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.log import is_first_process
-from mmie_tasks.runner.hooks import wrap_evaluator, wrap_task_loader
-from mmie_tasks.runner.loaded_tasks import Method
-from mmie_tasks.runner.wrap import wrap_once
+from mmie_tasks.runner.changes import Function
+from mmie_tasks.runner.hooks import change_evaluator
 
 Index: TypeAlias = dict[str, dict[str, Any]]
 """The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``."""
@@ -46,21 +43,12 @@ def read_override(environment: Mapping[str, str]) -> bool:
     return value == "1"
 
 
-def register_tasks(tasks: ModuleType) -> None:
-    """Wrap the methods that build the runner's index of tasks and load tasks from it, once."""
-    manager = tasks.TaskManager
-    wrap_once(manager, "initialize_tasks", _wrap_index_builder)
-    for name in ("load_task_or_group", "load_config"):
-        wrap_once(manager, name, wrap_task_loader)
-
-
-def _wrap_index_builder(initialize_tasks: Method) -> Method:
+def index_all_tasks(initialize_tasks: Function) -> Function:
     """Wrap the method that builds the index: ours are added, the user's own keep their names."""
     signature = inspect.signature(initialize_tasks)
 
-    @functools.wraps(initialize_tasks)
     def initialize_all_tasks(manager: object, *args: object, **kwargs: object) -> Index:
-        wrap_evaluator()  # by now the evaluator is imported, if it is used at all
+        change_evaluator()  # by now the evaluator is imported, if it is used at all
         index: Index = initialize_tasks(manager, *args, **kwargs)
         call = signature.bind(manager, *args, **kwargs)
         call.apply_defaults()

@@ -159,10 +159,12 @@ def test_a_bad_record_names_the_field(path: str, value: object) -> None:
 
 
 def test_a_long_reading_and_a_long_reference_are_cut_in_the_record() -> None:
-    image = Segment(image="data:" + "x" * 500, problem="unreadable")
-    written = record_of("a", Scored(1, "x" * 500), Scored(1), answer=(image,))
+    long = Verdicts(official=Scored(1, "x" * 500), robust=Scored(1))
+    written = record().scored(long)
     assert written.official == Scored(1, "x" * 80 + "…")
-    assert len(str(written.answer[0].image)) == 200
+    assert written.scored(written.verdicts) == written
+    image = Segment(image="data:" + "x" * 500, problem="unreadable", detail="why")
+    assert (len(str(image.logged.image)), image.logged.detail) == (200, "")
 
 
 # Grading again.

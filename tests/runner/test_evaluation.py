@@ -43,11 +43,11 @@ def test_nothing_is_left_of_an_evaluation_that_dies(tmp_path: Path) -> None:
     ) -> None:
         del model, tasks, task_manager, launcher_args, predict_only, cli_args
         add_answer_folder(Path(model_args))
-        hooks._prepare_model(evaluate)(lm=Model(), task_dict={})
+        hooks.judge_answers(evaluate)(lm=Model(), task_dict={})
         if image.is_relative_to(model_args):
             raise RuntimeError("out of memory")
 
-    wrapped = hooks._check_first(simple_evaluate)
+    wrapped = hooks.check_first(simple_evaluate)
     with pytest.raises(RuntimeError):
         wrapped(model_args=str(image.parent))
     wrapped(model_args=str(tmp_path / "second"))

@@ -17,7 +17,7 @@ from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.choice import ChosenJudges
-from mmie_tasks.runner import early_checks, hooks, loaded_tasks, results_metadata
+from mmie_tasks.runner import early_checks, hooks, results_metadata
 
 PACKAGE = "their_package"
 
@@ -30,7 +30,9 @@ class Task:
             return docs
 
         process_docs.__module__ = f"{PACKAGE}.task"
-        self.config = SimpleNamespace(process_docs=process_docs, metadata={"version": "1-A"})
+        self.config = SimpleNamespace(
+            process_docs=process_docs, metadata={"version": "1-A"}, task="sketch"
+        )
         self.eval_docs_no_media = [{"id": str(i)} for i in range(5)]
         self._metric_fn_list: dict[str, object] = {}
         self.model_name = "stub"
@@ -112,14 +114,14 @@ def test_a_model_that_batches_gets_one_task_per_call_beside_a_task_of_ours(
 ) -> None:
     tasks = {"mine": Task(), "theirs": Task()}
     if has_ours:
-        monkeypatch.setitem(loaded_tasks.BENCHMARKS, tasks["mine"], benchmark())
+        monkeypatch.setattr(hooks, "benchmark_of", {tasks["mine"]: benchmark()}.get)
     model, answers = Model(batch_size), list[str]()
 
     def evaluate(lm: Model, task_dict: object) -> None:
         del task_dict
         answers.extend(lm.generate_until([SimpleNamespace(task_name=name) for name in "aabcc"]))
 
-    hooks._prepare_model(evaluate)(lm=model, task_dict=tasks)
+    hooks.judge_answers(evaluate)(lm=model, task_dict=tasks)
     assert model.calls == calls
     assert [answer[0] for answer in answers] == list("aabcc")
     assert "generate_until" not in vars(model)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
@@ -11,10 +9,11 @@ from mmie_tasks.runner import launchers
 def added(monkeypatch: pytest.MonkeyPatch, **available: str) -> dict[str, str]:
     """The runner's launchers after ours were added to these, twice."""
     monkeypatch.setattr(launchers, "judge_names", lambda: ("of_ours",))
-    module = SimpleNamespace(AVAILABLE_LAUNCHERS={"sglang": "SGLangLauncher", **available})
-    launchers.add_launchers(module)
-    launchers.add_launchers(module)
-    return module.AVAILABLE_LAUNCHERS
+    theirs = {"sglang": "SGLangLauncher", **available}
+    monkeypatch.setattr(launchers, "named", lambda _: theirs)
+    launchers.add_launchers()
+    launchers.add_launchers()
+    return theirs
 
 
 def test_our_launchers_are_added_and_a_taken_name_keeps_its_meaning(

@@ -14,7 +14,7 @@ def test_any_exception_of_ours_ends_the_runner_and_names_this_package(
     def fail() -> None:
         raise OSError(36, "File name too long")
 
-    monkeypatch.setattr(plugin, "install_hooks", fail)
+    monkeypatch.setattr(plugin, "install", fail)
     with pytest.raises(SystemExit) as end:
         ModelRegistryV2().load_entrypoint_manifests()
     assert {"mmie-tasks", "OSError:", "36]"} <= set(str(end.value).split())

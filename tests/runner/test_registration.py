@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.runner import registration
-from mmie_tasks.runner.registration import Index, add_tasks, read_override, register_tasks
+from mmie_tasks.runner.registration import Index, add_tasks, index_all_tasks, read_override
 
 
 def task(owner: str) -> dict[str, Any]:
@@ -89,12 +88,7 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
                 raise index
             return {**index, **(built_in if include_defaults else {})}
 
-        def load_task_or_group(self, _names: object) -> None: ...
-
-        def load_config(self, _config: object) -> None: ...
-
-    register_tasks(SimpleNamespace(TaskManager=TaskManager))  # type: ignore[arg-type]
-    return TaskManager().initialize_tasks("users")
+    return index_all_tasks(TaskManager.initialize_tasks)(TaskManager(), "users")
 
 
 def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users(

@@ -79,7 +79,7 @@ def test_an_exported_run_can_be_scored_again_with_the_same_table(judged_run: Jud
     (workplace.folder / "answers.json").unlink()
     options = ("--model", "predictions", "--model_args", "path=official/data.json")
     replayed = ("--launcher_args", "name=replay,prompts=words.json", "--output_path", "again")
-    result = evaluate(workplace, *options, *replayed, MMIE_DATA="data")
+    result = evaluate(workplace, *options, *replayed)
     assert TABLE.items() <= printed(result).items(), result.output
     assert len(judged_run.judge) == N
     rows = json.loads((workplace.folder / "official" / "data.json").read_text())

@@ -42,7 +42,7 @@ class Run:
 
     def scored(self, output: str) -> int:
         records = [line["record"] for line in samples(self.workplace, output=output)]
-        return sum("points" in record["official"] for record in records)
+        return sum("points" in record["verdicts"]["official"] for record in records)
 
     def signatures(self, output: str) -> set[str]:
         return {signature_of(line["record"]) for line in samples(self.workplace, output=output)}

@@ -142,16 +142,27 @@ def _fill(snapshot: Path, folder: Path) -> None:
             with pyarrow.parquet.ParquetFile(path) as table:
                 for batch in table.iter_batches(batch_size=16, columns=["image", *fields]):
                     for row in batch.to_pylist():
-                        content = row["image"]["bytes"]  # whether it is an image is checked later
+                        content = _image_bytes(row)
                         name = f"images/{len(annotation):03d}{image_suffix(content) or '.bin'}"
                         (folder / name).write_bytes(content)
                         annotation.append({"image": name, **{key: row[key] for key in fields}})
-    except (pyarrow.ArrowException, OSError, TypeError, KeyError) as error:
+    except (pyarrow.ArrowException, OSError, KeyError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        problem = f"row {len(annotation)} of `{path}` of `{REPO}` cannot be read: {error!r}"
-        raise DataBroken(f"{problem}.", hint=f"delete it and run again, or {_LAYOUT}") from error
+        why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise DataBroken(
+            f"Row {len(annotation)} of `{path}` of `{REPO}` cannot be read: {why}.",
+            hint=f"delete it and run again, or {_LAYOUT}",
+        ) from error
     (folder / _ANNOTATION).write_text(json.dumps(annotation, indent=1) + "\n", encoding="utf-8")
+
+
+def _image_bytes(row: Mapping[str, Any]) -> bytes:
+    """The bytes of a row's image, which are decoded later; raises `KeyError` without any."""
+    content = (row["image"] or {}).get("bytes")
+    if not isinstance(content, bytes) or not content:
+        raise KeyError("image")
+    return content
 
 
 DATASET = HubDataset(repo=REPO, files=(_TABLES,), fill=_fill, alternative=_LAYOUT)

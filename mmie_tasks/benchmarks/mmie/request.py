@@ -95,7 +95,7 @@ def _prepared(
         id=sample.id,
         question=sample.question,
         gold=sample.gold,
-        answer=answer.segments,
+        answer=tuple(segment.logged for segment in answer.segments),
         verdicts=NOT_JUDGED,
         facts={**answer.facts, **facts},
     )

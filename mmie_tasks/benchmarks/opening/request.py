@@ -88,7 +88,7 @@ def _prepared(
         id=sample.id,
         question=sample.question,
         gold=sample.gold,
-        answer=prompts.answer_steps(answer.segments),
+        answer=tuple(segment.logged for segment in prompts.answer_steps(answer.segments)),
         verdicts=NOT_JUDGED,
         facts={**answer.facts, **facts},
     )

@@ -91,7 +91,8 @@ def test_a_row_without_a_picture_is_named(tmp_path):
     with HubServer(mia_bench_files(lambda rows: rows[2].update(image=None))) as hub:
         result = ask(hub.url, tmp_path, LOAD)
     assert result["error"] == "DataBroken"
-    assert "row 2 of " in result["message"]
+    assert result["message"].startswith("Row 2 of `")
+    assert "it lacks 'image'" in result["message"]
 
 
 def test_what_a_killed_process_wrote_is_not_taken_for_the_whole(hub, tmp_path):

@@ -234,7 +234,12 @@ def test_a_colon_after_a_stands_for_answer_where_another_option_follows(answer, 
 @pytest.mark.parametrize("label_", "ABCD")
 @pytest.mark.parametrize(
     "next_question",
-    ["Question: Which?\nAnswer: {}", "Q: Which?\nA: {}", "User: Which?\nAssistant: {}", "Q2: {}"],
+    [
+        "Question: Which?\nAnswer: {}",
+        "Q: Which?\nA: {}",
+        "User: a red bar?\nAssistant: {}",
+        "Q2: {}",
+    ],
 )
 def test_another_question_is_not_read(label_, next_question):
     for other in "ABCD":
