@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmie_tasks.core.verdict import Scored, ScoreKind, Unscored, Verdict, Verdicts
 from mmie_tasks.record.facts import Facts
@@ -77,7 +77,7 @@ class Record(BaseModel):
     judgements: tuple[Judgement, ...] = ()
     signature: SharedSignature = Signature()
     facts: Facts = {}
-    sample: Mapping[str, JsonValue] = {}
+    sample: Mapping[str, Any] = {}
 
     @property
     def official(self) -> Verdict:

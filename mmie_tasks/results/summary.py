@@ -52,10 +52,9 @@ def numbers_of(run: TaskRun) -> dict[str, float]:
       the paper's columns the 95 % interval of the official score, from ``ci95_low_<metric>`` to
       ``ci95_high_<metric>``.
     * Counts of samples, absent if zero: ``scored_<metric>``, ``samples_<metric>``,
-      ``left_out``, ``unscored_<reason>``, ``differ``, those of facts, the benchmark's own, and
-      ``points_<n>`` if
-      points are whole numbers (a panel's may not be). Samples that the official script leaves out
-      are in ``left_out`` only.
+      ``left_out``, ``unscored_<reason>``, ``differ``, those of facts by their names, the
+      benchmark's own, and ``points_<n>`` if points are whole numbers (a panel's may not be).
+      Samples that the official script leaves out are in ``left_out`` only.
     """
     numbers: dict[str, float | int | None] = {}
     with_interval = {m.name for m in run.metrics if m.in_table or m.kind == "headline"}

@@ -61,7 +61,7 @@ def test_the_printed_table_is_the_expected_one(whole: CommandResult) -> None:
 
 def test_the_log_shows_both_scores_coverage_and_signature(whole: CommandResult) -> None:
     assert "official and robust scores differ: 10" in whole.output
-    assert whole.output.count("task:milebench@5-D|variant:test|prompt:official") == 1
+    assert whole.output.count("task:milebench@5-E|variant:test|prompt:official") == 1
     assert "milebench: answers 58 of 58" in whole.output
 
 

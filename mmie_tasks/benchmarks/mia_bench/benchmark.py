@@ -35,7 +35,7 @@ class MiaBench(Benchmark):
 
     name = "mia_bench"
     title = "MIA-Bench"
-    version = "6-C"
+    version = "6-D"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     judge = BenchmarkJudge(

@@ -49,7 +49,7 @@ class MileBench(Benchmark):
 
     name = "milebench"
     title = "MileBench"
-    version = "5-D"
+    version = "5-E"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     published = PUBLISHED_SAMPLES

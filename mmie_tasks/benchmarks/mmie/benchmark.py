@@ -51,7 +51,7 @@ class Mmie(Benchmark):
 
     name = "mmie"
     title = "MMIE"
-    version = "8-E"
+    version = "8-F"
     scale = metrics.SCALE
     metrics = metrics.METRICS
     judge = BenchmarkJudge("mmie", "mmie_score", paper="mmie_score", title="MMIE", max_images=12)

@@ -59,7 +59,7 @@ class Opening(Benchmark):
 
     name = "opening"
     title = "OpenING"
-    version = "3-C"
+    version = "3-D"
     scale = metrics.SCALE
     metrics = metrics.ALL_METRICS
     judge = BenchmarkJudge(

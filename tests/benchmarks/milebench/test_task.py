@@ -105,7 +105,7 @@ def test_a_right_answer_scores_in_every_row_it_counts_for():
     assert rows["official_real"] == {**own, "group": "DocVQA", "points": 1.0}
     assert rows["official_diag"] == {}
     signature = signature_of(rows["record"])
-    assert signature.startswith("task:milebench@5-D|variant:test|prompt:official|")
+    assert signature.startswith("task:milebench@5-E|variant:test|prompt:official|")
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_other_words_are_taken_and_marked(tmp_path, logs):
         pytest.param({"SA": OTHERS["SA"]}, id="keys-missing"),
         pytest.param({**OTHERS, "SA": OTHERS["MSR"]}, id="a-reference-that-is-not-given"),
         pytest.param({**OTHERS, "SA": "{question.x}{answer}"}, id="an-attribute"),
+        pytest.param({**OTHERS, "SA": "{question!r}{answer}"}, id="a-conversion"),
     ],
 )
 def test_other_words_that_cannot_be_used_are_a_wrong_setting(tmp_path, content, logs):

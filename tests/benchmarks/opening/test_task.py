@@ -81,7 +81,7 @@ def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
     assert signature.startswith("judge:made_up|model:made-up|replayed:")
     for part in (
         *("|paper_judge:no|prompt:other:", ",max_tokens=2000|pillow:"),
-        *("|steps:told|", "|task:opening@3-C|data:sha256:"),
+        *("|steps:told|", "|task:opening@3-D|data:sha256:"),
     ):
         assert part in signature
 
