@@ -159,7 +159,6 @@ class PipelineDrawer(Drawer):
 
             logger.info(f"Loading `{self.model}` on {self._device}.")
             logging.disable_progress_bar()
-            logging.set_verbosity_error()  # it repeats the end of every prompt that is cut
             folder = Path(self.model).expanduser()
             pipeline = AutoPipelineForText2Image.from_pretrained(
                 folder if folder.is_dir() else self.model,
@@ -168,6 +167,7 @@ class PipelineDrawer(Drawer):
                 torch_dtype=getattr(torch, self._dtype),
                 use_safetensors=True,
             )
+            logging.set_verbosity_error()  # after loading, which warns of weights that are missing
             pipeline.set_progress_bar_config(disable=True)
             self._pipeline = pipeline.to(self._device)
         except Exception as error:  # diffusers, the Hub or the device: nothing is drawn yet

@@ -200,3 +200,24 @@ def test_a_batch_that_fails_costs_no_other(tiny, monkeypatch):
     outcomes = drawn(drawer(tiny, batch_size=1), requests("a", "bad", "b"))
     assert [isinstance(one, bytes) for one in outcomes] == [True, False, True]
     assert outcomes[1] == NotDrawn("unavailable", "the pipeline failed: bad prompt")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_weights_that_are_missing_are_warned_of_or_end_the_run(model, caplog):
+    from safetensors.torch import load_file, save_file
+
+    def lose_a_weight(part):
+        (path,) = (model / part).glob("*.safetensors")
+        weights = load_file(path)
+        name = min(weights)
+        del weights[name]
+        save_file(weights, path, metadata={"format": "pt"})
+        return name
+
+    lost = lose_a_weight("text_encoder").removeprefix("text_model.")
+    dict(drawer(model).draw(requests("a cat")))
+    assert lost in caplog.text
+    lost = lose_a_weight("unet")
+    with pytest.raises(SettingWrong):
+        dict(drawer(model).draw(requests("a cat")))
+    assert lost in caplog.text
