@@ -22,12 +22,6 @@ SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10
 IMPOSSIBLE = "score of component 1: 9/6, score of component 2: 4/4, total score: 13/10. Fine."
 
 
-def changed(line=LINES[0], **fields):
-    line = copy.deepcopy(line)
-    line["record"].update(fields)
-    return line
-
-
 def with_replies(*texts, line=LINES[0], **fields):
     """The line with other replies of its judge."""
     replies = [{"text": text, "model": "m", **fields} for text in texts]
