@@ -177,6 +177,7 @@ class _LoopThread:
         self._loop = asyncio.new_event_loop()
         self._task = self._loop.create_task(main())
         self._at_end = at_end
+        self._is_cancelled = False
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="http")
 
     def __enter__(self) -> _LoopThread:
@@ -188,9 +189,11 @@ class _LoopThread:
         self._pool.shutdown()
 
     def cancel(self) -> None:
-        """Cancel the coroutine, unless it has ended."""
-        with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._task.cancel)
+        """Cancel the coroutine, unless it has ended. A second time would break off its clean-up."""
+        if not self._is_cancelled:
+            self._is_cancelled = True
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._task.cancel)
 
     def raise_error(self) -> None:
         """Wait for the end, and raise the coroutine's error, if any."""

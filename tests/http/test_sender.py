@@ -1,5 +1,6 @@
 """Concurrency, retries, giving up and the cost limit: a simulated server on a virtual clock."""
 
+import asyncio
 import math
 import random
 from dataclasses import replace
@@ -215,3 +216,19 @@ def test_when_replies_suddenly_cost_50_times_more_only_what_is_in_flight_exceeds
     server, _ = simulate(len(costs), budget=budget, cost_usd=costs.__getitem__, max_concurrency=20)
     assert server.most_at_once == 20
     assert 0.72 < budget.spent_usd <= 0.4 + 20 * 0.05 + 1e-9
+
+
+def test_stopping_lets_connections_close():
+    sender, closed = sender_of(), []
+
+    async def send(_client, index):
+        sender.stop()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.5)  # longer than it takes to look for a stop once more
+            closed.append(index)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(sender.send_all([0], send))
+    assert closed == [0]
