@@ -273,7 +273,12 @@ class Benchmark(ABC):
         )
         if self.judge is not None and isinstance(answer, str):
             return Prepared.of(record, self.request(doc, answer))
-        return Prepared(record=record.scored(self._verdicts(record.sample, answer)), request=None)
+        verdicts = (
+            Verdicts.unscored(answer.reason, answer.detail)
+            if isinstance(answer, Unscored)
+            else self.score(record.sample, answer)
+        )
+        return Prepared(record=record.scored(verdicts), request=None)
 
     def facts(self, doc: Doc, record: Record) -> Facts:  # noqa: ARG002 - most need none
         """What is noted of an answer when it has its verdicts; `prepared` notes what it is before
@@ -291,13 +296,8 @@ class Benchmark(ABC):
         if reason in NOT_IN_ANSWER or (reason and self.judge is not None):
             return record
         if self.judge is None:
-            return record.scored(self._verdicts(record.sample, self.answer([record.answer_text])))
+            return record.scored(self.score(record.sample, record.answer_text))
         raise BadRecord(NO_REPLY)
-
-    def _verdicts(self, sample: Mapping[str, Any], answer: str | Unscored) -> Verdicts:
-        if isinstance(answer, Unscored):
-            return Verdicts.unscored(answer.reason, answer.detail)
-        return self.score(sample, answer)
 
     def table(self, doc: Doc) -> RunnerTable:  # noqa: ARG002 - some tasks lack groups
         """The metrics in lmms-eval's table for a sample's task."""

@@ -14,6 +14,7 @@ from mmie_tasks.benchmarks.milebench import benchmark, data
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
+from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.rows import coverage
@@ -128,6 +129,15 @@ def test_thinking_is_not_scored_in_a_run_and_from_its_log(form):
     assert rows["official"]["points"] == rows["robust"]["points"] == 1
     record = Record.of_line(rows)
     assert (record.answer, record.facts["thinking"]) == ((Segment(text=doc["gold"]),), 1)
+    assert benchmark.BENCHMARK.regraded(record) == record
+
+
+@pytest.mark.parametrize(
+    "answer", ["<think>a</think>nan", "<think>a</think>[ERROR] b", "<thi<think>a</think>nk>B"]
+)
+def test_an_answer_is_not_read_twice(answer):
+    record = Record.of_line(benchmark.process_results(docs()[0], [answer]))
+    assert isinstance(record.official, Scored)
     assert benchmark.BENCHMARK.regraded(record) == record
 
 
