@@ -31,6 +31,7 @@ _PLACEHOLDER = re.compile(r"<[^<>\n]{1,30}>|\[[^\[\]\n]{1,30}\]")
 _MAX_BEFORE_QUESTION = 100  # characters of the answer: a role's name
 _MIN_QUESTION = 20  # characters without white space: a word or two may occur by accident
 _MAX_NAMED = 3
+_REQUESTED_PICTURES = {"pictures_drawn", "pictures_failed"}
 _MAX_QUOTED_CHARACTERS = 60
 
 
@@ -91,10 +92,11 @@ def _judge_and_host(signature: Signature) -> str:
 
 def _cut_marks(task_run: TaskRun) -> Iterator[str]:
     """One mark for each judge whose server may have cut its requests."""
-    for judge_run in judge_runs(task_run).values() or [task_run]:
-        replies = (reply for sample in judge_run.records for reply in sample.replies)
-        if reason := equal_counts(replies):
-            yield f"the judge's server may have cut its requests: {reason}"
+    for index, name in enumerate(judge_runs(task_run) or [""]):
+        judgements = (one for sample in task_run.records for one in sample.judgements[index:][:1])
+        if reason := equal_counts(reply for one in judgements for reply in one.result.replies):
+            judge = f"{name}: " if name else ""
+            yield f"{judge}the judge's server may have cut its requests: {reason}"
 
 
 def _image_marks(samples: Sequence[Record], counts: Counter[str]) -> Iterator[str]:
@@ -122,10 +124,17 @@ def _picture_marks(task_run: TaskRun, counts: Counter[str]) -> Iterator[str]:
         yield f"{counted(cut, 'answer')} cut by the limit on images"
     if not_drawn := counts["pictures_failed"]:
         yield f"{counted(not_drawn, 'picture')} not drawn"
+    if unasked := sum(map(_asks_for_no_picture, task_run.records)):
+        yield f"{counted(unasked, 'answer')} without a picture to draw"
     if unplaced := counts["pictures_unplaced"]:
         yield f"pictures without a place: {counted(unplaced, 'answer')}"
     if unread := counts["looks_unread"]:
         yield f"looks like JSON or an image reference: {counted(unread, 'answer')}"
+
+
+def _asks_for_no_picture(sample: Record) -> bool:
+    """Whether an answer that may have pictures has no marker, or none with words to draw."""
+    return "pictures_unused" in sample.facts and not sample.facts.keys() & _REQUESTED_PICTURES
 
 
 def _part_of_samples(task_run: TaskRun) -> str:

@@ -16,6 +16,7 @@ from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment, text_segments
+from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.comparability import NotComparable, require_comparable
 from mmie_tasks.results.marks import paper_marks, text_marks
 from mmie_tasks.results.run import TaskRun, as_counted
@@ -144,6 +145,11 @@ def images(*problems: str) -> dict[str, object]:
             id="not drawn",
         ),
         pytest.param(
+            facts({"pictures_unused": 1}, {"pictures_unused": 1, "pictures_drawn": 1}),
+            "1 answer without a picture to draw",
+            id="no marker",
+        ),
+        pytest.param(
             facts({"looks_unread": 1}) * 2,
             "looks like JSON or an image reference: 2 answers",
             id="unread",
@@ -218,6 +224,9 @@ def test_a_mixture_of_two_judges_is_named() -> None:
     assert mixed.judge_name == "mmie_score, gpt-4o"
 
 
+PANEL = Signature.of_judges([{"judge": "openai", "model": model} for model in "mn"])
+
+
 def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named() -> None:
     replies = [
         JudgeReply(
@@ -229,6 +238,10 @@ def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named()
     assert marks_of(*changes) == (
         "the judge's server may have cut its requests: 2,050 prompt tokens for each of 6 requests",
     )
+    panel = [
+        {"judgements": replied(reply) + replied(reply), "signature": PANEL} for reply in replies
+    ]
+    assert f"n: {marks_of(*changes)[0]}" in marks_of(*panel)
 
 
 # The models that replies name.
