@@ -38,6 +38,7 @@ class CommandJudge(Judge):
                 shlex.split(self.command), input=words, capture_output=True, text=True, check=False
             )
             if ran.returncode:
-                yield index, JudgeUnavailable(f"`{self.command}` ended with {ran.returncode}")
+                reason = ran.stderr.strip()[-200:] or f"it ended with {ran.returncode}"
+                yield index, JudgeUnavailable(f"`{self.command}`: {reason}")
             else:
                 yield index, JudgeReply(text=ran.stdout, model=self.command)

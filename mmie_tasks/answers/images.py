@@ -36,6 +36,7 @@ _MAX_DATA_CHARACTERS = 90_000_000  # of base64: about 64 MiB
 _MAX_PATH_CHARACTERS = 4096  # PATH_MAX of Linux
 _MAX_DETAIL_CHARACTERS = 1000
 _SHOWN_CHARACTERS = 200
+_NO_IMAGE = "a data URI without an image in base64"
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _DATA_URI = re.compile(r"data:[^,]{0,300};base64,", re.IGNORECASE)
 
@@ -92,10 +93,10 @@ class ImageResolver:
     def locate(self, reference: str) -> ImageFile:
         """The file of a path, whatever it contains, or why there is none. Never raises.
 
-        A data URI has neither a path nor a problem.
+        A data URI has no path, and a problem if it does not begin as an image.
         """
         if reference[:5].lower() == "data:":
-            return ImageFile()
+            return ImageFile() if _begins_as_image(reference) else _problem("unreadable", _NO_IMAGE)
         if _URL.match(reference):
             return _problem("remote", f"{_shortened(reference)} is a URL")
         try:
@@ -140,7 +141,7 @@ class ImageResolver:
         try:
             content = base64.b64decode(encoded, validate=True)
             if not (suffix := image_suffix(content)):
-                return _problem("unreadable", "a data URI without an image in base64")
+                return _problem("unreadable", _NO_IMAGE)
             path = self._data_uri_dir / f"{hashlib.sha256(content).hexdigest()}{suffix}"
             if not path.is_file():
                 with atomic_write(path) as part:
@@ -172,6 +173,15 @@ def check_image(path: Path, *, header_only: bool = False) -> ImageFile:
         return _problem("unreadable", error.message)
     except OSError as error:
         return _problem("unreadable", f"`{path}` cannot be read: {error}")
+
+
+def _begins_as_image(data_uri: str) -> bool:
+    head = _DATA_URI.match(data_uri)
+    start = head.end() if head else len(data_uri)
+    with suppress(ValueError):
+        content = base64.b64decode(data_uri[start : start + 64], validate=True)
+        return image_suffix(content) is not None
+    return False
 
 
 def _below(folders: Sequence[Path], relative: str) -> Path | None:

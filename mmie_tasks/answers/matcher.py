@@ -59,7 +59,7 @@ class MatchedAnswers:
         if self.unanswered and self.strangers:
             one = self.strangers[0]
             remarks.append(
-                f"{len(self.strangers)} have an id that no sample has, such as `{one.id}`, "
+                f"{len(self.strangers)} with an id that no sample has, such as `{one.id}`, "
                 f"{one.location}"
             )
         return remarks

@@ -28,13 +28,14 @@ _ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedImages:
-    """The images that a saved answer names in fields or parts; a text only mentions others.
+    """The images that a saved answer names in fields, parts or Markdown.
 
     Attributes:
         answer: The answer, with the absolute paths of the images that exist.
         count: The number of images.
-        unusable: References to those that cannot be used, each with the problem: no such file, a
-            header that cannot be read, a URL.
+        unusable: References in fields and parts that cannot be used, each with the problem: no such
+            file, a header that cannot be read, a URL.
+        unusable_in_markdown: Number of those in Markdown, which a text may only mention.
         moved: Paths of another machine, each with the file that was found by its end.
         folders: The folders that were searched.
         location: File, position and field of the answer's id.
@@ -43,6 +44,7 @@ class NamedImages:
     answer: ResultText
     count: int
     unusable: tuple[tuple[str, ImageProblem], ...]
+    unusable_in_markdown: int
     moved: Mapping[str, Path]
     folders: tuple[Path, ...]
     location: str
@@ -53,19 +55,22 @@ def named_images(saved: SavedAnswer) -> NamedImages:
     images of its record are those of the answer.
     """
     answer, files = saved.with_images(), resolver(saved.folder)
-    count, moved, rounds = 0, {}, []
+    count, in_markdown, moved, rounds = 0, 0, {}, []
     unusable: list[tuple[str, ImageProblem]] = []
     for text in [answer] if isinstance(answer, str) else answer:
         read = read_answer([text])
         located = text
-        for reference in read.images if read.shape in ("parts", "text+images") else ():
+        for reference in read.images:
             count += 1
             file = files.locate(reference)
+            opened = check_image(file.path, header_only=True) if file.path else file
+            if read.shape == "markdown":
+                in_markdown += bool(opened.problem)
+                continue
             if file.path is not None:
                 located = _with_path(located, reference, file.path)
                 if file.is_moved:
                     moved[reference] = file.path
-            opened = check_image(file.path, header_only=True) if file.path else file
             if opened.problem:
                 unusable.append((reference, opened.problem))
         rounds.append(located)
@@ -73,6 +78,7 @@ def named_images(saved: SavedAnswer) -> NamedImages:
         answer=rounds[0] if isinstance(answer, str) else tuple(rounds),
         count=count,
         unusable=tuple(unusable),
+        unusable_in_markdown=in_markdown,
         moved=moved,
         folders=files.roots,
         location=saved.location,
@@ -109,8 +115,11 @@ class TaskAnswers:
         counts, remarks = self.matched.counts, self.matched.remarks
         if self.images is not None:
             count, problems = self._image_counts
-            counts = f"{counts}, images {count - problems.total():,} of {count:,}"
+            in_markdown = sum(one.unusable_in_markdown for one in self.images)
+            usable = count - problems.total() - in_markdown
+            counts = f"{counts}, images {usable:,} of {count:,}"
             remarks += [listed(problems)] if problems.keys() - {"missing"} else []
+            remarks += [f"{in_markdown:,} in Markdown missing"] if in_markdown else []
         if self.unread_images:
             remarks.append(f"{counted(self.unread_images, 'image')} not read")
         return "; ".join([counts, *remarks])

@@ -245,4 +245,7 @@ def _last_lines(evaluation: RunningEvaluation, command_line: Namespace) -> str:
     command, summary = COMMAND_OPTIONS.get(CommandOptions()), evaluation.summary
     command.scores.update(summary.scores)
     report = report_command(output.path, has_samples=command_line.log_samples)
-    return summary.block(name, report, command_line.tasks, has_notes=command.is_score)
+    folder = output.path if output.path and command_line.log_samples else "RUN"
+    return summary.block(
+        name, report, command_line.tasks, folder=folder, has_notes=command.is_score
+    )

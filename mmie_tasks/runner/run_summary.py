@@ -91,13 +91,19 @@ class RunSummary:
             _remove_empty(results["results"][task])
 
     def block(
-        self, name: str, report: str, tasks: object = None, *, has_notes: bool = False
+        self,
+        name: str,
+        report: str,
+        tasks: object = None,
+        *,
+        folder: str = "RUN",
+        has_notes: bool = False,
     ) -> str:
-        """One line per task, a report (see `report_command`), and the number of cached replies that
-        could not be read, if there are any; empty without a task of ours.
+        """One line per task, a report (see `report_command`), and what a judge can be asked again;
+        empty without a task of ours.
 
-        `name` is that of the run; `tasks` are those of its command, which give the order. With
-        notes, the reasons of unscored samples and the signatures are above the report.
+        `name` and `folder` are those of the run; `tasks` are those of its command, which give the
+        order. With notes, the reasons of unscored samples and the signatures are above the report.
         """
         if not self._runs:
             return ""
@@ -107,10 +113,19 @@ class RunSummary:
         tasks_shown = in_order(self._runs, tasks) if has_notes else ()
         notes = [f"{task}: {note}" for task in tasks_shown for note in self._notes[task]]
         text = "\n\n".join(filter(None, (f"\n{title}", table, "\n".join(notes), report)))
-        if count := sum(self._unreadable.values()):
-            again = as_called("mmie-tasks rejudge RUN --failed")
-            replies = counted(count, "unreadable reply")
-            text += f"\n\n{replies} came from the cache; `{again}` asks the judge again"
+        unavailable = sum(
+            isinstance(record.official, Unscored) and record.official.reason == "unavailable"
+            for run in self._runs.values()
+            for record in run.records
+        )
+        unreadable = sum(self._unreadable.values())
+        failures = (
+            f"{counted(unreadable, 'unreadable reply')} came from the cache" if unreadable else "",
+            f"{counted(unavailable, 'sample')} got no reply" if unavailable else "",
+        )
+        if any(failures):
+            again = as_called(f"mmie-tasks rejudge {shlex.quote(folder)} --failed")
+            text += f"\n\n{', '.join(filter(None, failures))}; `{again}` asks the judge again"
         return text
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.mmie_data import draw
+from support.pictures import header_only
 
 from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.drawn import DrawingFacts, write_drawn_answer
@@ -20,6 +22,8 @@ from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.record.segment import Segment
 
 TEXT = "Fold. <image> Cut."
+DATA_URI = f"data:image/png;base64,{b64encode(header_only(8, 8)).decode()}"
+NO_DATA = "data:image/png;base64,AAAA"
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +119,8 @@ def test_other_fields_alone_are_ignored(tmp_path: Path, record: dict[str, object
         pytest.param(
             {"text": "A.", "images": ["https://h/0.png"]}, ("https://h/0.png",), id="a URL"
         ),
-        pytest.param({"text": "A.", "images": ["data:image/png;base64,AAAA"]}, (), id="data"),
+        pytest.param({"text": "A.", "images": [DATA_URI]}, (), id="data"),
+        pytest.param({"text": "A.", "images": [NO_DATA]}, (NO_DATA,), id="data of no image"),
         pytest.param({"text": "A.", "images": ["x/fig.png"]}, ("x/fig.png",), id="list"),
         pytest.param({"text": "A.", "image": "fig.png"}, ("fig.png",), id="object"),
         pytest.param([{"text": "A.", "image": "fig.png"}], ("fig.png",), id="part"),
@@ -131,6 +136,14 @@ def test_only_an_image_in_a_field_or_part_is_missing(
 def of_one(images: NamedImages) -> TaskAnswers:
     matched = MatchedAnswers(task="mmie", answers=(None,), unanswered=())
     return TaskAnswers(answers=(images.answer,), matched=matched, images=(images,))
+
+
+def test_images_in_markdown_are_counted_and_stop_nothing(tmp_path: Path) -> None:
+    draw(tmp_path / "0.png")
+    answer = "Fold. ![](0.png) Cut. ![](1.png) ![](https://h/2.png)"
+    answers = of_one(named(tmp_path, answer=answer))
+    assert answers.text == "mmie: answers 1 of 1, images 1 of 3; 2 in Markdown missing"
+    answers.check_images(counts_missing=False, images_option="", count_option="")
 
 
 def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path: Path) -> None:

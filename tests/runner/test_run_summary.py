@@ -80,6 +80,16 @@ def test_unparsed_replies_from_the_cache_are_counted_in_the_last_line(
     assert last_line.startswith("1 unreadable reply came from the cache; ") == counted
 
 
+def test_samples_without_a_reply_name_the_command_that_asks_the_judge_again() -> None:
+    verdicts = Verdicts.unscored("unavailable", "HTTP 500")
+    record = Record(id="1", verdicts=verdicts)
+    summary = RunSummary()
+    summary.add("sketch", BENCHMARK, [record.logged, logged(5, 5, "2")], {})
+    last_line = summary.block("stub", "report", folder="out/a b").splitlines()[-1]
+    assert last_line.startswith("1 sample got no reply; ")
+    assert "rejudge 'out/a b' --failed`" in last_line
+
+
 def test_the_table_has_no_mean_without_a_value_and_no_empty_standard_error() -> None:
     summary = RunSummary()
     summary.add("sketch", BENCHMARK, [logged(4, 5)], {})

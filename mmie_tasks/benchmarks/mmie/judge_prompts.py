@@ -30,7 +30,7 @@ OFFICIAL = Pin(
     url=f"https://raw.githubusercontent.com/Lillianwei-h/MMIE/{COMMIT}/prompts.py",
     size_bytes=8204,
     sha256="ed1e1a14a4e356755c249eebbab53c6c2ff27850c3a741639eff06c1c57cfb0b",
-    local="name, with `prompts=FILE.py`,",
+    local="name, with `--judge_args prompts=FILE.py`,",
 )
 
 
