@@ -31,11 +31,12 @@ _TABLES = "*test*.parquet"  # the split `test`
 _ANNOTATION = "instruction_benchmark_all.json"
 _TEXTS = ("id", "image", "url", "instruction", "type", "data")
 _LISTS = ("components", "component_weight", "component_type")
-_LAYOUT = (
+_FOLDER = (
     f"set `MIA_BENCH_DATA` to a folder with `{_ANNOTATION}`, the file of apple/ml-mia-bench, and "
     "its images as `images/<row>.<ext>`, the row from 0 and in three digits, such as "
-    "`images/007.jpg`, or leave it out to download from the Hub"
+    "`images/007.jpg`"
 )
+_LAYOUT = f"{_FOLDER}, or leave it out to download from the Hub"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w-]+(\.[\w-]+)+/", re.ASCII | re.IGNORECASE)
 
 
@@ -165,7 +166,7 @@ def _image_bytes(row: Mapping[str, Any]) -> bytes:
     return content
 
 
-DATASET = HubDataset(repo=REPO, files=(_TABLES,), fill=_fill, alternative=_LAYOUT)
+DATASET = HubDataset(repo=REPO, files=(_TABLES,), fill=_fill, alternative=_FOLDER)
 
 
 def asset(environment: Mapping[str, str]) -> Asset:

@@ -59,10 +59,11 @@ PARTS: tuple[tuple[str, ...], ...] = (
 )
 
 _PREFIXES = ("", "MileBench", "MLBench")  # folders around the datasets in some archives
-_LAYOUT = (
+_FOLDER = (
     "set `MILEBENCH_DATA` to a folder with the unpacked datasets (`<DATASET>/<DATASET>.json` "
-    "beside `<DATASET>/images/`), or leave it out to download from the Hub"
+    "beside `<DATASET>/images/`)"
 )
+_LAYOUT = f"{_FOLDER}, or leave it out to download from the Hub"
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
@@ -240,7 +241,7 @@ def _archive(part: int) -> HubDataset:
     name = f"MileBench_part{part}"
     filename = f"{name}.tar.gz"
     fill = partial(_fill, filename)
-    return HubDataset(repo=REPO, files=(filename,), fill=fill, name=name, alternative=_LAYOUT)
+    return HubDataset(repo=REPO, files=(filename,), fill=fill, name=name, alternative=_FOLDER)
 
 
 def _fill(filename: str, snapshot: Path, folder: Path) -> None:

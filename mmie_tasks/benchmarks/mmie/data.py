@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 REPO, ARCHIVE = "MMIE/MMIE", "images.tar.gz"
 _ANNOTATION, _IMAGES = "data.json", "images"
 _EXAMPLE = "overview.json"  # a few rows in the same repository that show the form
-_LAYOUT = (
-    f"set `MMIE_DATA` to a folder with `{_ANNOTATION}`, the file of {REPO}, and `{_IMAGES}/`, or "
-    "leave it out to download from the Hub"
-)
+_FOLDER = f"set `MMIE_DATA` to a folder with `{_ANNOTATION}`, the file of {REPO}, and `{_IMAGES}/`"
+_LAYOUT = f"{_FOLDER}, or leave it out to download from the Hub"
 
 STEP_TASK = "mmie_step"
 """All samples, asked for images by the step protocol."""
@@ -273,7 +271,7 @@ def _fill(snapshot: Path, folder: Path) -> None:
     unpack(snapshot / ARCHIVE, folder / _IMAGES)
 
 
-DATASET = HubDataset(repo=REPO, files=(_ANNOTATION, ARCHIVE), fill=_fill, alternative=_LAYOUT)
+DATASET = HubDataset(repo=REPO, files=(_ANNOTATION, ARCHIVE), fill=_fill, alternative=_FOLDER)
 
 
 def asset(environment: Mapping[str, str], settings: MmieSettings) -> Asset:

@@ -94,7 +94,7 @@ def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answ
     with pytest.raises(DataMissing) as error:
         fetch(home)
     assert message in str(error.value)
-    assert "`prompts=" in str(error.value)
+    assert "prompts=FILE.py" in str(error.value)
     assert (len(server.log), stored_files(tmp_path)) == (3, [])
 
 
