@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmie_tasks.core.command import as_called
-from mmie_tasks.runner.changes import wrap
-from mmie_tasks.runner.plugin import WITHOUT_TASKS, install
+from mmie_tasks.runner.entry_point import WITHOUT_TASKS, install
+from mmie_tasks.runner.plugin import wrap
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.choice import JudgeChoices

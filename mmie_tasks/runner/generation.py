@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mmie_tasks.answers.failures import NO_REPLY
-from mmie_tasks.runner.changes import Function, wrapped_of
+from mmie_tasks.runner.plugin import Function, wrapped_of
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What `changes` puts around the runner's evaluator, in the order in which a run comes to it:
+"""What is put around the runner's evaluator, in the order in which a run comes to it:
 `check_first`, `add_data_to_tasks`, `judge_answers` and `summarise`.
 """
 
@@ -21,7 +21,6 @@ from mmie_tasks.record.model_name import run_name
 from mmie_tasks.record.record import RECORD_KEY
 from mmie_tasks.record.rows import logged_value
 from mmie_tasks.runner.answer_files import NamedModel
-from mmie_tasks.runner.changes import Function, wrap
 from mmie_tasks.runner.early_checks import (
     answers_are_saved,
     check_before_model,
@@ -44,6 +43,7 @@ from mmie_tasks.runner.generation import (
 )
 from mmie_tasks.runner.launchers import chosen_judges, parse_launcher_args
 from mmie_tasks.runner.loaded_tasks import Task, benchmark_of, is_judged, leaf_tasks
+from mmie_tasks.runner.plugin import Function, wrap
 from mmie_tasks.runner.results_metadata import add_data, add_signatures
 from mmie_tasks.runner.run_summary import print_at_exit, report_command
 from mmie_tasks.runner.saved_answers import scoring_lines

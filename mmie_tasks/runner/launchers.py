@@ -15,7 +15,7 @@ from mmie_tasks.core.suggestions import did_you_mean
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import JudgeChoices, parse_judges
 from mmie_tasks.judges.names import judge_names
-from mmie_tasks.runner.changes import named
+from mmie_tasks.runner.plugin import named
 
 _SOURCE = "`--launcher_args`"
 _LAUNCHERS = "lmms_eval.llm_judge.launcher:AVAILABLE_LAUNCHERS"

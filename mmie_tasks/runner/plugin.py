@@ -1,75 +1,69 @@
-"""The entry point through which lmms-eval loads this package, and what it changes first.
+"""Everything that this package changes in lmms-eval 0.7.3, in one table.
 
-It is in the group ``lmms_eval.models``, the only one that lmms-eval 0.7.3 loads, however an
-evaluation is started. All changes are in one table: `changes.CHANGES`.
+Loading our entry point in the group ``lmms_eval.models`` (``models/registry_v2.py:139``) makes the
+first changes: see `entry_point`. The evaluator, which may be importing us, is changed when
+lmms-eval builds its index of tasks: see `hooks.change_evaluator`.
 """
 
 from __future__ import annotations
 
-import sys
-import traceback
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    from lmms_eval.models.registry_v2 import ModelManifest
+CHANGES: Mapping[str, str] = {
+    "lmms_eval.tasks:TaskManager.initialize_tasks": "our task files are in the index of tasks",
+    "lmms_eval.llm_judge.launcher:AVAILABLE_LAUNCHERS": "a launcher for each judge",
+    "lmms_eval.evaluator:simple_evaluate": "judges are checked before the model is loaded",
+    "lmms_eval.evaluator:get_task_dict": "`--use_cache` tells answers to other data apart",
+    "lmms_eval.evaluator:evaluate": "data is checked, answers are judged, results are signed",
+    "lmms_eval.evaluator_utils:TaskOutput.calculate_aggregate_metric": "records, not only means",
+    "lmms_eval.api.model:lmms.generate_until": "one task per call; of the model that is tested",
+    "lmms_eval.api.model:lmms.clean": "answers are saved before they are judged; of that model",
+    "lmms_eval.__main__:cli_evaluate_single": "`mmie-tasks eval` has a status for what failed",
+    "loguru:logger.add": "no codes of colours in pipes and files, which lmms-eval asks for",
+}
+"""Name in lmms-eval to what is different. `tests/runner/test_names.py` looks for each."""
 
-WITHOUT_TASKS = "models"
-"""The command that lists models, and needs no tasks, whose import takes seconds."""
+Function: TypeAlias = Callable[..., Any]  # of lmms-eval, which is untyped
+
+_WRAPPED = "_mmie_tasks_wrapped"
 
 
-def manifests() -> list[ModelManifest]:
-    """The entry point: install our changes and return the manifests of our models.
+def named(name: str) -> Any:  # noqa: ANN401 - of lmms-eval
+    """The object of a name in `CHANGES`; its module is imported."""
+    owner, attribute = _owner(name)
+    return getattr(owner, attribute)
 
-    They are chat models, for which the runner opens no image.
 
-    Raises:
-        SystemExit: Something of ours failed. The runner would log any other exception, and go on
-            without our models and hooks (``models/__init__.py:233``).
-    """
-    from mmie_tasks.core.errors import MmieTasksError
+def wrap(name: str, wrapper: Callable[[Function], Function]) -> None:
+    """Replace a function in `CHANGES` by its wrapper, unless it is replaced already."""
+    owner, attribute = _owner(name)
+    original = getattr(owner, attribute)
+    if not hasattr(original, _WRAPPED):
+        wrapped = functools.wraps(original)(wrapper(original))
+        setattr(wrapped, _WRAPPED, True)
+        setattr(owner, attribute, wrapped)
 
+
+@contextmanager
+def wrapped_of(model: object, name: str, wrapper: Callable[[Function], Function]) -> Iterator[None]:
+    """Replace a method in `CHANGES` by its wrapper, of one model and for a while."""
+    _, attribute = _owner(name)
+    original = getattr(model, attribute)
+    setattr(model, attribute, functools.wraps(original)(wrapper(original)))
     try:
-        if sys.argv[1:2] != [WITHOUT_TASKS]:
-            install()
-        return _manifests()
-    except MmieTasksError as error:
-        raise SystemExit(str(error)) from None
-    except Exception as error:  # noqa: BLE001 - our own: the runner would go on without us
-        traceback.print_exc()
-        raise SystemExit(
-            f"mmie-tasks could not be loaded: {type(error).__name__}: {error}\n\n"
-            "hint: report it with the lines above; without mmie-tasks installed, lmms-eval runs "
-            "as before"
-        ) from None
+        yield
+    finally:
+        delattr(model, attribute)
 
 
-def _manifests() -> list[ModelManifest]:
-    from lmms_eval.models.registry_v2 import ModelManifest
-
-    return [
-        ModelManifest("predictions", chat_class_path="mmie_tasks.runner.predictions.Predictions"),
-        ModelManifest("chat_images", chat_class_path="mmie_tasks.runner.chat_images.ChatImages"),
-    ]
-
-
-def install() -> None:
-    """Add our tasks and launchers to the runner after its own; its log has no colours in pipes."""
-    from mmie_tasks.runner import launchers, registration
-    from mmie_tasks.runner.changes import wrap
-
-    wrap("loguru:logger.add", _colour_terminals)
-    launchers.add_launchers()
-    wrap("lmms_eval.tasks:TaskManager.initialize_tasks", registration.index_all_tasks)
-
-
-def _colour_terminals(add: Callable[..., int]) -> Callable[..., int]:
-    """Ask for no colours, as the runner does in pipes and files, too (``__main__.py:515``);
-    loguru's own default is terminals, or ``LOGURU_COLORIZE``.
-    """
-
-    def add_sink(*args: object, **options: object) -> int:
-        options.pop("colorize", None)
-        return add(*args, **options)
-
-    return add_sink
+def _owner(name: str) -> tuple[Any, str]:
+    """The module or class with the attribute of a name, and the attribute."""
+    assert name in CHANGES, name  # noqa: S101 - the table is complete
+    module, _, path = name.partition(":")
+    owner, _, attribute = path.rpartition(".")
+    found = import_module(module)
+    return (getattr(found, owner) if owner else found), attribute

@@ -19,8 +19,8 @@ from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.log import is_first_process
-from mmie_tasks.runner.changes import Function
 from mmie_tasks.runner.hooks import change_evaluator
+from mmie_tasks.runner.plugin import Function
 
 Index: TypeAlias = dict[str, dict[str, Any]]
 """The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``."""

@@ -7,7 +7,7 @@ import inspect
 import pytest
 from lmms_eval.cli import dispatch
 
-from mmie_tasks.runner.changes import CHANGES, named
+from mmie_tasks.runner.plugin import CHANGES, named
 
 PARAMETERS = {
     "initialize_tasks": "include_path include_defaults",
