@@ -117,7 +117,7 @@ class AnswerDrawer:
                     failures += outcome.reason == "unavailable" or not has_drawn
                     if failures >= min(_GIVE_UP, len(missing)):
                         raise DataMissing(
-                            f"{counted(failures, 'image')} in a row could not be drawn: "
+                            f"{counted(failures, 'image')} in a row could not be drawn, the last: "
                             f"{outcome.detail.rstrip('.')}.",
                             hint="correct that, then run again: what was drawn is stored",
                         )

@@ -113,7 +113,7 @@ def test_a_dead_drawer_ends_the_run_and_what_was_drawn_is_stored(pens, tmp_path,
     if requests is None:
         assert len(draw(pens, tmp_path, *texts)) == len(texts)
         return
-    with pytest.raises(DataMissing, match="in a row could not be drawn: no "):
+    with pytest.raises(DataMissing, match="in a row could not be drawn, the last: no "):
         draw(pens, tmp_path, *texts)
     assert len(pens.prompts) == requests
     assert len(list(tmp_path.rglob("*.png"))) == sum("cat" in text for text in texts)

@@ -176,7 +176,7 @@ def test_a_dead_drawer_ends_the_run_and_what_it_has_drawn_is_kept(
     fresh = t2i.replace("64x64", "32x32")
     result = score(workplace, judge, fresh, "dead")
     assert result.status == 1
-    assert "could not be drawn: HTTP 400" in result.output
+    assert "could not be drawn, the last: HTTP 400" in result.output
     assert len(judge) == asked
     server.draws(drawn)
     count = len(server)
