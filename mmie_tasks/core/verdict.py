@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 UnscoredReason: TypeAlias = Literal[
     # the answer: `benchmarks.text_answer`, `benchmarks.model_answers`; images also `request` of
     # the benchmark and `Benchmark.process_results`
-    "no_answer",  # the tested model gave no answer: missing, or its API failed
+    "no_answer",  # the tested model gave no answer: missing, or its API failed; `MiaBench.answer`
     "not_text",  # the answer is null, a number or a list
     "not_drawn",  # a picture was withheld for a reason outside the models: see `answers.drawn`
     "bad_image",  # an image for the tested model or the judge cannot be used
@@ -17,7 +17,7 @@ UnscoredReason: TypeAlias = Literal[
     "bad_gold",  # the sample cannot be scored: gold missing, empty, or not among its options
     "not_scorable",  # the official scorer raises an error for this pair of texts
     "left_out",  # the official script leaves the sample out
-    # the judge's errors: `judges.batch`
+    # the judge's errors: `judges.batch`; official prompts that are missing: `request` of MMIE
     "unavailable",  # no reply from the judge: down, overloaded, or no longer configured correctly
     "unfit",  # the judge cannot take the request: too long, or it contains the judge's own marks
     "refused",  # the judge declined to judge, or a content filter withheld its reply

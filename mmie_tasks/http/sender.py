@@ -2,12 +2,12 @@
 
 Every request waits for a slot and is sent; after a failure it waits and is sent again. The number
 of slots starts at 16 and grows by one with every reply, until the server first answers 429: from
-then on it is the number of requests that the server was serving, and grows by one per round
-(additive increase, multiplicative decrease). Only a 429 lowers it. After 30 failures in a row the
-requests that failed keep their slots while they wait, so that a silent server gets few.
+then on it is the number of requests that the server was serving, and grows by one per round. Only a
+429 lowers it. After 30 failures in a row the requests that failed keep their slots while they wait,
+so that a silent server gets few.
 
-A request that fails for `patience_s` is given up. If the server replied to none in that time, all
-remaining requests are.
+A request that fails for `patience_s`, otherwise than by a 429, is given up. If the server replied
+to none in that time, all remaining requests are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The content of a request: the bytes of its images, and the key that replies are cached under."""
+"""The content of a request: the bytes of its images, and the request's part of a cache's key."""
 
 from __future__ import annotations
 
