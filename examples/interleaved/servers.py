@@ -56,7 +56,8 @@ class Scripted(BaseHTTPRequestHandler):
 
 def completion(request: dict[str, Any]) -> dict[str, Any]:
     """The judge's reply."""
-    parts = [part for message in request["messages"] for part in message["content"]]
+    contents = [message["content"] for message in request["messages"]]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
     text = "".join(part.get("text", "") for part in parts)
     shown = sum(part["type"] == "image_url" for part in parts)
     reply = f"### Feedback\nThere are {shown} images.\n### Score\n{min(6, shown + 3)}"

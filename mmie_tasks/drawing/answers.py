@@ -115,7 +115,8 @@ class AnswerDrawer:
                 if isinstance(outcome, NotDrawn):
                     outcomes[request] = outcome
                     failures += outcome.reason == "unavailable" or not has_drawn
-                    if failures >= min(_GIVE_UP, len(missing)):
+                    is_all = not has_drawn and failures == len(missing)
+                    if is_all or failures >= _GIVE_UP:
                         raise DataMissing(
                             f"{counted(failures, 'image')} in a row could not be drawn, the last: "
                             f"{outcome.detail.rstrip('.')}.",

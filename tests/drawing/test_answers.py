@@ -117,3 +117,10 @@ def test_a_dead_drawer_ends_the_run_and_what_was_drawn_is_stored(pens, tmp_path,
         draw(pens, tmp_path, *texts)
     assert len(pens.prompts) == requests
     assert len(list(tmp_path.rglob("*.png"))) == sum("cat" in text for text in texts)
+
+
+def test_the_last_image_that_is_missing_may_fail(pens, tmp_path):
+    texts = ["A cat.[picture]", "An owl.[picture]"]
+    draw(pens, tmp_path, *texts)
+    again = [read_drawn_answer(one) for one in draw(pens, tmp_path, *texts)]
+    assert [one.facts.withheld for one in again] == [{}, {"unavailable": 1}]
