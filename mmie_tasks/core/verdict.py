@@ -48,11 +48,6 @@ class Unscored:
 
 Verdict: TypeAlias = Scored | Unscored
 
-NO_REPLY: frozenset[UnscoredReason] = frozenset(
-    ("unavailable", "unfit", "refused", "empty_reply", "budget")
-)
-"""The reasons of a sample to which its judge gave no reply."""
-
 ScoreKind: TypeAlias = Literal["official", "robust"]
 """Which of the `Verdicts` on one answer a score is computed from."""
 

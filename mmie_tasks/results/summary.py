@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from mmie_tasks.core.tables import NO_VALUE, percent_cell
-from mmie_tasks.core.verdict import NO_REPLY, SCORE_KINDS, Scored, ScoreKind, Unscored
+from mmie_tasks.core.verdict import SCORE_KINDS, Scored, ScoreKind, Unscored
 from mmie_tasks.core.wording import listed
 from mmie_tasks.record.facts import summary_of, totals
 from mmie_tasks.record.judgement import disagreement
@@ -99,7 +99,7 @@ def notes_of(run: TaskRun) -> Iterator[str]:
 
 
 def unscored_notes(run: TaskRun) -> Iterator[str]:
-    """Why samples have no score, and the most frequent message of the judge that gave none."""
+    """Why samples have no score, and the most frequent detail of those reasons."""
     official, robust = (reasons_of(run.records, kind) for kind in SCORE_KINDS)
     if official == robust:
         yield from [f"unscored: {listed(official)}"] if official else []
@@ -109,13 +109,13 @@ def unscored_notes(run: TaskRun) -> Iterator[str]:
             f"{listed(robust) or 'none'}"
         )
     verdicts = (record.official for record in run.records)
-    messages = Counter(
+    details = Counter(
         verdict.detail
         for verdict in verdicts
-        if isinstance(verdict, Unscored) and verdict.reason in NO_REPLY and verdict.detail
+        if isinstance(verdict, Unscored) and verdict.reason != "left_out" and verdict.detail
     )
-    for message, count in messages.most_common(1):
-        yield f"{count:,} unscored because: {message}"
+    for detail, count in details.most_common(1):
+        yield f"{count:,} unscored because: {detail}"
 
 
 def _describe_panel(run: TaskRun) -> Iterator[str]:

@@ -119,10 +119,8 @@ def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() ->
         "replies: grader-1 (1), grader-2 (1); 1 from the cache; 2,000 tokens in, 4 out, 1.0000 USD",
         "judge:openai|model:gpt-4o|paper_judge:no",
     ]
-    full = run_of(
-        *[Unscored("refused", "HTTP 400: at most 2 images")] * 2, Unscored("refused", "x")
-    )
-    assert "2 unscored because: HTTP 400: at most 2 images" in notes_of(full)
+    full = run_of(*[Unscored("no_answer", "HTTP 400: too long")] * 2, Unscored("refused", "x"))
+    assert "2 unscored because: HTTP 400: too long" in notes_of(full)
     of_unknown_cost = with_replies(plain, replace(REPLY, usage=Usage()))
     assert any(line.endswith("cost unknown") for line in notes_of(of_unknown_cost))
 
