@@ -157,7 +157,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             images_option="--model_args ...,images=FOLDER",
             count_option="--model_args ...,missing=count",
         )
-        level = "WARNING" if found.matched.unanswered else "INFO"
+        is_unexpected = found.matched.unanswered and not self._counts_missing
+        level = "WARNING" if is_unexpected else "INFO"
         rank = f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else ""
         logger.log(level, "predictions{}: {}", rank, found.text)
         answers = [MISSING if answer is None else answer for answer in found.answers]
