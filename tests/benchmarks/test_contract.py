@@ -6,8 +6,11 @@ import copy
 import json
 import os
 import random
+import runpy
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from support.settings import change
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import entries
+from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import BadRecord, Line, Record
@@ -24,7 +28,8 @@ from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.signature import Signature
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SELECTIONS = {"mia_bench": "", "milebench": "all", "mmie": "all", "opening": "all"}
+SELECTIONS = {"mia_bench": "", "milebench": "DocVQA", "mmie": "all", "opening": "all"}
+WITH_PICTURES = ("mmie", "opening")
 ANSWERS = ["", "B", "A red kite.\n" * 999, MISSING, "3", '{"content": []}', "\ud800"]
 
 
@@ -56,6 +61,46 @@ def test_a_question_has_texts_and_files(benchmark: Benchmark) -> None:
         (turn,) = benchmark.doc_to_messages(doc)
         assert turn["role"] == "user"
         assert len(benchmark.doc_to_visual(doc)) == sum(isinstance(p, Path) for p in content)
+
+
+def test_missing_data_names_its_variable_and_folder_and_ends_the_process(
+    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    variable, selection = f"{benchmark.name.upper()}_DATA", SELECTIONS[benchmark.name]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "notes.txt").touch()
+    for folder, content in (("none", variable), ("data", "notes.txt")):
+        monkeypatch.setenv(variable, str(tmp_path / folder))
+        with pytest.raises(DataMissing) as missing:
+            benchmark.documents(selection, os.environ)
+        assert str(tmp_path / folder) in missing.value.message
+        assert content in missing.value.message
+        with pytest.raises(SystemExit, match=str(tmp_path / folder)):
+            benchmark.process_docs(SimpleNamespace(config_name=selection))  # type: ignore[arg-type]
+
+
+def test_a_missing_image_of_a_question_is_named_before_a_model_generates(
+    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, logs: list[str]
+) -> None:
+    data = shutil.copytree(EXAMPLES / benchmark.name / "data", tmp_path / "data")
+    monkeypatch.setenv(f"{benchmark.name.upper()}_DATA", str(data))
+    samples = benchmark.documents(SELECTIONS[benchmark.name], os.environ)
+    images = [part for doc in samples for part in benchmark.question(doc, {})]
+    missing = next(image for image in images if isinstance(image, Path))
+    missing.unlink()
+    if benchmark.name == "opening":  # all of its pictures may be missing
+        benchmark.check_data(samples)
+        assert any("1 pictures of 1 questions" in line and str(missing) in line for line in logs)
+        return
+    with pytest.raises(DataMissing, match=rf"\b1 (of the \d+ )?images .*{missing}"):
+        benchmark.check_data(samples)
+
+
+def test_only_answers_that_may_have_pictures_are_searched_for_them_and_exported(
+    benchmark: Benchmark,
+) -> None:
+    has_pictures = benchmark.name in WITH_PICTURES
+    assert (benchmark.has_picture_answers, benchmark.has_export) == (has_pictures, has_pictures)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=range(len(ANSWERS)))
@@ -145,5 +190,23 @@ def test_a_spoiled_line_is_read_or_is_a_bad_record(benchmark: Benchmark, junk: o
 def test_the_signature_names_task_version_and_data(benchmark: Benchmark) -> None:
     signature = benchmark.signature(docs(benchmark)[0])
     assert signature.benchmark["task"] == f"{benchmark.name}@{benchmark.version}"
-    assert signature.benchmark["data"]
+    assert str(signature.benchmark["data"]).startswith("sha256:")
     assert ("paper_judge" in signature.benchmark) == (benchmark.judge is not None)
+
+
+@pytest.mark.parametrize("name", ["mia_bench", "mmie", "opening"])
+def test_an_example_is_what_its_program_writes(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(EXAMPLES / name))
+    again = tmp_path / "again"
+    again.mkdir()
+    runpy.run_path(str(EXAMPLES / name / "make.py"))["main"](again)
+    written = [path for path in again.rglob("*") if path.is_file()]
+    assert len(written) > 10
+    for path in written:
+        bundled = EXAMPLES / name / path.relative_to(again)
+        assert bundled.is_file()
+        if path.suffix in (".json", ".jsonl"):  # the bytes of images depend on their encoder
+            assert bundled.read_bytes() == path.read_bytes(), "run make.py"

@@ -15,11 +15,9 @@ from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.session import BenchmarkJudge
-from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
-from mmie_tasks.record.signature import Signature
 
 DOC = {"id": 7, "kind": "scene", "gold": "a kite", "image": Image.new("RGB", (9, 9))}
 LOGGED = {name: value for name, value in DOC.items() if name != "image"}
@@ -57,29 +55,20 @@ def logged(record: Record) -> Record:
     return Record.of_line({"record": json.loads(json.dumps(record.logged))})
 
 
-def result_of(*texts: str) -> JudgeResult:
-    replies = [JudgeReply(text=text, model="m") for text in texts]
-    return JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
+def test_the_record_has_groups_question_answer_facts_and_what_json_has_of_the_sample() -> None:
+    class Noting(ByRule):
+        def facts(self, doc: Doc, record: Record) -> dict[str, int | float | str]:
+            return {"points": record.official.points}  # type: ignore[union-attr]
 
-
-def test_the_record_has_groups_question_answer_and_what_json_has_of_the_sample() -> None:
-    rows = ByRule().process_results(DOC, ["<think>Hm.</think>a kite"])
+    rows = Noting().process_results(DOC, ["<think>Hm.</think>a kite"])
+    assert set(rows) == {"record", "coverage", "official", "robust"}
     record = Record.of_line({"record": rows["record"]})
     assert (record.id, record.sample) == ("7", LOGGED)
     assert record.groups == {"kind": ("scene",), "letter": ("a", "k")}
     shown = (*record.question, *record.gold, *record.answer)
     assert [segment.text for segment in shown] == ["What is it?", "a kite", "a kite"]
-    assert (record.official, record.facts) == (Scored(1, "a kite"), {"thinking": 1})
-    assert logged(record) == record
-
-
-def test_a_fact_may_be_noted_of_a_scored_answer() -> None:
-    class Noting(ByRule):
-        def facts(self, doc: Doc, record: Record) -> dict[str, int | float | str]:
-            return {"wings": 2, "points": record.official.points}  # type: ignore[union-attr]
-
-    rows = Noting().process_results(DOC, ["<think>Hm.</think>a kite"])
-    assert rows["record"]["facts"] == {"thinking": 1, "wings": 2, "points": 1.0}  # type: ignore[index]
+    assert record.official == Scored(1, "a kite")
+    assert record.facts == {"thinking": 1, "points": 1}
 
 
 def test_samples_without_an_id_and_wrong_groups_end_a_run_before_it_generates() -> None:
@@ -90,20 +79,23 @@ def test_samples_without_an_id_and_wrong_groups_end_a_run_before_it_generates() 
         ByRule().check_data([{"id": 7}])
 
 
-def test_without_metrics_the_headline_is_the_mean_of_all_samples() -> None:
-    benchmark = ByRule()
-    rows = benchmark.process_results(DOC, ["a kite"])
-    assert set(rows) == {"record", "coverage", "official", "robust"}
-    assert benchmark.percent([rows["official"], {"points": 0, "score": 0}]) == 50
-
-
 def test_an_answer_is_scored_again_from_the_sample_in_its_record() -> None:
     record = logged(ByRule().prepared(DOC, ["a kite"]).record)
     changed = record.model_copy(update={"sample": {**record.sample, "gold": "a bird"}})
     assert ByRule().regraded(changed).official == Scored(0, "a kite")
-    missing = ByRule().prepared(DOC, ["[NO_ANSWER] x"]).record
-    assert [segment.text for segment in missing.answer] == ["[NO_ANSWER] x"]
-    assert ByRule().regraded(logged(missing)) == missing
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param("[NO_ANSWER] x", id="no-answer"),
+        pytest.param("<think>a</think>[ERROR] b", id="failure-after-thinking"),
+        pytest.param("<thi<think>a</think>nk>a kite", id="thinking-of-two-parts"),
+    ],
+)
+def test_an_answer_in_a_log_is_not_read_a_second_time(answer: str) -> None:
+    record = ByRule().prepared(DOC, [answer]).record
+    assert ByRule().regraded(logged(record)) == record
 
 
 def test_an_answer_to_an_image_that_could_not_be_opened_is_unscored(tmp_path: Path) -> None:
@@ -132,60 +124,37 @@ def test_what_is_not_an_answer_is_unscored(
     assert (prepared.record.official.reason, prepared.record.robust.reason) == (reason, reason)
 
 
+def test_a_judge_gets_an_answer_without_its_thinking() -> None:
+    prepared = ByJudge().prepared(DOC, ["<think>Hm.</think>It flies."])
+    assert prepared.request == JudgeRequest(parts=("It flies.",), max_tokens=9)
+
+
+class TwoReaders(ByJudge):
+    def read_robust(self, reply: str) -> Verdict:
+        return Scored(float(reply.split("/")[0]))
+
+
+class OpenEnded(ByJudge):
+    scale = Scale(full_marks=5, unit="points", percent=lambda mean: mean, open_ended=True)
+
+
 @pytest.mark.parametrize(
-    ("replies", "official", "robust"),
+    ("kind", "replies", "official", "robust"),
     [
-        pytest.param(("4",), Scored(4), Scored(4), id="one-reply"),
-        pytest.param(("x", "3"), Unscored("unparsed"), Scored(3), id="first-and-last"),
-        pytest.param(("8", "3"), "off_scale", Scored(3), id="more-than-full-marks"),
-        pytest.param(("-1",), "off_scale", "off_scale", id="negative"),
+        pytest.param(ByJudge, ("4",), Scored(4), Scored(4), id="one-reply"),
+        pytest.param(ByJudge, ("x", "3"), Unscored("unparsed"), Scored(3), id="first-and-last"),
+        pytest.param(ByJudge, ("8", "3"), "off_scale", Scored(3), id="more-than-full-marks"),
+        pytest.param(ByJudge, ("-1",), "off_scale", "off_scale", id="negative"),
+        pytest.param(TwoReaders, ("4/5",), Unscored("unparsed"), Scored(4), id="two-readers"),
+        pytest.param(OpenEnded, ("8",), Scored(8), Scored(8), id="open-ended"),
     ],
 )
-def test_read_makes_both_verdicts(
-    replies: tuple[str, ...], official: Verdict | str, robust: Verdict | str
+def test_official_is_the_first_reply_and_robust_the_last_within_the_scale(
+    kind: type[Benchmark], replies: tuple[str, ...], official: Verdict | str, robust: Verdict | str
 ) -> None:
-    graded = ByJudge().grade({}, result_of(*replies))
+    answered = [JudgeReply(text=text, model="m") for text in replies]
+    result = JudgeResult(**dict(zip(("reply", "second_reply"), answered, strict=False)))
+    graded = kind().grade({}, result)
     for verdict, expected in ((graded.official, official), (graded.robust, robust)):
         is_reason = isinstance(expected, str)
         assert (verdict.reason if is_reason else verdict) == expected  # type: ignore[union-attr]
-
-
-def test_a_robust_reader_of_its_own_reads_what_the_official_one_does_not() -> None:
-    class TwoReaders(ByJudge):
-        def read_robust(self, reply: str) -> Verdict:
-            return Scored(float(reply.split("/")[0]))
-
-    graded = TwoReaders().grade({}, result_of("4/5"))
-    assert (graded.official, graded.robust) == (Unscored("unparsed"), Scored(4))
-
-
-def test_an_open_ended_scale_keeps_what_the_official_script_does_not_check() -> None:
-    class OpenEnded(ByJudge):
-        scale = Scale(full_marks=5, unit="points", percent=lambda mean: mean, open_ended=True)
-
-    assert OpenEnded().grade({}, result_of("8")).official == Scored(8)
-
-
-def test_a_judged_answer_is_graded_again_from_its_replies() -> None:
-    benchmark = ByJudge()
-    prepared = benchmark.prepared(DOC, ["It flies."])
-    assert prepared.request is not None
-    assert prepared.request.parts == ("It flies.",)
-    result = result_of("4")
-    judgement = Judgement(
-        judge=Signature(), result=result, verdicts=Verdicts.unscored("unparsed", "then")
-    )
-    record = logged(prepared.record.judged([judgement]))
-    assert benchmark.regraded(record).official == Scored(4)
-
-
-def test_what_is_overridden_says_what_a_benchmark_has() -> None:
-    class Drawing(ByRule):
-        def picture_limit(self, doc: Doc) -> int:
-            return 2
-
-        def export(self, arguments: object, environment: object) -> str:
-            return ""
-
-    assert (ByRule().has_picture_answers, ByRule().has_export) == (False, False)
-    assert (Drawing().has_picture_answers, Drawing().has_export) == (True, True)

@@ -38,11 +38,13 @@ def records(run="run"):
     return exported(run).records
 
 
-def test_of_several_logs_of_a_task_the_newest_and_its_further_parts_count():
+def test_of_several_logs_of_a_task_the_newest_and_those_of_its_parts_count(monkeypatch):
     log(line("SA-0"), line("SA-1"), name="run/20240101_000000_samples_mmie.jsonl")
     log(line("SA-3"), name="run/20250101_000000_samples_mmie.jsonl")
     log(line("SA-1"))
     log(line("SA-2"), name="run/20250101_000000_samples_mmie_msr.jsonl")
+    log(line("SA-4"), name="run/20250101_000000_samples_mmie_x_hard.jsonl")
+    monkeypatch.setattr(registry, "_plugins", lambda _path: [("mmie_x", "mmie_x.benchmark:X")])
     assert set(records()) == {"SA-1", "SA-2", "SA-3"}
 
 
@@ -57,36 +59,28 @@ def test_a_last_line_that_was_cut_off_is_left_out():
     [
         pytest.param([], "no samples of mmie", id="empty"),
         pytest.param([{"doc_id": 0, "bypass": 999}], "line 1: no record under", id="predict-only"),
-        pytest.param([{"record": {"id": "1"}}], "`verdicts` is ", id="no-verdicts"),
         pytest.param(
             [line("SA-0"), line("SA-0", [{"text": "a"}])],
             "another answer or reply to SA-0",
-            id="two",
+            id="two-answers",
         ),
     ],
 )
-def test_lines_that_are_no_samples_of_one_run_are_an_error(lines, expected):
+def test_lines_that_are_not_samples_of_one_run_are_an_error(lines, expected):
     log(*lines)
     with pytest.raises(AnswersUnusable, match=expected):
         records()
 
 
-def test_a_folder_of_two_runs_or_of_none_is_an_error():
+def test_a_folder_has_exactly_one_run_of_the_benchmark():
     log(line("SA-0"), name="runs/other/20260101_120000_samples_opening.jsonl")
     with pytest.raises(AnswersUnusable, match="0 runs of mmie"):
         records("runs")
     log(line("SA-0"), name=f"runs/a/{LOG}")
+    assert list(records("runs")) == ["SA-0"]
     log(line("SA-0"), name=f"runs/b/{LOG}")
     with pytest.raises(AnswersUnusable, match="2 runs of mmie"):
         records("runs")
-
-
-def test_a_task_of_another_package_with_a_longer_name_is_left_out(monkeypatch):
-    log(line("SA-0"))
-    log(line("SA-1"), name="run/20260101_120000_samples_mmie_x_hard.jsonl")
-    assert list(records()) == ["SA-0", "SA-1"]
-    monkeypatch.setattr(registry, "_plugins", lambda _path: [("mmie_x", "mmie_x.benchmark:X")])
-    assert list(records()) == ["SA-0"]
 
 
 def test_a_run_has_the_name_that_is_given_or_that_of_its_tested_model():

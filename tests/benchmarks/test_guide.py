@@ -21,14 +21,3 @@ FILES = [
 @pytest.mark.parametrize("block", BLOCKS, ids=[block.partition("\n")[0][:40] for block in BLOCKS])
 def test_code_in_the_guide_is_code_of_an_example(block: str) -> None:
     assert any(block.rstrip("\n") in text for text in FILES)
-
-
-def test_every_import_of_the_judged_example_is_in_the_guide() -> None:
-    source = (ROOT / "examples/own_judged_benchmark/captions/benchmark.py").read_text(
-        encoding="utf-8"
-    )
-    imports = re.findall(
-        r"^from mmie_tasks\S* import (?:\(.*?\)|.*?$)", source, re.DOTALL | re.MULTILINE
-    )
-    assert len(imports) == 1
-    assert imports[0] in GUIDE

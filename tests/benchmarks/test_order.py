@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mmie_tasks.benchmarks.order import fair_order
 
-SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=12)
+SIZES = st.lists(st.integers(1, 15), min_size=1, max_size=6)
 
 
 def items_of(sizes):

@@ -1,7 +1,6 @@
 """MIA-Bench from a local folder: rows, which image is whose, and what can be wrong."""
 
 import json
-import runpy
 import shutil
 from collections import Counter
 from contextlib import suppress
@@ -14,8 +13,8 @@ from support.hub_files import MIA_BENCH_EXAMPLE as DATA
 
 from mmie_tasks.benchmarks.mia_bench import sample as samples
 from mmie_tasks.benchmarks.mia_bench.data import NumberedImages, dataset
-from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, MiaSample, fingerprint
-from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
+from mmie_tasks.benchmarks.mia_bench.sample import TYPES, MiaSample, fingerprint
+from mmie_tasks.core.errors import BadSample, DataBroken
 
 ANNOTATION = "instruction_benchmark_all.json"
 
@@ -50,9 +49,6 @@ def row(**changes):
     }
 
 
-# Samples
-
-
 def test_a_sample_has_the_texts_as_released(monkeypatch):
     sample = MiaSample.from_doc(row())
     assert (sample.id, sample.weights) == ("7", (6, 4))
@@ -67,12 +63,9 @@ def test_a_sample_has_the_texts_as_released(monkeypatch):
 @pytest.mark.parametrize(
     ("broken", "names"),
     [
-        pytest.param({"id": 7}, "`id`", id="id"),
         pytest.param({"instruction": " "}, "`instruction`", id="empty"),
         pytest.param({"instruction": "\ud800"}, "`instruction`", id="surrogate"),
         pytest.param({"type": "hard"}, "`type`", id="type"),
-        pytest.param({"components": "ab"}, "`components`", id="text"),
-        pytest.param({"components": ["a", 1]}, r"`components\[1\]`", id="number"),
         pytest.param({"components": ["a"] * 6}, "`components`", id="six"),
         pytest.param({"component_weight": [6]}, "`component_weight`", id="few"),
         pytest.param({"component_weight": [6, 0]}, r"`component_weight\[1\]`", id="zero"),
@@ -99,9 +92,6 @@ def test_a_fingerprint_knows_a_tidied_copy_and_nothing_else():
     assert original != fingerprint("Name it", ["it", "Name"])
 
 
-# The folder
-
-
 def test_a_row_has_what_is_asked_and_judged():
     rows = load(DATA)
     assert rows[3]["id"] == "3"
@@ -125,28 +115,6 @@ def test_at_every_limit_the_types_have_their_shares_and_the_order_is_random(root
     assert docs[:5]["id"] == ["53", "3", "92", "72", "38"]
 
 
-def test_the_example_has_every_type_and_category():
-    examples = [MiaSample.from_doc(row) for row in load(DATA)]
-    assert {sample.type for sample in examples} == set(TYPES)
-    assert {category for sample in examples for category in sample.categories} == set(CATEGORIES)
-    assert {len(sample.components) for sample in examples} == {2, 3, 4, 5}
-
-
-def test_the_example_is_what_its_program_writes(tmp_path):
-    runpy.run_path(str(DATA.parent / "make.py"))["main"](tmp_path)
-    for path in (DATA.parent / "data" / ANNOTATION, DATA.parent / "answers" / "answers.jsonl"):
-        again = tmp_path / path.relative_to(DATA.parent)
-        assert again.read_bytes() == path.read_bytes(), "run make.py"
-    drawn = {path.name for path in (tmp_path / "data" / "images").iterdir()}
-    assert drawn == {path.name for path in (DATA / "images").iterdir()}
-
-
-def create_images(root, *names):
-    (root / "images").mkdir(exist_ok=True)
-    for name in names:
-        (root / "images" / name).write_bytes(b"x")
-
-
 @pytest.mark.parametrize(
     ("image", "files", "path"),
     [
@@ -160,7 +128,9 @@ def create_images(root, *names):
 def test_the_image_of_an_address_is_numbered_and_any_other_is_the_named_file(
     image, files, path, tmp_path
 ):
-    create_images(tmp_path, *files)
+    (tmp_path / "images").mkdir()
+    for name in files:
+        (tmp_path / "images" / name).touch()
     assert NumberedImages(tmp_path).path(0, image) == tmp_path / path
 
 
@@ -173,23 +143,10 @@ def test_any_name_gives_a_path_in_the_folder_or_broken_data(name):
     assert path.is_relative_to(DATA)
 
 
-def test_an_incomplete_folder_says_what_it_contains(root):
-    shutil.rmtree(root / "images")
-    with pytest.raises(DataMissing, match=rf"contains: {ANNOTATION}[\s\S]*images/007.jpg"):
-        load(root)
-    (root / ANNOTATION).unlink()
-    create_images(root)
-    with pytest.raises(DataMissing, match=r"contains: images"):
-        load(root)
-    with pytest.raises(DataMissing, match="no such folder"):
-        load(root / "nowhere")
-
-
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
         pytest.param(lambda r: r[2].pop("image"), "row 2: `image`", id="no picture"),
-        pytest.param(lambda r: r[2].update(image=7), "row 2: `image`", id="a number for a picture"),
         pytest.param(lambda r: r[2].update(image="../a"), r"row 2: .*'\.\./a'", id="outside"),
         pytest.param(lambda r: r[2].update(image="a\0b"), "row 2: .*image|a.x00b", id="NUL"),
         pytest.param(lambda r: r[2].update(type=[]), "id '2': `type`", id="field"),

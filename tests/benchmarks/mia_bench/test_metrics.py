@@ -1,13 +1,15 @@
-"""What one sample adds to which line of the table, and the counts of a run."""
+"""Both scores of a judge's replies, what a sample adds to each metric, and what is noted of it."""
+
+import math
 
 import pytest
 from support.golden import vectors
 from support.mia_replies import SENTENCE
 
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, groups
+from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, groups, reply_facts
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
-from mmie_tasks.benchmarks.mia_bench.sample import MiaSample
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, MiaSample
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import NOT_JUDGED, Record
@@ -16,17 +18,9 @@ from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
 
 TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
-
-
-def score_dict(sample_scores):
-    """The mean of each key over the samples that have it, as ``get_score_dict`` (notebook, cell
-    4).
-    """
-    values = {}
-    for scores in sample_scores:
-        for key, value in scores.items():
-            values.setdefault(key, []).append(value)
-    return {key: sum(of_key) / len(of_key) for key, of_key in values.items()}
+SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."
+OTHER = "score of component 1: 6/6, score of component 2: 2/4, total score: 8/10. Fine."
+IMPOSSIBLE = "score of component 1: 9/6, score of component 2: 4/4, total score: 13/10. Fine."
 
 
 def sample(weights=(6, 4), categories=("describe", "mention")):
@@ -34,76 +28,71 @@ def sample(weights=(6, 4), categories=("describe", "mention")):
         id="3",
         instruction="Name it in red.",
         type="complex",
-        components=tuple(f"part {i}" for i in range(len(weights))),
+        components=tuple("abcde"[: len(weights)]),
         weights=tuple(weights),
         categories=tuple(categories),
     )
 
 
-def result_of(text, finish="stop"):
-    return JudgeResult(reply=JudgeReply(text=text, model="m", finish=finish))
-
-
-NO_ANSWER = JudgeResult(failure=Unscored("no_answer", "the API failed"))
-
-
-def grade(of, result):
-    return BENCHMARK.grade({"categories": of.categories, "weights": of.weights}, result)
-
-
-def record(of, result):
-    judgement = Judgement(judge=Signature(), result=result, verdicts=grade(of, result))
-    of_groups = {k: (v,) if isinstance(v, str) else v for k, v in groups(of).items()}
-    return Record(id=of.id, groups=of_groups, verdicts=NOT_JUDGED).judged([judgement])
-
-
-def rows(of, result):
-    return TABLE.rows(record(of, result))
-
-
-def share_of(of, text, kind, name):
-    """The share of full marks for a category, in percent."""
-    return 100 * grade(of, result_of(text)).shares[kind][name]
-
-
-def test_official_and_robust_scores_are_in_percent():
-    table = rows(sample(), result_of(SENTENCE))
-    assert (table["official"]["score"], table["robust"]["score"]) == (80.0, 80.0)
-    assert (
-        table["official_mention"]["score"]
-        == share_of(sample(), SENTENCE, "robust", "mention")
-        == 50.0
+def result_of(*texts, finish="stop"):
+    """A judge's result with one reply or two; without texts it failed."""
+    replies = [JudgeReply(text=text, model="m", finish=finish) for text in texts]
+    failure = None if texts else Unscored("unavailable", "down")
+    return JudgeResult(
+        **dict(zip(("reply", "second_reply"), replies, strict=False)), failure=failure
     )
-    assert table["official_complex"]["score"] == 80.0
-    assert (table["official_basic"], table["official_grammar"]) == ({}, {})
+
+
+def judged(*results, of=None):
+    """The record of a sample with these results of its judges."""
+    of = of or sample()
+    judgements = []
+    for number, result in enumerate(results):
+        verdicts = BENCHMARK.grade({"categories": of.categories, "weights": of.weights}, result)
+        judge = Signature(judges=({"judge": f"{number}"},))
+        judgements.append(Judgement(judge=judge, result=result, verdicts=verdicts))
+    of_groups = {k: (v,) if isinstance(v, str) else v for k, v in groups(of).items()}
+    record = Record(id=of.id, groups=of_groups, verdicts=NOT_JUDGED).judged(judgements)
+    return record.model_copy(update={"facts": reply_facts(of, record)})
+
+
+def test_scores_and_shares_of_categories_are_in_percent():
+    table = TABLE.rows(judged(result_of(SENTENCE)))
+    scores = {name: row.get("score") for name, row in table.items() if name != "record" and row}
+    assert scores == {
+        "coverage": None,
+        **dict.fromkeys(("official", "robust", "official_clean", "official_complex"), 80.0),
+        "official_describe": 100.0,
+        "official_mention": 50.0,
+    }
 
 
 def test_a_repeated_category_is_the_last_officially_and_the_mean_robustly():
     repeated = sample((4, 3, 3), ("mention", "grammar", "mention"))
-    text = "a: 4/4, b: 0/3, c: 0/3, total score: 4/10."
-    text = text.replace("a:", "component 1:").replace("b:", "component 2:")
-    text = text.replace("c:", "component 3:")
-    assert rows(repeated, result_of(text))["official_mention"]["score"] == 0.0
-    assert share_of(repeated, text, "robust", "mention") == 50.0
+    text = "component 1: 4/4, component 2: 0/3, component 3: 0/3, total score: 4/10."
+    shares = judged(result_of(text), of=repeated).verdicts.shares
+    assert (shares["official"]["mention"], shares["robust"]["mention"]) == (0, 0.5)
 
 
-def test_what_only_the_robust_reader_reads_differs():
-    text = SENTENCE.replace(", ", "\n")
-    table = rows(sample(), result_of(text))
-    assert table["official_describe"]["unscored"] == table["official"]["unscored"] == "unparsed"
-    assert share_of(sample(), text, "robust", "describe") == 100.0
-
-
-def test_an_answer_that_is_not_judged_has_every_row_and_no_score():
-    table = rows(sample(), NO_ANSWER)
-    assert set(table) == {"record", *TABLE.names}
-    assert not any("score" in row for row in table.values())
-
-
-def test_a_reply_that_was_cut_off_gives_no_category_either():
-    table = rows(sample(), result_of(SENTENCE, finish="length"))
-    assert "shares" not in table["record"]["verdicts"]
-    assert "score" not in table["official_describe"]
+@pytest.mark.parametrize(
+    ("result", "official", "robust"),
+    [
+        pytest.param(result_of(SENTENCE.replace(", ", "\n")), "unparsed", 80, id="robust-only"),
+        pytest.param(result_of("a: 9/6, b: 4/4, c: 13/10. Off."), 130, "unparsed", id="off-scale"),
+        pytest.param(result_of(IMPOSSIBLE, SOUND), 130, 70, id="the-first-and-the-last-reply"),
+        pytest.param(result_of(SOUND, IMPOSSIBLE), 70, 70, id="a-needless-second-reply"),
+        pytest.param(result_of(SENTENCE, finish="length"), "cut_off", "cut_off", id="cut-off"),
+        pytest.param(result_of(), "unavailable", "unavailable", id="no-reply"),
+    ],
+)
+def test_what_replies_give(result, official, robust):
+    verdicts = judged(result).verdicts
+    for kind, expected in (("official", official), ("robust", robust)):
+        verdict = verdicts.verdict(kind)
+        if isinstance(expected, str):
+            assert (verdict.reason, kind in verdicts.shares) == (expected, False)
+        else:
+            assert (verdict.points, kind in verdicts.shares) == (pytest.approx(expected), True)
 
 
 def test_a_contradictory_sample_is_not_clean(monkeypatch):
@@ -112,17 +101,63 @@ def test_a_contradictory_sample_is_not_clean(monkeypatch):
     assert "clean" not in groups(sample())
 
 
+def test_every_category_and_type_has_a_number():
+    assert {number.name for number in METRICS} == {"", "clean", *CATEGORIES, *TYPES}
+    assert all(math.isclose(sum(number.weights.values()), 1) for number in METRICS)
+
+
+def test_each_component_is_shown_with_its_mark_and_what_it_asks():
+    facts = judged(result_of(SOUND)).facts
+    assert facts == {
+        "component_1": "describe 3/6: a",
+        "component_2": "mention 4/4: b",
+        "component_total": pytest.approx(70),
+    }
+    for result in (result_of("nothing"), result_of()):
+        assert judged(result).facts["component_2"] == "mention -/4: b"
+
+
+@pytest.mark.parametrize(
+    ("result", "counts"),
+    [
+        (result_of(SOUND), {}),
+        (result_of(SOUND.replace("7/10", "9/10")), {"unsound_totals": 1}),
+        (result_of(IMPOSSIBLE, SOUND), {"requested_twice": 1}),
+    ],
+)
+def test_a_wrong_total_and_a_second_request_are_counted(result, counts):
+    facts = judged(result).facts
+    assert {name: value for name, value in facts.items() if isinstance(value, int)} == counts
+
+
+def test_a_panels_sample_has_the_mean_and_the_marks_of_its_judges():
+    record = judged(result_of(IMPOSSIBLE, SOUND), result_of(OTHER))
+    assert (record.official.points, record.robust.points) == ((130 + 80) / 2, 75)
+    assert record.verdicts.shares["robust"] == {"describe": 0.75, "mention": 0.75}
+    assert record.facts["component_1"] == "describe 3/6, 6/6: a"
+    assert record.facts["requested_twice"] == 1
+
+
+def notebook_means(scores_of_samples):
+    """The mean of each key over the samples that have it: ``get_score_dict``, notebook, cell 4."""
+    values = {}
+    for scores in scores_of_samples:
+        for key, value in scores.items():
+            values.setdefault(key, []).append(value)
+    return {key: 100 * sum(of_key) / len(of_key) for key, of_key in values.items()}
+
+
 def test_means_over_the_golden_replies_are_those_of_the_notebook():
     cases = vectors("mia_bench")["cases"]
     tables = []
     for case in cases:
-        of = sample(case["component_weight"], case["component_type"])
         text = case["reply"] if isinstance(case["reply"], str) else ""
-        tables.append(rows(of, result_of(text)))
-    expected = score_dict(c["official"]["scores"] for c in cases if c["official"]["ok"])
+        of = sample(case["component_weight"], case["component_type"])
+        tables.append(TABLE.rows(judged(result_of(text), of=of)))
+    expected = notebook_means(c["official"]["scores"] for c in cases if c["official"]["ok"])
     means = {}
     for name in expected:
         line = "official" if name == TOTAL else f"official_{name}"
         points = [row["points"] for table in tables if "points" in (row := table[line])]
         means[name] = sum(points) / len(points)
-    assert means == pytest.approx({name: 100 * value for name, value in expected.items()})
+    assert means == pytest.approx(expected)

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from support.golden import vectors
 from support.mia_replies import FAKE, OTHER_FORMS, SENTENCE, official_form
 
-from mmie_tasks.benchmarks.mia_bench.metrics import robust_shares
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_reply, read_robust
 from mmie_tasks.benchmarks.reply_text import LONGEST
 from mmie_tasks.core.verdict import Scored, Unscored
@@ -127,32 +126,16 @@ def test_a_golden_reply_is_read_as_intended_or_not_at_all(case):
         assert parsed.doubt.reason == "off_scale" or case["id"] in GOLDEN_UNSCORED
 
 
-@pytest.mark.parametrize("reply", [None, 7, ["8/10"]], ids=repr)
-def test_a_reply_that_is_no_text_is_no_verdict(reply):
-    assert read_robust(WEIGHTS, reply).reason == "unparsed"
-
-
-@pytest.mark.parametrize("reply", OFF_SCALE)
-def test_what_cannot_be_meant_is_worth_asking_again(reply):
-    assert is_impossible(WEIGHTS, reply)
-
-
-@pytest.mark.parametrize("reply", [SENTENCE, "I cannot help.", f"{SENTENCE}. {FAKE}."])
-def test_what_is_read_or_is_no_verdict_is_not_asked_again(reply):
-    assert not is_impossible(WEIGHTS, reply)
+def test_only_what_cannot_be_meant_is_asked_again():
+    assert all(is_impossible(WEIGHTS, reply) for reply in OFF_SCALE)
+    for reply in (SENTENCE, "I cannot help.", f"{SENTENCE}. {FAKE}."):
+        assert not is_impossible(WEIGHTS, reply)
 
 
 @pytest.mark.parametrize("total", ["8/10", "10/10", "8/8"])
 def test_weights_that_sum_to_8_have_full_marks(total):
     reply = f"component 1: 4/4, component 2: 4/4, total score: {total}"
     assert outcome(reply, (4, 4)) == 10
-
-
-def test_a_category_is_the_mean_of_all_its_components():
-    reply = "component 1: 4/4, component 2: 0/3, component 3: 3/3, total score: 7/10"
-    repeated = ("mention", "grammar", "mention"), (4, 3, 3)
-    assert robust_shares(*repeated, reply) == {"mention": 1.0, "grammar": 0.0}
-    assert robust_shares(*repeated, "no") == {}
 
 
 def test_a_reply_beyond_the_longest_is_unscored():
@@ -204,5 +187,5 @@ def test_any_marks_out_of_the_weights_are_read_as_written(marks, form, separator
 )
 def test_reading_time_grows_linearly(piece):
     for start in ("", f"{SENTENCE}. ", "{"):
-        text = (start + piece * 20_000)[:20_000]
+        text = (start + piece * 10_000)[:10_000]
         assert read_reply(text, WEIGHTS)  # takes minutes if a pattern backtracks

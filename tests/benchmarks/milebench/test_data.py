@@ -1,9 +1,12 @@
 """MileBench's samples, and its local folders: the layouts that exist, and what can be wrong."""
 
+from types import SimpleNamespace
+
 import pytest
 from support.example import DATA, change, copy_of
 
-from mmie_tasks.benchmarks.milebench.data import dataset
+from mmie_tasks.benchmarks.milebench import data
+from mmie_tasks.benchmarks.milebench.data import PARTS, dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, MileSample, datasets_in
 from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWrong
 
@@ -56,21 +59,15 @@ def test_a_broken_annotation_is_named(broken, names):
         read(broken)
 
 
-def test_there_are_29_datasets_in_12_tasks_and_26_adversarial_ones():
+def test_29_datasets_are_12_tasks_in_six_archives_and_26_have_an_adversarial_variant():
     assert (len(DATASETS), len(TASKS), len(datasets_in("adv"))) == (29, 12, 26)
+    assert len(PARTS) == 6
+    assert sorted(name for part in PARTS for name in part) == sorted(DATASETS)
 
 
 @pytest.fixture
 def root(tmp_path):
     return copy_of("DocVQA", tmp_path)
-
-
-def test_a_row_has_the_fields_of_scoring_and_paths_for_images():
-    row = load(DATA)[0]
-    assert row["id"] == "DocVQA/0"
-    assert row["gold"] in row["choices"]
-    assert all(path.startswith(str(DATA / "DocVQA" / "images")) for path in row["images"])
-    assert row["data"].startswith("sha256:")
 
 
 def test_all_goes_round_the_datasets():
@@ -81,10 +78,7 @@ def test_all_goes_round_the_datasets():
 
 
 def test_in_a_dataset_the_order_is_random_and_the_same_whatever_the_file(root):
-    def enlarge(whole):
-        whole["data"] = [{**whole["data"][0], "sample_id": i} for i in range(20)]
-
-    change(root, "DocVQA", enlarge)
+    change(root, "DocVQA", samples_with())
     ids = list(load(root)["id"])
     assert ids[:5] == [f"DocVQA/{i}" for i in (7, 0, 6, 11, 17)]
     change(root, "DocVQA", lambda whole: whole["data"].reverse())
@@ -104,13 +98,19 @@ def test_a_folder_around_the_datasets_does_not_matter(prefix, tmp_path):
     assert len(load(tmp_path)) == 2
 
 
-def test_all_takes_the_datasets_of_a_local_folder(root):
+def test_all_takes_the_datasets_of_a_local_folder_and_names_the_others(root, logs):
     assert {row["dataset"] for row in load(root, "all")} == {"DocVQA"}
-
-
-def test_a_missing_dataset_is_named_with_the_existing_ones(root):
-    with pytest.raises(DataMissing, match=r"`TQA` is not in .* contains: DocVQA"):
+    assert "ActionLocalization" in logs[0]
+    with pytest.raises(DataMissing, match=r"`TQA` is not in .*: DocVQA"):
         load(root, "TQA")
+
+
+def test_an_archive_without_its_dataset_is_listed(root, monkeypatch):
+    fetched = SimpleNamespace(folder=root, source="owner/repo@abc")
+    monkeypatch.setattr(data, "_archive", lambda _: SimpleNamespace(fetch=lambda: fetched))
+    assert set(dataset("DocVQA", {})["data"]) == {"abc"}
+    with pytest.raises(DataBroken, match=r"`SlideVQA/SlideVQA\.json`.*DocVQA"):
+        dataset("SlideVQA", {})
 
 
 def test_a_dataset_or_variant_that_does_not_exist_is_named_with_the_nearest():
@@ -122,65 +122,53 @@ def test_a_dataset_or_variant_that_does_not_exist_is_named_with_the_nearest():
         load(DATA, "GPR1200@adv")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b'{"data": []}', id="no meta_data"),
-        pytest.param(b'{"meta_data": {"task_instruction": []}, "data": []}', id="no samples"),
-    ],
-)
-def test_a_file_that_is_not_official_json_is_named(content, root):
-    path = root / "DocVQA" / "DocVQA.json"
-    path.write_bytes(content)
-    with pytest.raises(DataBroken, match=r"DocVQA\.json"):
-        load(root)
+def samples_with(**changes):
+    """Makes 20 samples of an annotation, of which number 7 is changed."""
 
+    def enlarge(whole):
+        first = whole["data"][0]
+        task = {**first["task_instance"], **changes.pop("task", {})}
+        whole["data"] = [{**first, "sample_id": i} for i in range(20)]
+        whole["data"][7] |= {"task_instance": task, **changes}
 
-def edit_sample(entry, path=None, **fields):
-    instance = dict(entry["task_instance"])
-    if path:
-        instance["images_path"] = [path]
-    return {**entry, "task_instance": instance, **fields}
+    return enlarge
 
 
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
+        pytest.param(lambda whole: whole.pop("meta_data"), "task_instruction", id="no meta_data"),
         pytest.param(
-            {"path": "../../secret.png"}, "7: The dataset names '../../secret.png'", id="outside"
+            lambda whole: whole["meta_data"].update(task_instruction=3),
+            "task_instruction",
+            id="no instructions",
         ),
         pytest.param(
-            {"sample_id": "3"}, "row 7: the id 'DocVQA/3' is that of row 3", id="repeated"
+            lambda whole: whole["meta_data"].update(question_type=3), "question_type", id="type"
+        ),
+        pytest.param(lambda whole: whole["data"].clear(), "no list of rows", id="no samples"),
+        pytest.param(
+            samples_with(task={"images_path": ["../../secret.png"]}),
+            "row 7: .*'../../secret.png'",
+            id="an image outside",
+        ),
+        pytest.param(
+            samples_with(sample_id="3"), "row 7: the id 'DocVQA/3' is that of row 3", id="same id"
         ),
     ],
 )
-def test_a_sample_that_cannot_be_used_is_an_error_that_names_row_and_field(edit, problem, root):
+def test_an_annotation_that_cannot_be_used_is_an_error_that_names_row_and_field(
+    edit, problem, root
+):
     (root / "secret.png").write_bytes(b"x")
-
-    def enlarge(whole):
-        samples = [{**whole["data"][0], "sample_id": i} for i in range(20)]
-        whole["data"] = [*samples[:7], edit_sample(samples[7], **edit), *samples[8:]]
-
-    change(root, "DocVQA", enlarge)
-    with pytest.raises(DataBroken) as caught:
-        load(root)
-    assert problem in caught.value.message
-    assert "DocVQA.json" in caught.value.message
-
-
-@pytest.mark.parametrize("field", ["task_instruction", "question_type"])
-def test_meta_data_that_is_not_official_is_named(field, root):
-    change(root, "DocVQA", lambda whole: whole["meta_data"].update({field: 3}))
-    with pytest.raises(DataBroken, match=field):
+    change(root, "DocVQA", edit)
+    with pytest.raises(DataBroken, match=rf"DocVQA\.json.*{problem}"):
         load(root)
 
 
 @pytest.mark.parametrize("names", [["0.jpg", "1.jpg"], []], ids=len)
 def test_other_than_one_combined_image_of_a_sample_is_named(names, root):
-    def add(whole):
-        whole["data"][0]["task_instance"]["combined_1_images"] = names
-
-    change(root, "DocVQA", add)
-    assert len(load(root)) == 2
-    with pytest.raises(DataBroken, match=f"sample 0: `combined_1_images` names {len(names)} files"):
+    change(root, "DocVQA", samples_with(task={"combined_1_images": names}))
+    assert len(load(root)) == 20
+    with pytest.raises(DataBroken, match=f"sample 7: `combined_1_images` names {len(names)} files"):
         load(root, "DocVQA@combined1")

@@ -1,4 +1,4 @@
-"""The functions the YAMLs name, without the runner."""
+"""The functions that the task files name, and what MileBench notes of an answer."""
 
 import math
 import shutil
@@ -9,27 +9,20 @@ from PIL import Image
 from support.example import DATA, copy_of
 from support.logged_records import signature_of
 
-from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks.milebench import benchmark, data
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.record import Record
-from mmie_tasks.record.rows import coverage
-from mmie_tasks.record.segment import Segment
-
-
-@pytest.fixture(autouse=True)
-def surroundings(monkeypatch, tmp_path):
-    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("MILEBENCH_DATA", str(DATA))
-    monkeypatch.setattr(benchmark.BENCHMARK, "opener", ImageOpener())
 
 
 def docs(selection="DocVQA", root=DATA):
     return dataset(selection, {"MILEBENCH_DATA": str(root)})
+
+
+def record_of(doc, answer="A"):
+    return Record.of_line(benchmark.process_results(doc, [answer]))
 
 
 def test_a_chat_model_gets_images_at_their_placeholders_and_no_file_name():
@@ -58,92 +51,68 @@ def test_a_combined_task_shows_the_published_image_and_needs_no_other(tmp_path):
     root = copy_of("DocVQA", tmp_path)
     shutil.rmtree(root / "DocVQA" / "images")
     doc = docs("DocVQA@combined1", root)[0]
+    (combined,) = doc["combined"]
     (image,) = benchmark.doc_to_visual(doc)
     assert image.width == 800 * math.ceil(math.sqrt(len(doc["images"])))
-    assert benchmark.doc_to_text(doc).startswith("<image>\n")
-    assert "<Image 1> <Image 2> " in benchmark.doc_to_text(doc)
+    text = benchmark.doc_to_text(doc)
+    assert text.startswith("<image>\n")
+    assert "<Image 1> <Image 2> " in text
     data.check_data([doc])
-    record = benchmark.process_results(doc, [doc["gold"]])["record"]
-    images = [part["image"] for part in record["question"] if "image" in part]
-    assert (images, record["groups"]["level"]) == (doc["combined"], ("medium",))
-    Path(doc["combined"][0]).unlink()
-    with pytest.raises(DataMissing, match=f"1 of the 1 images .*{Path(doc['combined'][0]).name}"):
+    record = record_of(doc)
+    images = [segment.image for segment in record.question if segment.image]
+    assert (images, record.groups["level"]) == ([combined], ("medium",))
+    Path(combined).unlink()
+    with pytest.raises(DataMissing, match=f"1 of the 1 images .*{combined}"):
         data.check_data([doc])
 
 
-def test_missing_images_are_counted_before_anything_is_generated(tmp_path):
-    root = copy_of("DocVQA", tmp_path)
-    data.check_data(docs(root=root))
-    (root / "DocVQA" / "images" / "3.png").unlink()
-    with pytest.raises(DataMissing, match=r"1 of the \d images .* sample DocVQA/.*3\.png"):
-        data.check_data(docs(root=root))
-
-
-def test_an_image_that_breaks_later_makes_only_its_sample_unscored(tmp_path):
-    root = copy_of("DocVQA", tmp_path)
-    doc = docs(root=root)[1]
-    whole = Path(doc["images"][0])
-    whole.write_bytes(whole.read_bytes()[:60])
-    data.check_data(docs(root=root))
-    assert len(benchmark.doc_to_visual(doc)) == len(doc["images"])
-    rows = benchmark.process_results(doc, [doc["gold"]])
-    assert rows["official"]["unscored"] == "bad_image"
-    assert whole.name in rows["record"]["verdicts"]["official"]["detail"]
-
-
-def test_missing_data_stops_the_runner_with_a_message(monkeypatch):
-    monkeypatch.setenv("MILEBENCH_DATA", "/nowhere")
-    stub = docs()
-    stub.info.config_name = "DocVQA"
-    with pytest.raises(SystemExit, match="no such folder"):
-        benchmark.process_docs(stub)
-
-
 def test_a_right_answer_scores_in_every_row_it_counts_for():
-    doc = next(doc for doc in docs("all") if doc["dataset"] == "DocVQA")
+    doc = docs("all")[0]
+    assert doc["dataset"] == "ActionLocalization"
     rows = benchmark.process_results(doc, [doc["gold"]])
-    own = {"id": doc["id"], "image_set": doc["image_set"]}
-    assert rows["official_real"] == {**own, "group": "DocVQA", "points": 1.0}
+    own = {"id": doc["id"], "image_set": doc["image_set"], "group": "ActionLocalization"}
+    assert rows["official_real"] == {**own, "points": 1.0}
     assert rows["official_diag"] == {}
     signature = signature_of(rows["record"])
     assert signature.startswith("task:milebench@5-E|variant:test|prompt:official|")
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [(MISSING, "no_answer"), ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503", "no_answer")],
-)
-def test_a_failure_has_no_score_key(answer, reason):
-    rows = benchmark.process_results(docs()[0], [answer])
-    assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
-    assert "score" not in rows["official"]
-    assert coverage([rows["coverage"]]) == 0
-    assert math.isnan(benchmark.percent([rows["official"]]))
-
-
-@pytest.mark.parametrize("form", ["<think>{}</think>{}", "{}</think>{}"])
-def test_thinking_is_not_scored_in_a_run_and_from_its_log(form):
-    doc = docs()[0]
-    answer = form.format("Option A first, then (A) or B?", doc["gold"])
-    rows = benchmark.process_results(doc, [answer])
-    assert rows["official"]["points"] == rows["robust"]["points"] == 1
-    record = Record.of_line(rows)
-    assert (record.answer, record.facts["thinking"]) == ((Segment(text=doc["gold"]),), 1)
-    assert benchmark.BENCHMARK.regraded(record) == record
-
-
-@pytest.mark.parametrize(
-    "answer", ["<think>a</think>nan", "<think>a</think>[ERROR] b", "<thi<think>a</think>nk>B"]
-)
-def test_an_answer_is_not_read_twice(answer):
-    record = Record.of_line(benchmark.process_results(docs()[0], [answer]))
-    assert isinstance(record.official, Scored)
-    assert benchmark.BENCHMARK.regraded(record) == record
-
-
-def test_perfect_answers_score_one_where_the_scorer_allows():
+def test_gold_answers_have_full_marks_in_every_dataset():
     rows = [benchmark.process_results(doc, [doc["gold"]]) for doc in docs("all")]
     parts = [row["robust"] for row in rows]
     assert benchmark.real(parts) == pytest.approx(100, abs=1e-4)
     assert math.isnan(benchmark.real([part for part in parts if part.get("group") != "TQA"]))
     assert {row["record"]["groups"]["dataset"][0] for row in rows} == set(DATASETS)
+
+
+def test_the_record_has_groups_facts_and_the_question_with_its_images_in_place():
+    doc = docs()[0]
+    record = record_of(doc)
+    assert record.groups == {"dataset": ("DocVQA",), "task": ("S-2",), "level": ("medium",)}
+    assert [segment.image for segment in record.question if segment.image] == doc["images"]
+    assert record.facts == {"rule": "choice", "images": len(doc["images"]), "option": "A"}
+    assert "option" not in record_of(doc, "Please try again later.").facts
+
+
+@pytest.mark.parametrize(
+    ("context", "depth"),
+    [
+        pytest.param("1234567" + "." * 12, 0.05, id="at-the-beginning"),
+        pytest.param("." * 9 + "1234567...", 0.5, id="in-the-middle"),
+        pytest.param("." * 19, None, id="in-a-picture"),
+    ],
+)
+def test_the_depth_of_a_needle_is_its_position(context, depth):
+    """The prompt has a line end before the context."""
+    doc = docs("TextNeedleInAHaystack")[0] | {"gold": "1234567", "context": context}
+    facts = record_of(doc | {"images": [], "instruction": "", "choices": []}).facts
+    assert facts["needle_length"] == 0
+    assert facts.get("needle_depth") == depth
+
+
+def test_a_sample_that_had_no_gold_is_scored_again():
+    record = record_of(docs()[0]).scored(
+        benchmark.BENCHMARK.score({"rule": "choice", "gold": "x", "choices": ["y"]}, "A")
+    )
+    assert record.official.reason == record.robust.reason == "bad_gold"
+    assert isinstance(benchmark.BENCHMARK.regraded(record).robust, Scored)
