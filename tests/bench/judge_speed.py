@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.judge_asking import open_openai
+from support.judge_asking import judge_of
 
 from mmie_tasks.judges.base import Judge, JudgeRequest
 from mmie_tasks.record.reply import JudgeReply
@@ -62,7 +62,7 @@ def ask_all(judge: Judge, requests: Sequence[JudgeRequest]) -> None:
 
 def seconds_of_ours(requests: Sequence[JudgeRequest], *server_arguments: str) -> float:
     with server("--delay_s", "1", "--at_most", str(AT_MOST), *server_arguments) as url:
-        judge = open_openai(ENVIRONMENT, model="judge-model", base_url=url)
+        judge = judge_of(ENVIRONMENT, model="judge-model", base_url=url)
         began = time.perf_counter()
         ask_all(judge, requests)
         return time.perf_counter() - began
@@ -70,7 +70,7 @@ def seconds_of_ours(requests: Sequence[JudgeRequest], *server_arguments: str) ->
 
 def cpu_of_ours_ms(requests: Sequence[JudgeRequest]) -> float:
     with server() as url:
-        judge = open_openai(ENVIRONMENT, model="judge-model", base_url=url)
+        judge = judge_of(ENVIRONMENT, model="judge-model", base_url=url)
         ask_all(judge, requests[:40])
         began = time.process_time()
         ask_all(judge, requests)
@@ -86,7 +86,7 @@ def peak_mib(n: int, size_bytes: int) -> float:
 
 def print_peak_memory(n: int, size_bytes: int) -> None:
     with tempfile.TemporaryDirectory() as folder, server() as url:
-        judge = open_openai(ENVIRONMENT, model="judge-model", base_url=url)
+        judge = judge_of(ENVIRONMENT, model="judge-model", base_url=url)
         ask_all(judge, requests_with(images(Path(folder), n, size_bytes)))
     # Not getrusage: a child inherits the peak of its parent.
     (peak_kib,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())

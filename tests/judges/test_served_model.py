@@ -1,7 +1,7 @@
 """A tested model and a judge on one server: the warning, the check before a run, the mark."""
 
 import pytest
-from support.judge_asking import open_openai
+from support.judge_asking import judge_of
 
 from mmie_tasks.judges.served_model import ServedModel, judges_itself, served_model, shared_server
 
@@ -11,7 +11,7 @@ OPENAI = "https://api.openai.com/v1"
 
 
 def judge_with(variables, model="gpt-4o", **options):
-    return open_openai(variables, model=model, **options)
+    return judge_of(variables, model=model, **options)
 
 
 @pytest.mark.parametrize(

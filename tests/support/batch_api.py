@@ -1,13 +1,12 @@
 """The Batch API of a `JudgeServer`: files, batches, and how batches end.
 
-It is as strict as a provider: a file with a broken line, two equal `custom_id`s, another address or
-too many requests makes a batch that fails.
+As at a provider, a batch fails if its file has a `custom_id` twice or a request to another address.
 """
 
 from __future__ import annotations
 
 import json
-import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.parser import BytesParser
@@ -16,8 +15,10 @@ from typing import Any
 
 from support.loopback import Request, Sent, sends
 
+Batch = dict[str, Any]
 
-@dataclass
+
+@dataclass(frozen=True, kw_only=True)
 class Ending:
     """How a batch ends: some of its requests finished, or none because it failed at once."""
 
@@ -28,125 +29,97 @@ class Ending:
 
 
 class BatchApi:
-    """Files and batches; `reply` is the server's to the body of a request."""
+    """Files and batches; `reply` is the server's to the body of a request.
+
+    Attributes:
+        polls: How often a batch is polled before it is over.
+        tamper: Changes the lines of a result.
+    """
 
     def __init__(self, reply: Callable[[dict[str, Any]], Sent]) -> None:
         self.reply = reply
-        self.polls = 1  # polls before a batch is over
-        self.max_requests, self.max_bytes = 50_000, 200_000_000
+        self.polls = 1
         self.tamper: Callable[[list[bytes]], list[bytes]] = lambda lines: lines
-        self.endings: list[Ending] = []
         self.files: dict[str, bytes] = {}
-        self.batches: dict[str, dict[str, Any]] = {}
+        self.batches: dict[str, Batch] = {}
+        self._polled: Counter[str] = Counter()
+        self._endings: list[Ending] = []
 
-    def ends(
-        self, status: str, finished: int | None = None, code: str = "", message: str = ""
-    ) -> None:
+    def ends(self, status: str, **how: Any) -> None:
         """Set the ending of the next batch that has none yet."""
-        self.endings.append(Ending(status, finished, code, message))
+        self._endings.append(Ending(status=status, **how))
 
     def lines(self) -> list[dict[str, Any]]:
         """The requests of all batches, in order."""
-        contents = [self.files[batch["input_file_id"]] for batch in self.batches.values()]
-        return [json.loads(line) for content in contents for line in content.splitlines()]
+        return [json.loads(line) for batch in self.batches.values() for line in self._lines(batch)]
 
     def answer(self, request: Request) -> Sent | None:
         """The response; None if there is nothing at this address."""
         match request.route:
             case "upload":
-                return sends(self._upload(_uploaded(request)))
+                return sends({"id": self._keep(_uploaded(request)), "object": "file"})
             case "create":
                 return sends(self._create(json.loads(request.body)))
-            case "retrieve":
-                batch = self.batches.get(request.filename)
-                return None if batch is None else sends(self._poll(batch))
-            case "content":
-                content = self.files.get(request.path.split("/")[-2])
-                return None if content is None else Sent(content)
+            case "retrieve" if batch := self.batches.get(request.filename):
+                return sends(self._poll(batch))
+            case "content" if content := self.files.get(request.path.split("/")[-2]):
+                return Sent(content)
         return None
 
-    def _upload(self, content: bytes) -> dict[str, Any]:
-        file = {"id": self._keep(content), "object": "file", "bytes": len(content)}
-        more = {"created_at": 1, "filename": "x.jsonl", "status": "processed"}
-        return {**file, "purpose": "batch", **more}
+    def _create(self, request: dict[str, Any]) -> Batch:
+        batch = {**request, "id": f"batch_{len(self.batches) + 1}", "status": "in_progress"}
+        self.batches[batch["id"]] = batch
+        return batch
 
-    def _create(self, request: dict[str, Any]) -> dict[str, Any]:
-        lines = self.files[request["input_file_id"]].splitlines()
-        ending = self.endings.pop(0) if self.endings else Ending()
-        if wrong := self._wrong(request, lines):
-            ending = Ending("failed", code=wrong, message=f"the file is wrong: {wrong}")
-        batch = {
-            "id": f"batch_{len(self.batches) + 1}",
-            "object": "batch",
-            "endpoint": request["endpoint"],
-            "completion_window": request["completion_window"],
-            "input_file_id": request["input_file_id"],
-            "metadata": request.get("metadata"),
-            "created_at": int(time.time()),
-            "status": "validating",
-            "request_counts": {"completed": 0, "failed": 0, "total": len(lines)},
-            "_polls": self.polls,
-            "_ending": ending,
-        }
-        self.batches[str(batch["id"])] = batch
-        return shown(batch)
+    def _poll(self, batch: Batch) -> Batch:
+        self._polled[batch["id"]] += 1
+        if batch["status"] == "in_progress" and self._polled[batch["id"]] > self.polls:
+            ending = self._endings.pop(0) if self._endings else Ending()
+            if wrong := self._wrong(batch):
+                ending = Ending(status="failed", code=wrong)
+            self._end(batch, ending)
+        return batch
 
-    def _poll(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """A batch; its state advances with every poll."""
-        batch["_polls"] -= 1
-        if batch["status"] in {"validating", "in_progress"}:
-            batch["status"] = "in_progress"
-            if batch["_polls"] < 0 or batch["_ending"].status == "failed":
-                self._end(batch, batch["_ending"])
-        return shown(batch)
-
-    def _wrong(self, batch_request: dict[str, Any], lines: list[bytes]) -> str:
-        requests = [json.loads(line) for line in lines]
+    def _wrong(self, batch: Batch) -> str:
+        requests = [json.loads(line) for line in self._lines(batch)]
         if len({request["custom_id"] for request in requests}) != len(requests):
             return "duplicate_custom_id"
-        if len(lines) > self.max_requests or sum(map(len, lines)) > self.max_bytes or not lines:
-            return "invalid_file_size"
-        if {request["url"] for request in requests} != {batch_request["endpoint"]}:
+        if {request["url"] for request in requests} != {batch["endpoint"]}:
             return "mismatched_endpoint"
         return ""
 
-    def _end(self, batch: dict[str, Any], ending: Ending) -> None:
+    def _end(self, batch: Batch, ending: Ending) -> None:
         batch["status"] = ending.status
         if ending.status == "failed":
             error = {"code": ending.code, "message": ending.message, "line": None}
             batch["errors"] = {"object": "list", "data": [error]}
             return
-        lines = self.files[batch["input_file_id"]].splitlines()
-        finished = len(lines) if ending.finished is None else ending.finished
         good, bad = [], []
-        for number, line in enumerate(lines):
-            written = self._line(json.loads(line), ending.status if number >= finished else "")
-            (good if b'"status_code": 200' in written else bad).append(written)
-        batch["request_counts"] |= {"completed": len(good), "failed": len(bad)}
-        for name, written in (("output_file_id", self.tamper(good)), ("error_file_id", bad)):
-            if written:
-                batch[name] = self._keep(b"\n".join(written) + b"\n")
+        for number, line in enumerate(self._lines(batch)):
+            is_left = ending.finished is not None and number >= ending.finished
+            result = self._result(json.loads(line), ending.status if is_left else "")
+            (good if b'"status_code": 200' in result else bad).append(result)
+        for name, results in (("output_file_id", self.tamper(good)), ("error_file_id", bad)):
+            if results:
+                batch[name] = self._keep(b"\n".join(results) + b"\n")
 
-    def _line(self, request: dict[str, Any], left: str) -> bytes:
+    def _result(self, request: dict[str, Any], left: str) -> bytes:
         response, error = None, None
         if left:
             error = {"code": f"batch_{left}", "message": f"the batch was {left}"}
         else:
             sent = self.reply(request["body"])
-            body = json.loads(sent.content)
-            response = {"status_code": sent.status, "request_id": "q", "body": body}
-        line = {"id": "r", "custom_id": request["custom_id"], "response": response, "error": error}
+            response = {"status_code": sent.status, "body": json.loads(sent.content)}
+        line = {"custom_id": request["custom_id"], "response": response, "error": error}
         return json.dumps(line, ensure_ascii=False).encode()
+
+    def _lines(self, batch: Batch) -> list[bytes]:
+        return self.files[batch["input_file_id"]].splitlines()
 
     def _keep(self, content: bytes) -> str:
         name = f"file-{len(self.files) + 1}"
         self.files[name] = content
         return name
-
-
-def shown(batch: dict[str, Any]) -> dict[str, Any]:
-    """A batch without the fields that only the server uses."""
-    return {name: value for name, value in batch.items() if not name.startswith("_")}
 
 
 def _uploaded(request: Request) -> bytes:

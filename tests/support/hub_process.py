@@ -63,7 +63,6 @@ LIBRARIES = (  # nothing that imports `huggingface_hub`
     *("PIL.Image", "numpy", "pandas", "pyarrow.parquet", "pyarrow.dataset", "torch", "safetensors"),
     *("psutil", "pytest", "anyio.streams.tls", "multiprocess", "packaging.version", "xxhash"),
     *("fsspec.implementations.http", "scipy.sparse", "wcwidth", "tabulate", "PIL.WebPImagePlugin"),
-    *("openai", "openai.types.chat", "openai.resources"),  # of `batch_asking`
 )
 HUB_LIBRARIES = (
     "huggingface_hub.hf_api",

@@ -1,11 +1,13 @@
-"""An `openai` judge in tests: short waits, outcomes in the order of the requests."""
+"""Judges as a run creates them, and `openai` judges at a loopback server, with short waits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mmie_tasks.core.choice import Choice
 from mmie_tasks.http.sender import Pace
+from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judges.openai.judge import OpenAIJudge
 from mmie_tasks.judges.openai.settings import OpenAIOptions
@@ -14,9 +16,9 @@ KEY = "sk-thisisnotarealkey"
 FAST = Pace(base_s=0.02, cap_s=0.1, short_cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
 
 
-def open_openai(environment: dict[str, str], **options: Any) -> Judge:
-    """The judge as the registry opens it, with typed options."""
-    return OpenAIJudge.open(OpenAIOptions(**options), environment)
+def create(name: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Judge:
+    """The judge of the registry, without its cache."""
+    return registry.create(Choice(name=name, options=options), environment)
 
 
 def judge_of(environment: dict[str, str] | None = None, **options: Any) -> OpenAIJudge:
@@ -35,7 +37,7 @@ def requests(count: int, max_tokens: int = 50) -> list[JudgeRequest]:
     return [JudgeRequest(parts=(f"question {i}",), max_tokens=max_tokens) for i in range(count)]
 
 
-def ask(judge: OpenAIJudge, sent: int | Sequence[JudgeRequest] = 1) -> list[Outcome]:
+def ask(judge: Judge, sent: int | Sequence[JudgeRequest] = 1) -> list[Outcome]:
     """One outcome per request, in their order; more or fewer are an error."""
     sequence = requests(sent) if isinstance(sent, int) else sent
     outcomes = list(judge.ask(sequence))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import torch
-from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases
-from support.judge_creation import create
+from support.judge_asking import ask, create
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.core.errors import MmieTasksError
@@ -21,6 +20,8 @@ from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, RequestBrok
 from mmie_tasks.judges.mmie_score import judge as judge_module
 from mmie_tasks.judges.mmie_score import serve, transformers_engine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, check_libraries
+from mmie_tasks.preflight.checks import asset_findings
+from mmie_tasks.preflight.finding import Finding
 from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = needs_transformers_5
@@ -37,24 +38,13 @@ def request(*parts: str | Path, max_tokens: int = 40) -> JudgeRequest:
 
 
 @pytest.fixture(scope="module")
-def scripted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("scripted") / "judge"
-    return scripted_checkpoint.write(folder, reply="### Score: 4")
-
-
-@pytest.fixture(scope="module")
 def judge():
     return judge_with()
 
 
-def check_golden(judge, numbers: Sequence[int]) -> None:
-    """One call with some of the golden cases has the official replies."""
-    chosen = [cases()[number] for number in numbers]
-    requests = [request(*case.parts, max_tokens=case.max_new_tokens) for case in chosen]
-    outcomes = dict(judge.ask(requests))
-    assert len(outcomes) == len(chosen)
-    for index, case in enumerate(chosen):
-        reply = outcomes[index]
+def test_all_golden_cases_in_one_call_have_the_official_replies(judge) -> None:
+    requests = [request(*case.parts, max_tokens=case.max_new_tokens) for case in cases()]
+    for reply, case in zip(ask(judge, requests), cases(), strict=True):
         assert isinstance(reply, JudgeReply)
         assert reply.text == case.response
         assert reply.finish == ("stop" if case.ended else "length")
@@ -62,32 +52,21 @@ def check_golden(judge, numbers: Sequence[int]) -> None:
         assert usage == (len(case.input_ids), len(case.output_ids), 0.0)
 
 
-def test_all_golden_cases_in_one_call_have_the_official_replies(judge) -> None:
-    check_golden(judge, range(len(cases())))
-
-
 def test_an_unusable_request_does_not_affect_the_others(judge) -> None:
     requests = [
         request("A picture: ", Path("not-there.png")),
         request("See ", IMAGES / "rgba.png", " and <IMG_CONTEXT>"),
-        request("x" * 20000),
         request("Why?"),
     ]
-    outcomes = dict(judge.ask(requests))
-    kinds = [type(outcomes[index]) for index in range(4)]
-    assert kinds == [RequestBroken, RequestUnfit, RequestUnfit, JudgeReply]
-    assert "8,192 at most" in str(outcomes[2])
+    kinds = [type(outcome) for outcome in ask(judge, requests)]
+    assert kinds == [RequestBroken, RequestUnfit, JudgeReply]
 
 
-def test_control_strings_are_read_as_official_and_counted(scripted) -> None:
-    messages: list[str] = []
-    sink = logger.add(messages.append, format="{message}")
-    with_strings = request("He wrote <|end|> and <image>.")
-    ((_, reply),) = judge_with(scripted).ask([with_strings])
-    logger.remove(sink)
+def test_control_strings_are_read_as_official_and_counted(tmp_path: Path, logs) -> None:
+    folder = scripted_checkpoint.write(tmp_path / "judge", reply="### Score: 4")
+    (reply,) = ask(judge_with(folder), [request("He wrote <|end|> and <image>.")])
     assert reply.text == "### Score: 4"
-    assert "1 of 1 requests hold control strings" in "".join(messages)
-    assert "`<image>` in 1, `<|end|>` in 1" in "".join(messages)
+    assert "`<image>` in 1, `<|end|>` in 1" in "".join(logs)
 
 
 def test_the_signature_depends_on_content_and_not_on_the_folder(tmp_path: Path, judge) -> None:
@@ -106,11 +85,7 @@ def test_the_signature_depends_on_content_and_not_on_the_folder(tmp_path: Path, 
     ("options", "words"),
     [
         pytest.param({"max_rows": "0"}, "max_rows=0", id="rows"),
-        *(
-            pytest.param({"dtype": dtype}, "'auto', 'bfloat16', 'float16' or 'float32'", id=dtype)
-            for dtype in ("int8", "bf16", "Tensor", "")
-        ),
-        pytest.param({"engine": "vllm"}, "engine", id="an option of earlier versions"),
+        pytest.param({"dtype": "bf16"}, "dtype=bf16", id="dtype"),
     ],
 )
 def test_an_unusable_option_is_an_error_at_once(options, words: str) -> None:
@@ -124,9 +99,7 @@ def test_transformers_4_is_refused_with_a_hint(monkeypatch) -> None:
     monkeypatch.setattr(judge_module, "version", lambda _: "4.57.1")
     with pytest.raises(JudgeMisconfigured, match=r"transformers 5 .* 4\.57\.1") as refused:
         check_libraries()
-    hint = str(refused.value).partition("hint: ")[2]
-    assert all(words in hint for words in ("--predict_only", "path=OUT", "mmie-tasks[mmie-score]"))
-    assert "install -U" not in hint  # it would break the tested model
+    assert "install -U" not in str(refused.value)  # it would break the tested model
 
 
 def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signature(judge) -> None:
@@ -175,11 +148,10 @@ def test_a_program_that_does_not_serve_leaves_samples_unscored_with_its_words(tm
     freed: list[str] = []
     judge = judge_with(serve=str(program))
     judge.before_loading(lambda: freed.append("freed"))
-    ((_, outcome),) = judge.ask([request("Why?")])
+    (outcome,) = ask(judge, [request("Why?")])
     assert freed == ["freed"]
     assert isinstance(outcome, JudgeMisconfigured)
     assert "no room on the GPU" in str(outcome)
-    assert "serve=no" in str(outcome)
 
 
 def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(monkeypatch) -> None:
@@ -187,7 +159,28 @@ def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(monkeypatch
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
     monkeypatch.setattr(transformers_engine, "load_model", failing)
-    ((_, outcome),) = judge_with().ask([request("Why?")])
+    (outcome,) = ask(judge_with(), [request("Why?")])
     assert isinstance(outcome, JudgeMisconfigured)
     assert "`cpu` ran out of memory" in str(outcome)
-    assert "--predict_only" in str(outcome)
+
+
+def findings_of(**options: str) -> dict[str, Finding]:
+    """The doctor's findings by subject, without the judge's name."""
+    findings = asset_findings(judge_with(**options).assets())
+    return {finding.subject.removeprefix("mmie_score: "): finding for finding in findings}
+
+
+def test_a_good_checkpoint_is_described_and_its_message_is_not_shown() -> None:
+    findings = findings_of()
+    assert not any(finding.hint for finding in findings.values())
+    message = json.loads((CHECKPOINT / "config.json").read_bytes())["system_message"]
+    assert f"{len(message)} characters in `config.json`" in findings["files"].message
+    assert not any(message in finding.message for finding in findings.values())
+    assert f"in this process on cpu, by {TRANSFORMERS}" in findings["device"].message
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda:99"}, {"serve": "/no/mmie-tasks"}])
+def test_a_device_or_program_that_is_not_there_is_named(options: dict[str, str]) -> None:
+    findings = findings_of(**options)
+    assert {subject for subject, one in findings.items() if one.hint} == {"packages", "device"}
+    assert next(iter(options.values())) in findings["device"].message

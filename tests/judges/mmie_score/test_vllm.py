@@ -21,7 +21,7 @@ import psutil
 import pytest
 from support import internvl_golden as golden
 from support import wide_heads
-from support.judge_creation import create
+from support.judge_asking import create
 from support.judge_engines import open_folder
 
 from mmie_tasks.judges.base import Judge, JudgeRequest

@@ -7,7 +7,6 @@ import time
 import pytest
 from PIL import Image
 from support.judge_asking import KEY, judge_at
-from support.judge_faults import in_list
 from support.judge_server import JudgeServer, completion
 from support.loopback import HANG_UP, error
 
@@ -35,11 +34,12 @@ def images(body) -> list[str]:
 
 
 def test_the_check_is_one_request_with_as_many_images_as_the_run_at_most_two(server):
-    for max_images, sent in ((0, 0), (1, 1), (12, 2)):
+    for max_images, sent in ((0, 0), (1, 1), *[(12, 2)] * 8):
         judge_at(server.url).check(max_images)
         urls = images(server.asked[-1])
         assert len(set(urls)) == len(urls) == sent
-    assert [request.route for request in server.log] == ["chat"] * 3
+    assert [request.route for request in server.log] == ["chat"] * 10
+    assert len({tuple(images(body)) for body in server.asked[2:]}) > 1  # the colours are random
 
 
 def test_the_check_has_the_parameters_of_the_run(server):
@@ -78,18 +78,6 @@ def colour(url: str) -> str:
     return next(name for name, rgb in _COLOURS.items() if rgb == image.getpixel((0, 0)))
 
 
-def check_with(server, reply, **more):
-    """Check a judge whose reply is filled in with the colours of two images."""
-
-    def says(body):
-        first, second = map(colour, images(body))
-        wrong = next(name for name in _COLOURS if name not in (first, second))
-        return completion(reply.format(first=first, second=second, wrong=wrong), **more)
-
-    server.says(says)
-    judge_at(server.url).check(12)
-
-
 FEW = {"usage": {"prompt_tokens": 30, "completion_tokens": 1}}
 
 
@@ -109,11 +97,15 @@ FEW = {"usage": {"prompt_tokens": 30, "completion_tokens": 1}}
 def test_a_judge_that_may_not_see_images_is_named_before_the_run(
     server, warnings, reply, more, words
 ):
-    for _ in range(8):  # the colours are random
-        check_with(server, reply, **more)
-    assert len(warnings) == (8 if words else 0)
-    assert all(words in warning for warning in warnings)
-    assert len({tuple(map(colour, images(body))) for body in server.asked}) > 1
+    def says(body):
+        first, second = map(colour, images(body))
+        wrong = next(name for name in _COLOURS if name not in (first, second))
+        return completion(reply.format(first=first, second=second, wrong=wrong), **more)
+
+    server.says(says)
+    judge_at(server.url).check(12)
+    assert len(warnings) == bool(words)
+    assert words in "".join(warnings)
 
 
 # Servers
@@ -123,15 +115,13 @@ def test_a_judge_that_may_not_see_images_is_named_before_the_run(
     ("sent", "words", "hint"),
     [
         pytest.param(error(401), "HTTP 401", "`OPENAI_API_KEY`", id="401"),
-        pytest.param(in_list(error(400, message="API key not valid.")), "not valid", "the key",
-                     id="gemini-key"),
         pytest.param(error(429, code="insufficient_quota"), "insufficient", "credit", id="quota"),
         pytest.param(error(404), "HTTP 404", "most end in `/v1`", id="route"),
         pytest.param(HANG_UP, "no connection", "most end in `/v1`", id="hangs-up"),
         pytest.param(error(400, message="no such top_q"), "top_q", "`extra_body=`", id="400"),
         pytest.param(error(429, message="try again in 6h"), "in 6h", "6.0 hours", id="hours"),
     ],
-)  # fmt: skip
+)
 def test_a_server_that_cannot_be_used_stops_the_run_with_its_words_and_a_hint(
     server, sent, words, hint
 ):
@@ -141,14 +131,13 @@ def test_a_server_that_cannot_be_used_stops_the_run_with_its_words_and_a_hint(
     assert words in text
     assert server.url in text
     assert hint in shown_hint
-    assert (len(server) == 1) or words not in ("HTTP 401", "HTTP 403", "HTTP 404")
+    assert len(server) == 1 or words == "no connection"
     assert KEY not in text
 
 
-@pytest.mark.parametrize("form", [lambda sent: sent, in_list], ids=["openai", "gemini"])
-def test_an_unknown_model_gets_similar_names_as_a_hint(server, form):
+def test_an_unknown_model_gets_similar_names_as_a_hint(server):
     server.models = ["Qwen3-VL-8B", "Qwen3-VL-32B", "whisper"]
-    server.says(form(error(404, code="model_not_found", message="no such model")))
+    server.says(error(404, code="model_not_found", message="no such model"))
     message = problem(judge_at(server.url, model="Qwen3-VL-8b"))
     assert "It has `Qwen3-VL-8B`" in message
     assert "hint: `model=Qwen3-VL-8B`" in message

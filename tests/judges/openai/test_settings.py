@@ -1,8 +1,7 @@
 """Options of the judge, completed from the environment, and its signature."""
 
 import pytest
-from support.judge_asking import judge_of
-from support.judge_creation import create
+from support.judge_asking import create, judge_of
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.signature import Signature
