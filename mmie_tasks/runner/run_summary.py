@@ -69,7 +69,11 @@ class RunSummary:
             )
             details, notes = numbers_of(run), list(notes_of(run))
             last_line(run, "")
-            self._notes[task] = [*unscored_notes(run), *map(str, run.signatures)]
+            self._notes[task] = [
+                *unscored_notes(run),
+                *benchmark.notes(run.records),
+                *map(str, run.signatures),
+            ]
             if lines:
                 pairs = zip(lines, records, strict=True)
                 lines[:] = [record.line(line, scale.full_marks) for line, record in pairs]
@@ -103,7 +107,8 @@ class RunSummary:
         empty without a task of ours.
 
         `name` and `folder` are those of the run; `tasks` are those of its command, which give the
-        order. With notes, the reasons of unscored samples and the signatures are above the report.
+        order. With notes, the reasons of unscored samples, the notes of the benchmarks and the
+        signatures are above the report.
         """
         if not self._runs:
             return ""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 from support.unloaded_benchmark import UnloadedBenchmark
@@ -25,6 +26,11 @@ class Sketch(UnloadedBenchmark):
 
 
 BENCHMARK = Sketch()
+
+
+class Noted(Sketch):
+    def notes(self, records: Sequence[Record]) -> list[str]:
+        return [f"{len(records)} of 1 noted"]
 
 
 def logged(points: float, robust: float, name: str = "1", **verdicts: Scored) -> dict[str, object]:
@@ -61,6 +67,12 @@ def test_answers_that_begin_with_their_question_are_counted_in_the_last_lines() 
     summary.add("sketch", BENCHMARK, records, {}, lines)
     assert [(line["doc_id"], line["answer"]) for line in lines] == [*enumerate(answers)]
     assert "1 answer begins with its question" in summary.block("stub", "")
+
+
+def test_the_notes_of_a_benchmark_are_in_the_last_lines_of_score() -> None:
+    summary = RunSummary()
+    summary.add("sketch", Noted(), [logged(5, 5)], {})
+    assert "sketch: 1 of 1 noted" in summary.block("stub", "", has_notes=True)
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,15 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
 
 
 def notes(records: Sequence[Record]) -> Iterator[str]:
-    """A warning for the log if too few replies could be read."""
+    """A warning if too few replies could be read, and how many answers the judge saw in part."""
     rate = counts(records).get("parse_rate", 100)
     if rate < PARSE_RATE_FLOOR:
         yield (
             f"WARNING: only {rate:.2f} % of the replies could be read: the mean covers the samples "
             "with a readable score, which may differ from the others"
+        )
+    if cut := sum("truncated" in record.facts for record in records):
+        yield (
+            "answers cut, as by the official script, at the third image of question and answer: "
+            f"{cut:,}; the judge sees nothing after it"
         )
