@@ -21,10 +21,8 @@ from pathlib import Path
 
 from PIL import Image
 
-PHOTOS = 40
-LINKS = 2400  # names of the same photographs, each decoded anew
+PHOTOS, LINKS = 40, 2400  # photographs, and names of them, each decoded anew
 PHOTO_PX = (1600, 1200)
-
 
 MEMORY_LIMIT_MIB = 1536
 LIMITS = {"table": 1.1, "compare": 0.9, "agreement": 1.1, "report": 0.7}
@@ -41,13 +39,17 @@ class Cost:
     memory_mib: float
 
 
-def cost(words: tuple[str, ...], tree: str, folder: Path) -> Cost:
-    """Run one command of a checkout in a process of its own; raises if it fails."""
-    environment = {**os.environ, "PYTHONPATH": tree, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "ignore", "-m", "mmie_tasks", *words]
+def cost(command: list[str], paths: list[str], folder: Path) -> Cost:
+    """Run Python with these packages in a process of its own; raises if it fails."""
+    path = os.pathsep.join(paths)
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(  # in a folder of its own: `-m` takes modules of this one first
-            command, stdout=output, stderr=output, env=environment, cwd=folder
+            [sys.executable, "-W", "ignore", *command],
+            stdout=output,
+            stderr=output,
+            env=environment,
+            cwd=folder,
         )
         _, status, usage = os.wait4(process.pid, 0)
     if status:
@@ -56,10 +58,11 @@ def cost(words: tuple[str, ...], tree: str, folder: Path) -> Cost:
 
 
 def make(folder: Path, count: int) -> None:
-    """Two models of one judge, and another judge of the first; photographs in some."""
+    """Two models of one judge, another judge of the first, and a log whose samples have photographs
+    that no other sample has, as far as they are shown.
+    """
     from support.logged_runs import JUDGE, mmie_lines, write_run
 
-    folder.mkdir()
     for name, skill, judge, answers in (
         ("a", 0.60, JUDGE, "a"),
         ("b", 0.55, JUDGE, "b"),
@@ -67,36 +70,17 @@ def make(folder: Path, count: int) -> None:
     ):
         lines = mmie_lines(count, skill=skill, judge=judge, answers=answers)
         write_run(folder / name, "mmie", lines)
-    photos(folder, count)
-
-
-def photos(folder: Path, count: int) -> None:
-    """A log whose samples have photographs that no other sample has, as far as they are shown."""
-    from support.logged_runs import mmie_lines, write_run
-
-    first = [photo(folder / f"{index}.jpg") for index in range(PHOTOS)]
-    names = itertools.cycle(folder / f"photo-{index}.jpg" for index in range(LINKS))
-    for name, target in zip(itertools.islice(names, LINKS), itertools.cycle(first), strict=False):
-        name.hardlink_to(target)
+    for number in range(LINKS):
+        photo = folder / f"photo-{number}.jpg"
+        if number < PHOTOS:  # much detail
+            noise = Image.effect_noise((PHOTO_PX[0] // 8, PHOTO_PX[1] // 8), 90)
+            noise.resize(PHOTO_PX).convert("RGB").save(photo, quality=90)
+        else:
+            photo.hardlink_to(folder / f"photo-{number % PHOTOS}.jpg")
+    names = itertools.cycle(folder / f"photo-{number}.jpg" for number in range(LINKS))
     lines = (json.dumps(line) for line in mmie_lines(count, image="PHOTO"))
     pictured = (re.sub('"PHOTO"', lambda _: f'"{next(names)}"', line) for line in lines)
     write_run(folder / "photos", "mmie", map(json.loads, pictured))
-
-
-def make_with(tree: str, folder: Path, count: int) -> None:
-    """`make` by the package and the tests of a checkout."""
-    paths = (tree, f"{tree}/tests", str(Path(__file__).parent))
-    code = f"from results_speed import make, Path; make(Path({str(folder)!r}), {count})"
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    subprocess.run(command, env=environment, cwd=folder.parent, check=True)
-
-
-def photo(path: Path) -> Path:
-    """A large JPEG with much detail."""
-    noise = Image.effect_noise((PHOTO_PX[0] // 8, PHOTO_PX[1] // 8), 90)
-    noise.resize(PHOTO_PX).convert("RGB").save(path, quality=90)
-    return path
 
 
 def cases(folder: Path) -> dict[str, tuple[str, ...]]:
@@ -122,14 +106,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folders = {label: Path(name) / label for label in trees}
         for label, tree in trees.items():
-            make_with(tree, folders[label], options.n)
+            folders[label].mkdir()
+            code = f"from results_speed import *; make(Path({str(folders[label])!r}), {options.n})"
+            paths = [tree, f"{tree}/tests", str(Path(__file__).parent)]
+            cost(["-c", code], paths, folders[label])
         print(f"{options.n:,} samples; CPU s, least of {options.rounds}; MiB")
         print(f"{'command':<24}{'new':>7}{'old':>7}{'ratio':>7}{'limit':>7}{'MiB':>7}")
         for case, (command, *_) in cases(folders["new"]).items():
             costs: dict[str, list[Cost]] = {tree: [] for tree in trees}
             for _, tree in itertools.product(range(options.rounds), trees):
-                words = cases(folders[tree])[case]
-                costs[tree].append(cost(words, trees[tree], folders[tree]))
+                words = ["-m", "mmie_tasks", *cases(folders[tree])[case]]
+                costs[tree].append(cost(words, [trees[tree]], folders[tree]))
             cpu_s = {tree: min(one.cpu_s for one in of_tree) for tree, of_tree in costs.items()}
             old_s = cpu_s.get("old", math.nan)
             ratio, limit = cpu_s["new"] / old_s, LIMITS.get(command, math.nan)

@@ -1,7 +1,6 @@
 """What every judge does: the built-in ones, one of another package, a panel, with a cache."""
 
 import pytest
-from support.batch_asking import Asking
 from support.internvl_golden import CHECKPOINT
 from support.judge_asking import judge_at
 from support.judge_server import JudgeServer
@@ -12,6 +11,8 @@ from support.transformers_5 import needs_transformers_5
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.cache import outcomes_of
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, MmieScoreOptions
+from mmie_tasks.judges.openai.batch import BatchJudge, Limits
+from mmie_tasks.judges.openai.settings import OpenAIOptions
 from mmie_tasks.judges.panel import PanelJudge
 from mmie_tasks.judges.replay import ReplayJudge
 from mmie_tasks.record.reply import JudgeReply
@@ -29,6 +30,12 @@ def cached(_, folder):
     return cached_judge(ScriptedJudge(), folder / "replies.sqlite3")
 
 
+def batch(url, folder):
+    options = OpenAIOptions(model="gpt-4o", base_url=url)
+    environment = {"MMIE_TASKS_CACHE": str(folder), "OPENAI_API_KEY": "thisisnotarealkey"}
+    return BatchJudge(options, environment, limits=Limits(poll_s=0.01, patience_s=60.0))
+
+
 def panel(url, folder):
     members = [FunctionJudge(echo), judge_at(url), cached(url, folder)]
     return PanelJudge(members)
@@ -43,7 +50,7 @@ def server():
 @pytest.fixture(
     params=[
         pytest.param(lambda url, _: judge_at(url), id="openai"),
-        pytest.param(lambda url, folder: Asking(url, folder).judge(), id="openai-batch"),
+        pytest.param(batch, id="openai-batch"),
         pytest.param(
             lambda *_: MmieScoreJudge(MmieScoreOptions(model=str(CHECKPOINT), device="cpu"), {}),
             id="mmie_score",

@@ -9,18 +9,17 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from parity import generated, mia_bench, milebench, mmie, mmie_score, opening, opening_functions
+from parity import generated, mia_bench, milebench, mmie, mmie_score, opening
 from parity.comparison import Check, Comparison, Folders
-from parity.page import page, text_table
+from parity.page import page, results
 from parity.sources import SOURCES
 
 CHECKS: tuple[Check, ...] = (
     *milebench.CHECKS,
     *opening.CHECKS,
-    *opening_functions.CHECKS,
     *mmie.CHECKS,
     *mia_bench.CHECKS,
     *mmie_score.CHECKS,
@@ -41,8 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folders = named_folders(options.folders)
     if options.record:
         generated.record((*mmie.GENERATED, *mia_bench.GENERATED), folders)
-    rows = list(run(CHECKS, folders))
-    sys.stdout.write(text_table(rows))
+    rows = [(check, run(check, folders)) for check in CHECKS]
+    sys.stdout.write(f"{results(rows)}\n")
+    for check, comparison in rows:
+        for difference in comparison.differences[:5] if comparison else ():
+            sys.stdout.write(f"unexplained: {check.compares}: {difference}\n")
     options.page.write_text(page(rows), encoding="utf-8")
     return int(any(row and row.differences for _, row in rows))
 
@@ -64,17 +66,15 @@ def named_folders(arguments: Sequence[str]) -> Folders:
     return folders
 
 
-def run(checks: Sequence[Check], folders: Folders) -> Iterator[tuple[Check, Comparison | None]]:
-    """Each check with its comparison; None if a folder is not named."""
-    for check in checks:
-        if not set(check.needs) <= set(folders):
-            yield check, None
-            continue
-        start = time.perf_counter()
-        comparison = check.run(folders)
-        seconds = time.perf_counter() - start
-        sys.stderr.write(f"{seconds:6.1f} s  {check.source}: {check.compares}\n")
-        yield check, comparison
+def run(check: Check, folders: Folders) -> Comparison | None:
+    """The comparison of a check; None if a folder is not named."""
+    if not set(check.needs) <= set(folders):
+        return None
+    start = time.perf_counter()
+    comparison = check.run(folders)
+    seconds = time.perf_counter() - start
+    sys.stderr.write(f"{seconds:6.1f} s  {check.source}: {check.compares}\n")
+    return comparison
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 Folders: TypeAlias = Mapping[str, Path]
-"""Variable of a source to the folder (or file) that the user named."""
+"""Variable of a source to the folder that the user named."""
 
 Case: TypeAlias = tuple[str, object, object]
 """Its name, the official side's value, and ours."""
@@ -20,15 +20,15 @@ class Comparison:
 
     Attributes:
         total: Number of cases.
-        differences: Name and values of each case that differs, unless its difference is known.
-        known: Name of each case that differs to why it does.
+        differences: Name and values of each case that differs for no known reason.
+        known: Name of each other case that differs to why it does.
         note: About the cases, for the table.
     """
 
     total: int
-    differences: Sequence[str] = ()
+    differences: Sequence[str]
     known: Mapping[str, str]
-    note: str = ""
+    note: str
 
     @property
     def different(self) -> int:
@@ -55,13 +55,7 @@ class Check:
 def compared(
     cases: Sequence[Case], *, known: Mapping[str, str] | None = None, note: str = ""
 ) -> Comparison:
-    """The comparison of cases.
-
-    Args:
-        cases: At least one.
-        known: Case to why it may differ.
-        note: See `Comparison`.
-    """
+    """The comparison of cases; `known` has why a case may differ, by its name."""
     if not cases:
         raise SystemExit("There are no cases to compare.")
     known = known or {}

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,12 +38,8 @@ class Generated:
     ours: Callable[[], Sequence[object]]
 
     def check(self, source: str, compares: str, note: str = "") -> Check:
-        """The row of the table.
-
-        Args:
-            source: See `Check`.
-            compares: See `Check`.
-            note: With the field ``{texts}``, for the number of official outputs that are texts.
+        """The row of the table; a field ``{texts}`` of the note is the number of official outputs
+        that are texts.
         """
 
         def run(folders: Folders) -> Comparison:
@@ -56,42 +50,18 @@ class Generated:
 
         return Check(source, compares, (self.variable,), run)
 
-
-def digest(outputs: Iterable[object]) -> str:
-    """SHA-256 of the outputs, one line of JSON each."""
-    sha256 = hashlib.sha256()
-    for output in outputs:
-        sha256.update(json.dumps(output, sort_keys=True).encode() + b"\n")
-    return sha256.hexdigest()
+    def recorded(self, outputs: Sequence[object]) -> dict[str, object]:
+        """The entry of these outputs in the file of digests: one line of JSON each, hashed."""
+        lines = "".join(f"{json.dumps(output, sort_keys=True)}\n" for output in outputs)
+        sha256 = hashlib.sha256(lines.encode()).hexdigest()
+        return {"source": self.source, "n": len(outputs), "sha256": sha256}
 
 
-def recorded() -> Mapping[str, Mapping[str, object]]:
-    """Name to source, number of cases and digest."""
-    return vectors(FILE)["digests"]  # type: ignore[no-any-return]
-
-
-def record(cases: Iterable[Generated], folders: Mapping[str, Path]) -> None:
+def record(cases: Iterable[Generated], folders: Folders) -> None:
     """Write the digests of the official outputs; those of other folders stay."""
-    digests = dict(recorded())
+    digests = dict(vectors(FILE)["digests"])
     for case in cases:
         if case.variable in folders:
-            outputs = case.official(folders[case.variable])
-            digests[case.name] = {
-                "source": case.source,
-                "n": len(outputs),
-                "sha256": digest(outputs),
-            }
+            digests[case.name] = case.recorded(case.official(folders[case.variable]))
     content = json.dumps({"digests": dict(sorted(digests.items()))}, indent=1)
     (GOLDEN / f"{FILE}.json").write_text(content + "\n", encoding="utf-8")
-
-
-@contextmanager
-def environment(**variables: str) -> Iterator[None]:
-    """Environment variables for a while."""
-    before = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

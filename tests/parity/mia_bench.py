@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import pandas as pd
 
 from mmie_tasks.benchmarks.mia_bench import metrics, official, prompts
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
@@ -34,20 +36,8 @@ WORDS = (
     *("\n", " ", "caf\u00e9 \u732b", "in this format: ", "score of component 1: 1/1"),
 )
 MARKS = (
-    *(
-        "6/6",
-        "2/4",
-        "8/10",
-        "0/1",
-        "10/10",
-        "4.5/5",
-        "7/0",
-        "5",
-        "\uff14/6",
-        "-1/2",
-        "3 / 4",
-        "x/2",
-    ),
+    *("6/6", "2/4", "8/10", "0/1", "10/10", "4.5/5", "7/0", "5", "\uff14/6", "-1/2", "3 / 4"),
+    "x/2",
 )
 LABELS = ("score of component 1: ", "total score: ", "a:", "b: ", "**c: ", "", "d : e: ")
 SEPARATORS = (", ", ", ", ", ", ",", "\n", "; ", ". ", " and ", ":")
@@ -75,8 +65,9 @@ def made_up_docs() -> list[dict[str, Any]]:
     return docs
 
 
-def _notebook(clone: Path, *names: str, **namespace: object) -> dict[str, Any]:
-    return definitions(notebook_code(clone / "evaluation.ipynb"), *names, **namespace)
+def _notebook(clone: Path, name: str) -> Any:
+    """A function of the notebook."""
+    return definitions(notebook_code(clone / "evaluation.ipynb"), name)[name]
 
 
 # Requests
@@ -84,7 +75,7 @@ def _notebook(clone: Path, *names: str, **namespace: object) -> dict[str, Any]:
 
 def official_texts(clone: Path, docs: Sequence[dict[str, Any]] | None = None) -> Sequence[object]:
     """The text of the request for each response."""
-    make = _notebook(clone, "generate_prompt")["generate_prompt"]
+    make = _notebook(clone, "generate_prompt")
     return [make(dict(doc), doc["response"]) for doc in docs or made_up_docs()]
 
 
@@ -106,20 +97,22 @@ def published_questions(folders: Folders) -> Comparison:
 # Replies and means
 
 
-def made_up_replies() -> Iterator[tuple[list[str], str]]:
+def made_up_replies(count: int = N_REPLIES) -> list[tuple[list[str], str]]:
     """The categories of a sample's components, and a reply about it."""
     random = Random(SEED + 1)  # noqa: S311 - made-up cases
-    for _ in range(N_REPLIES):
+    replies = []
+    for _ in range(count):
         categories = [random.choice(CATEGORIES) for _ in range(random.randrange(1, 6))]
         if random.random() < 0.5:
-            yield categories, _well_formed(random, len(categories))
+            reply = _well_formed(random, len(categories))
         else:
-            segments = random.randrange(7)
-            reply = "".join(
+            segments = [
                 random.choice(LABELS) + random.choice(MARKS) + random.choice(SEPARATORS)
-                for _ in range(segments)
-            )
-            yield categories, reply + random.choice(("", ".", " Good."))
+                for _ in range(random.randrange(7))
+            ]
+            reply = "".join(segments) + random.choice(("", ".", " Good."))
+        replies.append((categories, reply))
+    return replies
 
 
 def _well_formed(random: Random, n_components: int) -> str:
@@ -127,51 +120,37 @@ def _well_formed(random: Random, n_components: int) -> str:
     return ", ".join([*shares, f"total score: {random.randrange(11)}/10"]) + ". It is good."
 
 
-def _reading(read: Any, categories: Sequence[str], reply: str) -> object:
-    try:
-        return read(categories, reply)
-    except Exception as error:  # noqa: BLE001 - the notebook's bare `except` takes them all
-        return type(error).__name__
-
-
-def official_readings(clone: Path) -> Sequence[object]:
+def _readings(read: Callable[[Sequence[str], str], object]) -> list[object]:
     """Category to share of full marks, of each reply; else the exception's name."""
-    read = _notebook(clone, "process_rawscore")["process_rawscore"]
-    return [_reading(read, *reply) for reply in made_up_replies()]
+    readings: list[object] = []
+    for categories, reply in made_up_replies():
+        try:
+            readings.append(read(categories, reply))
+        except Exception as error:  # noqa: BLE001, PERF203 - the notebook's bare `except` takes all
+            readings.append(type(error).__name__)
+    return readings
 
 
-def our_readings() -> Sequence[object]:
-    """The same."""
-    return [_reading(official.scores, *reply) for reply in made_up_replies()]
-
-
-def _runs() -> Iterator[list[tuple[list[str], str]]]:
-    replies = made_up_replies()
-    for _ in range(N_RUNS):
-        yield [next(replies) for _ in range(REPLIES_PER_RUN)]
+def _runs() -> list[list[tuple[list[str], str]]]:
+    replies = made_up_replies(N_RUNS * REPLIES_PER_RUN)
+    return [replies[n : n + REPLIES_PER_RUN] for n in range(0, len(replies), REPLIES_PER_RUN)]
 
 
 def official_means(clone: Path) -> Sequence[object]:
     """The means of each run, as shares of full marks to 9 decimals."""
+    code = notebook_code(clone / "evaluation.ipynb")
     means = []
     for run in _runs():
-        table = _Table(component_type=[c for c, _ in run], reply=[reply for _, reply in run])
-        names = _notebook(clone, "process_rawscore", "get_score_dict", df=table)
+        table = pd.DataFrame(run, columns=["component_type", "reply"])
+        names = definitions(code, "process_rawscore", "get_score_dict", df=table)
         scores = names["get_score_dict"]("reply")
         means.append({name: round(score, 9) for name, score in scores.items()})
     return means
 
 
-class _Table(dict[str, Sequence[object]]):
-    """What the notebook needs of a data frame."""
-
-    def __len__(self) -> int:
-        return len(self["reply"])
-
-
 def our_means() -> Sequence[object]:
     """The same through the rows and the aggregation of the runner's table."""
-    return [_run_means(run) for run in _runs()]
+    return list(map(_run_means, _runs()))
 
 
 def _run_means(run: Sequence[tuple[Sequence[str], str]]) -> dict[str, float]:
@@ -185,16 +164,16 @@ def _run_means(run: Sequence[tuple[Sequence[str], str]]) -> dict[str, float]:
 def _rows(categories: Sequence[str], reply: str) -> Mapping[str, Any]:
     fields = {"categories": tuple(categories), "weights": (1,) * len(categories)}
     result = JudgeResult(reply=JudgeReply(text=reply, model="made up", finish="stop"))
-    verdicts = BENCHMARK.grade(fields, result)
-    groups = {"component": tuple(dict.fromkeys(categories))}
-    record = Record(id="0", groups=groups, verdicts=verdicts)
-    every_share = Signature(benchmark={"min_coverage": "0"})
-    table = RunnerTable(metrics=metrics.METRICS, scale=metrics.SCALE)
-    return table.rows(record.model_copy(update={"signature": every_share}))
+    record = Record(
+        id="0",
+        groups={"component": tuple(dict.fromkeys(categories))},
+        verdicts=BENCHMARK.grade(fields, result),
+        signature=Signature(benchmark={"min_coverage": "0"}),
+    )
+    return RunnerTable(metrics=metrics.METRICS, scale=metrics.SCALE).rows(record)
 
 
 NOTEBOOK = "evaluation.ipynb, apple/ml-mia-bench at 5422852"
-
 FOLDER = "MIA_FOLDER"
 _REQUESTS = Generated(
     "mia_bench_requests", f"`generate_prompt` in {NOTEBOOK}", FOLDER, official_texts, our_texts
@@ -203,8 +182,8 @@ _REPLIES = Generated(
     "mia_bench_replies",
     f"`process_rawscore` in {NOTEBOOK}",
     FOLDER,
-    official_readings,
-    our_readings,
+    lambda clone: _readings(_notebook(clone, "process_rawscore")),
+    lambda: _readings(official.scores),
 )
 _MEANS = Generated(
     "mia_bench_means", f"`get_score_dict` in {NOTEBOOK}", FOLDER, official_means, our_means

@@ -44,7 +44,7 @@ _OPTIONS = re.compile(r"Choice list: ?\n(.*?)\n(?:Answer with|Your answer)", re.
 _LABEL = re.compile(r"^[A-Z]\. ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A published answer.
 
@@ -61,24 +61,21 @@ class Answer:
     published: float
 
 
-def datasets_at_hand(folder: Path, model: str) -> list[str]:
-    """The datasets with published answers; a partial clone may lack some."""
-    return [name for name in DATASETS if (folder / ANSWERS / model / name / "pred.json").is_file()]
+def datasets_at_hand(folder: Path) -> list[str]:
+    """The datasets with published answers of a model; a partial clone may lack some."""
+    return [name for name in DATASETS if (folder / name / "pred.json").is_file()]
 
 
 @cache
-def answers(folder: Path, model: str) -> Sequence[Answer]:
+def answers(folder: Path) -> Sequence[Answer]:
     """All published answers of a model."""
-    names = datasets_at_hand(folder, model)
-    return [answer for name in names for answer in _answers(folder / ANSWERS / model, name)]
+    return [one for name in datasets_at_hand(folder) for one in _answers(folder / name, name)]
 
 
 def _answers(folder: Path, dataset: str) -> Iterator[Answer]:
-    published = {
-        entry["id"]: float(entry["score"])
-        for entry in json.loads((folder / dataset / "eval_score.json").read_text("utf-8"))
-    }
-    for entry in json.loads((folder / dataset / "pred.json").read_text("utf-8")):
+    scores = json.loads((folder / "eval_score.json").read_text("utf-8"))
+    published = {entry["id"]: float(entry["score"]) for entry in scores}
+    for entry in json.loads((folder / "pred.json").read_text("utf-8")):
         lines = match[1].split("\n") if (match := _OPTIONS.search(entry["question"])) else []
         sample = MileSample(
             dataset=dataset,
@@ -90,12 +87,8 @@ def _answers(folder: Path, dataset: str) -> Iterator[Answer]:
             gold=str(entry["gt_response"]),
             choices=tuple(_LABEL.sub("", line) for line in lines),
         )
-        yield Answer(
-            sample=sample,
-            text=entry["pred_response"],
-            is_lettered=any(_LABEL.match(line) for line in lines),
-            published=published[sample.sample_id],
-        )
+        is_lettered = any(map(_LABEL.match, lines))
+        yield Answer(sample, entry["pred_response"], is_lettered, published[sample.sample_id])
 
 
 def _official(answer: Answer) -> Verdict:
@@ -111,13 +104,13 @@ def _points(verdict: Verdict, digits: int) -> object:
 
 def published_scores(folders: Folders, model: str, *, lettered: bool) -> Comparison:
     """The published score of each answer, to its 3 decimals."""
-    of_model = answers(folders["V2PE_FOLDER"], MODELS[model])
+    folder = folders["V2PE_FOLDER"] / ANSWERS / MODELS[model]
     cases = [
         (answer.sample.id, round(answer.published, 3), _points(_official(answer), 3))
-        for answer in of_model
+        for answer in answers(folder)
         if lettered or not answer.is_lettered
     ]
-    missing = set(DATASETS) - set(datasets_at_hand(folders["V2PE_FOLDER"], MODELS[model]))
+    missing = set(DATASETS) - set(datasets_at_hand(folder))
     note = f"not at hand: {', '.join(sorted(missing))}" if missing else ""
     return compared(cases, known=KNOWN if lettered else None, note=note)
 
@@ -127,12 +120,11 @@ def published_means(folders: Folders, model: str, *, lettered: bool) -> Comparis
     answers of each level of images in it.
     """
     folder = folders["V2PE_FOLDER"] / ANSWERS / MODELS[model]
-    of_model = answers(folders["V2PE_FOLDER"], MODELS[model])
     cases: list[Case] = []
     means: list[tuple[float, float]] = []
     known: dict[str, str] = {}
-    for dataset in datasets_at_hand(folders["V2PE_FOLDER"], MODELS[model]):
-        of_dataset = [answer for answer in of_model if answer.sample.dataset == dataset]
+    for dataset in datasets_at_hand(folder):
+        of_dataset = [one for one in answers(folder) if one.sample.dataset == dataset]
         if any(answer.is_lettered for answer in of_dataset) and not lettered:
             continue
         published = json.loads((folder / dataset / "eval.json").read_text("utf-8"))
@@ -167,7 +159,7 @@ def official_scores(folders: Folders, model: str) -> Comparison:
     ends the script.
     """
     scorer = _scorer(folders["MILEBENCH_FOLDER"] / "evaluate.py")
-    of_model = answers(folders["V2PE_FOLDER"], MODELS[model])
+    of_model = answers(folders["V2PE_FOLDER"] / ANSWERS / MODELS[model])
     theirs = [_official_score(scorer, answer) for answer in of_model]
     ours = [_points(_official(answer), 9) for answer in of_model]
     names = [answer.sample.id for answer in of_model]
@@ -187,7 +179,8 @@ def official_scores(folders: Folders, model: str) -> Comparison:
 
 def _scorer(script: Path) -> Any:
     source = script.read_text(encoding="utf-8")
-    return definitions(source, "Eval", re=re, np=np, Rouge=Rouge, print=_silent)["Eval"]()
+    names = {"re": re, "np": np, "Rouge": Rouge, "print": lambda *_: None}
+    return definitions(source, "Eval", **names)["Eval"]()
 
 
 def _official_score(scorer: Any, answer: Answer) -> object:
@@ -209,27 +202,19 @@ def _official_score(scorer: Any, answer: Answer) -> object:
     return round(float(result["Accuracy" if "Accuracy" in result else "Rouge-L f"]), 9)
 
 
-def _silent(*_: object) -> None:
-    """The script prints every id."""
-
-
 def _checks() -> Iterator[Check]:
     for model, lettered in (("InternVL2-2B", True), ("InternVL2.5-8B", False)):
         which = "" if lettered else ", without lettered options"
-        parts = {"model": model, "lettered": lettered}
         for compares, run in (
-            (f"published score of each answer of {model}", published_scores),
-            (f"published means of {model}: datasets and levels of images", published_means),
+            (f"published score of each answer of {model}{which}", published_scores),
+            (f"published means of {model}: datasets and levels of images{which}", published_means),
         ):
-            needs = ("V2PE_FOLDER",)
-            yield Check("NipElement/V2PE", compares + which, needs, partial(run, **parts))
+            of_model = partial(run, model=model, lettered=lettered)
+            yield Check("NipElement/V2PE", compares, ("V2PE_FOLDER",), of_model)
     for model in MODELS:
-        yield Check(
-            "MileBench `evaluate.py`",
-            f"its score of each answer of {model}",
-            ("V2PE_FOLDER", "MILEBENCH_FOLDER"),
-            partial(official_scores, model=model),
-        )
+        compares = f"its score of each answer of {model}"
+        needs, run = ("V2PE_FOLDER", "MILEBENCH_FOLDER"), partial(official_scores, model=model)
+        yield Check("MileBench `evaluate.py`", compares, needs, run)
 
 
 CHECKS = tuple(_checks())

@@ -13,13 +13,11 @@ import json
 import os
 import re
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from PIL import Image
@@ -37,7 +35,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.metrics import weighted_mean
 from mmie_tasks.record.signature import COVERAGE_FLOOR
 from parity.comparison import Check, Comparison, Folders, compared
-from parity.generated import Generated, environment
+from parity.generated import Generated
 from parity.official_code import definitions, execute, statements_from
 
 SEED = 20_261_124
@@ -54,16 +52,8 @@ TEMPLATES = {
 
 IMAGES = ("images/0.png", "images/1.png", "images/2.png", "images/sub/3.png", "images/missing.png")
 TEXTS = (
-    None,
-    "",
-    "A cat.",
-    "Line 1\nLine 2",
-    " blanks \u3000",
-    "Set {x} to {question}",
-    "\\frac{1}{2} \\{",
-    "### Score\n6",
-    "Look: <image> here",
-    "<|end|><IMG_CONTEXT>",
+    *(None, "", "A cat.", "Line 1\nLine 2", " blanks \u3000", "Set {x} to {question}"),
+    *("\\frac{1}{2} \\{", "### Score\n6", "Look: <image> here", "<|end|><IMG_CONTEXT>"),
     "caf\u00e9 \u732b",
 )
 PIECES = (
@@ -105,16 +95,23 @@ def _segment(random: Random) -> dict[str, str | None]:
     return {"text": random.choice(TEXTS), "image": image}
 
 
-@contextmanager
-def made_up_folder(rows: Sequence[dict[str, Any]]) -> Iterator[Path]:
-    """A folder with rows as ``data.json``, and their images."""
-    with tempfile.TemporaryDirectory() as work:
-        folder = Path(work, "mmie")
-        for name in IMAGES[:-1]:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (2, 2)).save(folder / name)
-        (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
-        yield folder
+def write_folder(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows as ``data.json`` and in the form of the dataset, and their images."""
+    (folder / "images" / "sub").mkdir(parents=True)
+    for name in IMAGES[:-1]:
+        Image.new("RGB", (2, 2)).save(folder / name)
+    (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
+    dataset = [
+        {
+            "id": row["id"],
+            "conversations": [
+                {"from": "human", "content": row["question"]},
+                {"from": "gpt", "content": row["gt_answer"]},
+            ],
+        }
+        for row in rows
+    ]
+    (folder / "conversations.json").write_text(json.dumps(dataset), encoding="utf-8")
 
 
 def official_requests(
@@ -122,63 +119,45 @@ def official_requests(
 ) -> Sequence[object]:
     """Text and images of each sample's request; None for one that the script drops.
 
-    Args:
-        clone: Of MMIE's repository.
-        n_samples: How many.
-        prompt: Id to template; by default the official ``get_prompt``.
+    `prompt` has the template of an id; by default it is the official ``get_prompt``.
     """
-    dataset = _module(clone / "dataset.py")["get_dataset"]
-    prompt = prompt or _module(clone / "prompts.py")["get_prompt"]
+    dataset, official_prompt = (
+        execute(ast.parse((clone / file).read_text(encoding="utf-8")).body, {})[name]
+        for file, name in (("dataset.py", "get_dataset"), ("prompts.py", "get_prompt"))
+    )
+    prompt = prompt or official_prompt
     rows = made_up_rows(n_samples)
-    with made_up_folder(rows) as folder, contextlib.redirect_stdout(io.StringIO()):
-        kept = {row["id"]: row for row in dataset(str(folder), "data.json")}
-        outputs: list[object] = []
-        for row in rows:
-            sample = kept.get(row["id"])
-            if sample is None:
-                outputs.append(None)
-                continue
-            fields = {name: sample[name] for name in ("question", "answer", "gt_answer")}
-            images = [os.path.relpath(image, folder) for image in sample["images"]]
-            outputs.append([prompt(row["id"]).format(**fields), *images])
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        write_folder(Path(folder), rows)
+        kept = {row["id"]: row for row in dataset(folder, "data.json")}
+    outputs: list[object] = []
+    for id_ in (row["id"] for row in rows):
+        if id_ not in kept:
+            outputs.append(None)
+            continue
+        fields = {name: kept[id_][name] for name in ("question", "answer", "gt_answer")}
+        images = [os.path.relpath(image, folder) for image in kept[id_]["images"]]
+        outputs.append([prompt(id_).format(**fields), *images])
     return outputs
 
 
-def _module(path: Path) -> dict[str, Any]:
-    return execute(ast.parse(path.read_text(encoding="utf-8")).body, {})
-
-
 def our_requests(prompts: Path, n_samples: int = N_SAMPLES) -> Sequence[object]:
-    """The same from the data file and its answers, as a run with ``predictions`` reads them.
-
-    Args:
-        prompts: The file with the templates.
-        n_samples: How many.
+    """The same from the data file and its answers, as a run with ``predictions`` reads them;
+    `prompts` is the file with the templates.
     """
     rows = made_up_rows(n_samples)
-    with made_up_folder(rows) as folder:
-        cache, settings = str(folder / "cache"), MmieSettings(prompts=prompts)
-        with answer_folders_of_run(), environment(MMIE_TASKS_CACHE=cache):
-            add_answer_folder(folder)
-            path = folder / "conversations.json"
-            path.write_text(json.dumps([*map(_conversation, rows)]), encoding="utf-8")
-            docs = data.dataset("all", {"MMIE_DATA": str(path)})
+    settings = MmieSettings(prompts=prompts)
+    with tempfile.TemporaryDirectory() as work, answer_folders_of_run():
+        folder = Path(work)
+        write_folder(folder, rows)
+        add_answer_folder(folder)
+        with mock.patch.dict(os.environ, MMIE_TASKS_CACHE=f"{folder}/cache"):
+            docs = data.dataset("all", {"MMIE_DATA": f"{folder}/conversations.json"})
             samples = {doc["id"]: MmieSample.from_doc(doc) for doc in docs}
             saved = read_answers([folder / "data.json"]).answers
             answers = {answer.id: answer.answer for answer in saved}
-            return [
-                _our_request(samples[row["id"]], answers[row["id"]], folder, settings)
-                for row in rows
-            ]
-
-
-def _conversation(row: Mapping[str, Any]) -> dict[str, object]:
-    """A row in the form of the dataset."""
-    turns = (("human", row["question"]), ("gpt", row["gt_answer"]))
-    return {
-        "id": row["id"],
-        "conversations": [{"from": role, "content": content} for role, content in turns],
-    }
+            ids = [row["id"] for row in rows]
+            return [_our_request(samples[id_], answers[id_], folder, settings) for id_ in ids]
 
 
 def _our_request(
@@ -202,10 +181,6 @@ def our_requests_in_our_words() -> Sequence[object]:
         return our_requests(path, N_IN_DIGEST)
 
 
-def _our_template(sample_id: str) -> str:
-    return TEMPLATES[category_of(sample_id)]
-
-
 # Replies and averages
 
 
@@ -221,14 +196,8 @@ def made_up_replies() -> list[str]:
 
 def official_scores(clone: Path) -> Sequence[object]:
     """The points of each reply; else why the script leaves it out."""
-    find_score = _main(clone)["find_score"]
-    return [_official_points(find_score(reply)) for reply in made_up_replies()]
-
-
-def _official_points(score: int | None) -> object:
-    if score is None:
-        return "unparsed"
-    return score if 0 <= score <= 6 else "off_scale"
+    scores = map(_main(clone)["find_score"], made_up_replies())
+    return ["unparsed" if s is None else s if 0 <= s <= 6 else "off_scale" for s in scores]
 
 
 def our_scores() -> Sequence[object]:
@@ -248,7 +217,7 @@ def _groups() -> Iterator[list[tuple[str, str]]]:
 
 
 def official_means(clone: Path) -> Sequence[object]:
-    """MmieSample size and the means AVG, SA, PBL and MSR of each run, 0 to 6."""
+    """Sample size and the means AVG, SA, PBL and MSR of each run, 0 to 6."""
     end = statements_from((clone / "main.py").read_text(encoding="utf-8"), "gpt_scores")
     means = []
     for group in _groups():
@@ -265,15 +234,15 @@ def our_means() -> Sequence[object]:
     """The same."""
     means = []
     for group in _groups():
-        scored: dict[str, list[Scored]] = defaultdict(list)
+        scored: dict[str, list[Scored]] = {name: [] for name in ("", *CATEGORIES)}
         for sample_id, reply in group:
             verdict = read_official(reply)
             if isinstance(verdict, Scored):
                 scored[""].append(verdict)
                 scored[category_of(sample_id)].append(verdict)
         values = [
-            weighted_mean({name: scored[name]}, {name: 1.0}, COVERAGE_FLOOR).value
-            for name in ("", *CATEGORIES)
+            weighted_mean({name: verdicts}, {name: 1.0}, COVERAGE_FLOOR).value
+            for name, verdicts in scored.items()
         ]
         rounded = [value if value is None else rounded_mean(value) for value in values]
         means.append([len(scored[""]), *rounded])
@@ -310,14 +279,22 @@ def published_cells(_folders: Folders) -> Comparison:
     return compared([(row[0], True, cell in possible) for row in rows for cell in row[1:]])
 
 
-OFFICIAL = "Lillianwei-h/MMIE at eb0fd6e"
+def official_prompts(folders: Folders) -> Comparison:
+    """The requests with the official words."""
+    clone = folders[FOLDER]
+    pairs = zip(official_requests(clone), our_requests(clone / "prompts.py"), strict=True)
+    cases = [(f"case {n}", theirs, ours) for n, (theirs, ours) in enumerate(pairs)]
+    dropped = sum(theirs is None for _, theirs, _ in cases)
+    return compared(cases, note=f"official prompts; {dropped:,} dropped there and left out here")
 
+
+OFFICIAL = "Lillianwei-h/MMIE at eb0fd6e"
 FOLDER = "MMIE_FOLDER"
 _REQUESTS = Generated(
     "mmie_requests",
     f"`get_dataset` in dataset.py, {OFFICIAL}, with templates of ours",
     FOLDER,
-    partial(official_requests, n_samples=N_IN_DIGEST, prompt=_our_template),
+    lambda clone: official_requests(clone, N_IN_DIGEST, lambda id_: TEMPLATES[category_of(id_)]),
     our_requests_in_our_words,
 )
 _REPLIES = Generated(
@@ -328,24 +305,11 @@ _MEANS = Generated(
 )
 GENERATED = (_REQUESTS, _REPLIES, _MEANS)
 
-
-def _official_prompts(folders: Folders) -> Comparison:
-    clone = folders[FOLDER]
-    ours = our_requests(clone / "prompts.py")
-    pairs = zip(made_up_rows(N_SAMPLES), official_requests(clone), ours, strict=True)
-    cases = [(row["id"], theirs, our) for row, theirs, our in pairs]
-    dropped = sum(theirs is None for _, theirs, _ in cases)
-    return compared(cases, note=f"official prompts; {dropped:,} dropped there and left out here")
-
-
-_SITE = "MMIE, project's site"
+_CODE, _SITE = "MMIE `dataset.py`, `prompts.py`", "MMIE, project's site"
+_OF_REQUESTS = "text and images of the request for each of our made-up answers"
+_OF_CELLS = "published percentages that are one of a mean of 3 decimals by our formula"
 CHECKS = (
-    Check(
-        "MMIE `dataset.py`, `prompts.py`",
-        "text and images of the request for each of our made-up answers",
-        (FOLDER,),
-        _official_prompts,
-    ),
+    Check(_CODE, _OF_REQUESTS, (FOLDER,), official_prompts),
     _REPLIES.check(
         "MMIE `find_score`",
         "its score of each of our made-up replies",
@@ -356,10 +320,5 @@ CHECKS = (
         f"its sample size and four means of runs of {REPLIES_PER_MEAN} such replies",
     ),
     Check(_SITE, "AVG of the published rows from their cells", (), published_averages),
-    Check(
-        _SITE,
-        "published percentages that are one of a mean of 3 decimals by our formula",
-        (),
-        published_cells,
-    ),
+    Check(_SITE, _OF_CELLS, (), published_cells),
 )

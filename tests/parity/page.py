@@ -1,9 +1,9 @@
-"""The table of comparisons as text and as the page ``docs/parity.md``."""
+"""The table of comparisons, and the page ``docs/parity.md``."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from textwrap import fill
@@ -18,71 +18,44 @@ Row: TypeAlias = "tuple[Check, Comparison | None]"
 
 HEADERS = ("source", "what is compared", "n", "equal", "different")
 PACKAGES = ("mmie-tasks", "lmms-eval", "transformers", "numpy", "pillow", "rouge")
-NOT_RUN = "not run"
 
 
-def text_table(rows: Sequence[Row]) -> str:
-    """The table, then the cases that differ."""
-    lines = [tabulate(_cells(rows), HEADERS, colalign=("left", "left", *["right"] * 3)), ""]
-    lines += [f"{note}" for note in _notes(rows)]
+def results(rows: Sequence[Row]) -> str:
+    """The table and its notes, in Markdown."""
+    cells, notes = [], []
     for check, comparison in rows:
-        if comparison and comparison.differences:
-            lines += [f"{check.compares}: {len(comparison.differences)} unexplained"]
-            lines += [f"  {difference}" for difference in comparison.differences[:5]]
-    return "\n".join([*lines, ""])
+        if comparison is None:
+            cells.append([check.source, check.compares, "", "not run", ""])
+            continue
+        mark = ""
+        if comparison.known or comparison.note:
+            mark = f" ({len(notes) + 1})"
+            parts = [f"{name}: {why}" for name, why in comparison.known.items()]
+            parts += filter(None, [comparison.note])
+            notes.append(f"({len(notes) + 1}) {'; '.join(parts)}.")
+        counts = (comparison.total, comparison.total - comparison.different, comparison.different)
+        cells.append([check.source, check.compares + mark, *map("{:,}".format, counts)])
+    alignment = ("left", "left", "right", "right", "right")
+    table = tabulate(cells, HEADERS, tablefmt="pipe", colalign=alignment)
+    return "\n\n".join([table, "  \n".join(notes)])
 
 
 def page(rows: Sequence[Row]) -> str:
     """The page, with the date and the versions of this environment."""
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    date = datetime.now(timezone.utc).date().isoformat()
-    table = tabulate(
-        _cells(rows), HEADERS, tablefmt="pipe", colalign=("left", "left", *["right"] * 3)
-    )
-    notes = "\n".join(_notes(rows)).replace("\n", "  \n")
     variables = " ".join(f"{source.variable}=..." for source in SOURCES)
     return TEMPLATE.format(
-        date=date,
+        date=datetime.now(timezone.utc).date().isoformat(),
         versions=f"{versions}, Python {platform.python_version()}",
-        table=table,
-        notes=notes,
-        sources="\n".join(_source_rows()),
+        results=results(rows),
+        sources="\n".join(
+            f"| [{source.repository}](https://github.com/{source.repository}) | `{source.commit}` "
+            f"| {source.size} | {source.licence} | `{source.variable}` |"
+            for source in SOURCES
+        ),
         answers=ANSWERS,
         variables=fill(variables, 64, subsequent_indent="  ").replace("\n", " \\\n"),
     )
-
-
-def _cells(rows: Sequence[Row]) -> list[list[str]]:
-    numbers = iter(range(1, len(rows) + 1))
-    cells = []
-    for check, comparison in rows:
-        if comparison is None:
-            counts = ["", NOT_RUN, ""]
-        else:
-            equal = comparison.total - comparison.different
-            counts = [f"{count:,}" for count in (comparison.total, equal, comparison.different)]
-        mark = f" ({next(numbers)})" if comparison and _has_note(comparison) else ""
-        cells.append([check.source, check.compares + mark, *counts])
-    return cells
-
-
-def _has_note(comparison: Comparison) -> bool:
-    return bool(comparison.note or comparison.known)
-
-
-def _notes(rows: Sequence[Row]) -> Iterator[str]:
-    with_note = [row for _, row in rows if row and _has_note(row)]
-    for number, comparison in enumerate(with_note, start=1):
-        parts = [f"{name}: {why}" for name, why in comparison.known.items()]
-        yield f"({number}) " + "; ".join([*parts, *filter(None, [comparison.note])]) + "."
-
-
-def _source_rows() -> Iterator[str]:
-    for source in SOURCES:
-        yield (
-            f"| [{source.repository}](https://github.com/{source.repository}) | `{source.commit}` "
-            f"| {source.size} | {source.licence} | `{source.variable}` |"
-        )
 
 
 TEMPLATE = """\
@@ -90,9 +63,7 @@ TEMPLATE = """\
 
 Written by `make parity` on {date}, with {versions}.
 
-{table}
-
-{notes}
+{results}
 
 Readers, scorers, averages and requests are compared with the official ones: on real answers and
 replies where a source has them, otherwise on cases that we made up ("made-up"). No model was run,

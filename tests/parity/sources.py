@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from support.golden import vectors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     """A repository at a commit.
 
@@ -28,19 +27,13 @@ class Source:
     size: str
     licence: str
 
-    @property
-    def files(self) -> Mapping[str, str]:
-        """Path in the folder to the SHA-256 of the file, of files that must be there."""
-        files: Mapping[str, str] = vectors("parity_sources")["files"][self.variable]
-        return files
-
     def check(self, folder: Path) -> None:
-        """Check that a folder has the files of this commit.
+        """Check that a folder has the files of this commit, by their SHA-256.
 
         Raises:
             SystemExit: A file is missing, or of another version.
         """
-        for name, sha256 in self.files.items():
+        for name, sha256 in vectors("parity_sources")["files"][self.variable].items():
             path = folder / name
             where = f"{self.variable}: `{folder}`, not a clone of {self.repository}"
             if not path.is_file():
@@ -52,40 +45,12 @@ class Source:
 ANSWERS = "eval/milebench/milebench"
 """Folder of the models' answers in V2PE."""
 
+_V2PE_SIZE = "over 2.9 GB, of which the answers used are some 50 MB"
+_MIA_LICENCE = "Apple's sample code licence"
 SOURCES = (
-    Source(
-        variable="OPENING_FOLDER",
-        repository="LanceZPF/OpenING",
-        commit="56b663b",
-        size="47 MB",
-        licence="none stated",
-    ),
-    Source(
-        variable="V2PE_FOLDER",
-        repository="NipElement/V2PE",
-        commit="cba1b13",
-        size="over 2.9 GB, of which the answers used are some 50 MB",
-        licence="MIT",
-    ),
-    Source(
-        variable="MILEBENCH_FOLDER",
-        repository="MileBench/MileBench",
-        commit="9583e1f",
-        size="1.9 MB",
-        licence="Apache-2.0 (code)",
-    ),
-    Source(
-        variable="MMIE_FOLDER",
-        repository="Lillianwei-h/MMIE",
-        commit="eb0fd6e",
-        size="31 kB",
-        licence="MIT",
-    ),
-    Source(
-        variable="MIA_FOLDER",
-        repository="apple/ml-mia-bench",
-        commit="5422852",
-        size="3.3 MB",
-        licence="Apple's sample code licence",
-    ),
+    Source("OPENING_FOLDER", "LanceZPF/OpenING", "56b663b", "47 MB", "none stated"),
+    Source("V2PE_FOLDER", "NipElement/V2PE", "cba1b13", _V2PE_SIZE, "MIT"),
+    Source("MILEBENCH_FOLDER", "MileBench/MileBench", "9583e1f", "1.9 MB", "Apache-2.0 (code)"),
+    Source("MMIE_FOLDER", "Lillianwei-h/MMIE", "eb0fd6e", "31 kB", "MIT"),
+    Source("MIA_FOLDER", "apple/ml-mia-bench", "5422852", "3.3 MB", _MIA_LICENCE),
 )

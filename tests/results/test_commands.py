@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.logged_runs import DATE, Line, mmie_lines, write_run
@@ -15,101 +13,33 @@ from support.logged_runs import DATE, Line, mmie_lines, write_run
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import MmieTasksError
 
-Change = Callable[[str], str]  # of the text of a log
-BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "input": "?"}'
+Change = Callable[[list[Line]], list[Line]]
+BYPASS: Line = {"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "input": "?"}
 every_command = pytest.mark.parametrize("word", ["report", "table", "agreement", "compare"])
 
 
-def lines(count: int = 12, **options: Any) -> list[Line]:
-    return list(mmie_lines(count, **{"unscored": 0, **options}))
+def lines(count: int = 12, **options: str) -> list[Line]:
+    return list(mmie_lines(count, unscored=0, **options))
 
 
-def changed_run(folder: Path, change: Change, task: str = "mmie", count: int = 12) -> str:
-    log = write_run(folder, task, lines(count))
-    log.write_text(change(log.read_text(encoding="utf-8")), encoding="utf-8")
-    return str(folder)
-
-
-def edit(number: int, path: str, value: object) -> Change:
-    """A change of a field of the record of one line, or of all with -1."""
-
-    def change(text: str) -> str:
-        changed = [json.loads(line) for line in text.splitlines()]
-        for line in changed if number < 0 else changed[number : number + 1]:
-            *parents, name = path.split(".")
-            target = line["record"]
-            for parent in parents:
-                target = target[int(parent) if parent.isdecimal() else parent]
-            target[name] = value
-        return "".join(f"{json.dumps(line)}\n" for line in changed)
-
-    return change
-
-
-def output_of(word: str, run: Path, *options: str) -> str:
+def output_of(word: str, run: Path) -> str:
     """What a command prints of a run, and of another one that it needs; or its error."""
-    words = [str(run), *options]
+    words = [str(run)]
     if word == "report":
         words += ["-o", str(run.with_name("report.html"))]
     elif word != "table":
-        other: dict[str, Any] = {"judge": "judge:made_up|model:somebody"}
-        other = other if word == "agreement" else {"answers": "model-b"}
-        words.insert(1, str(write_run(run.with_name("other"), "mmie", lines(**other))))
+        made = lines(judge="judge:a|model:b") if word == "agreement" else lines(answers="model-b")
+        words.append(str(write_run(run.with_name("other"), "mmie", made)))
     try:
         return str(load_command(word)(words, {}))
     except MmieTasksError as error:
         return f"error: {error}"
 
 
-@pytest.mark.parametrize(
-    ("change", "task", "message"),
-    [
-        pytest.param(lambda _: "", "mmie", "no readable task", id="an-empty-log"),
-        pytest.param(lambda _: BYPASS, "mmie", "`--predict_only`", id="predict-only"),
-        pytest.param(
-            lambda text: text.replace(text.splitlines()[2], "{'id'"),
-            "mmie",
-            "line 3, is not a logged",
-            id="no-json",
-        ),
-        pytest.param(str, "mmmu_val", "registered benchmark, ignored", id="not-our-task"),
-    ],
-)
-def test_an_unreadable_run_is_an_error_with_a_hint(
-    tmp_path: Path, change: Change, task: str, message: str
-) -> None:
-    changed_run(tmp_path / "run", change, task)
-    output = output_of("table", tmp_path / "run")
-    assert output.startswith("error")
-    assert message in output
-    assert "\n\nhint: " in output
-
-
-@every_command
-def test_one_of_several_runs_must_be_named_or_all_are_read(tmp_path: Path, word: str) -> None:
-    for name in ("one", "two"):
-        write_run(tmp_path / "run" / name, "mmie", lines(answers=name))
-    output = output_of(word, tmp_path / "run")
-    assert ("contains 2 runs" in output) == (word in ("agreement", "compare"))
-    assert word != "table" or ("one" in output and "two" in output)
-
-
-@pytest.mark.parametrize(
-    ("change", "note"),
-    [
-        pytest.param(lambda text: text[:-40], "cut off", id="last-line-cut-off"),
-        pytest.param(
-            edit(2, "verdicts.official", {"points": math.nan}), "outside the scale", id="nan"
-        ),
-        pytest.param(lambda text: f"{text}{BYPASS}\n", "1 sample never scored", id="never-scored"),
-    ],
-)
-def test_a_recoverable_problem_is_a_note(tmp_path: Path, change: Change, note: str) -> None:
-    changed_run(tmp_path / "run", change)
-    (tmp_path / "run" / f"{DATE}_results.json").write_text("{", encoding="utf-8")
-    output = output_of("table", tmp_path / "run")
-    assert note in output
-    assert non_numbers(output) == []
+def unscored(logged: list[Line]) -> list[Line]:
+    for line in logged:
+        line["record"]["verdicts"]["official"] = {"reason": "unavailable"}
+    return logged
 
 
 def non_numbers(output: str) -> list[str]:
@@ -120,20 +50,52 @@ def non_numbers(output: str) -> list[str]:
 
 @every_command
 @pytest.mark.parametrize(
-    ("change", "count"),
+    "change",
     [
-        pytest.param(str, 1, id="one-sample"),
-        pytest.param(str, 3, id="three-samples"),
-        pytest.param(edit(-1, "official", {"reason": "unavailable"}), 12, id="zero-scored"),
-        pytest.param(
-            lambda text: "".join(text.splitlines(True)[20:]), 30, id="other-samples-than-the-other"
-        ),
+        pytest.param(lambda logged: logged[:1], id="one-sample"),
+        pytest.param(unscored, id="zero-scored"),
+        pytest.param(lambda _: lines(30)[20:], id="other-samples-than-the-other"),
     ],
 )
 def test_missing_scores_are_never_printed_as_nan_or_none(
-    tmp_path: Path, word: str, change: Change, count: int
+    tmp_path: Path, word: str, change: Change
 ) -> None:
-    changed_run(tmp_path / "run", change, count=count)
+    write_run(tmp_path / "run", "mmie", change(lines()))
     output = output_of(word, tmp_path / "run")
     assert not output.startswith("error") or word in ("agreement", "compare")
     assert non_numbers(output) == []
+
+
+def test_what_was_left_out_of_a_log_is_a_note(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "mmie", [*lines(), BYPASS])
+    log.write_text(log.read_text(encoding="utf-8") + json.dumps(lines()[0])[:-40])
+    (tmp_path / f"{DATE}_results.json").write_text("{", encoding="utf-8")
+    output = output_of("table", tmp_path)
+    assert "line 14, the last, is cut off" in output
+    assert "1 sample never scored" in output
+
+
+@pytest.mark.parametrize(
+    ("made", "task", "message"),
+    [
+        pytest.param([], "mmie", "no readable task", id="an-empty-log"),
+        pytest.param([BYPASS], "mmie", "`--predict_only`", id="predict-only"),
+        pytest.param(lines(), "mmmu_val", "registered benchmark, ignored", id="not-our-task"),
+    ],
+)
+def test_a_run_without_scores_is_an_error_that_says_why(
+    tmp_path: Path, made: list[Line], task: str, message: str
+) -> None:
+    write_run(tmp_path, task, made)
+    output = output_of("table", tmp_path)
+    assert output.startswith("error")
+    assert message in output
+
+
+def test_one_of_several_runs_must_be_named_or_all_are_read(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_run(tmp_path / "run" / name, "mmie", lines(answers=name))
+    assert "contains 2 runs" in output_of("compare", tmp_path / "run")
+    output = output_of("table", tmp_path / "run")
+    assert "one" in output
+    assert "two" in output

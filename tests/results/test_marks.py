@@ -1,6 +1,5 @@
 """What makes a run's numbers incomparable with the published ones is said in a few words."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +9,9 @@ from support.records import changed, record_of
 from support.signatures import signature_from
 from support.unloaded_benchmark import varied
 
-from mmie_tasks.benchmarks.registry import benchmark_of_task
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import Scale
-from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment, text_segments
 from mmie_tasks.record.signature import Signature
@@ -24,36 +22,27 @@ from mmie_tasks.results.run import TaskRun, as_counted
 PAPER = (
     "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|task:mmie"
 )
-OTHER = PAPER.replace("model:mmie_score", "model:gpt-4o").replace(
-    "paper_judge:yes", "paper_judge:no"
-)
+OTHER = PAPER.replace("model:mmie_score", "model:gpt-4o").replace("judge:yes", "judge:no")
 DRAWN = f"{PAPER}|answers:step-1,images,model=flux"
 DRAWN_MARK = "pictures drawn by our reconstruction (step-1), not by the paper's pipeline"
 
 
-def task_run(
-    verdicts: Sequence[Verdict], signature: str = PAPER, published: int = 0, **fields: object
-) -> TaskRun:
-    benchmark = benchmark_of_task("mmie")
-    assert benchmark is not None
+def task_run(verdicts, signature=PAPER, published=0, **fields):
     samples = tuple(
         record_of(str(n), verdict, signature=signature_from(signature))
         for n, verdict in enumerate(verdicts)
     )
-    return TaskRun(
-        task="mmie",
-        benchmark=varied(benchmark, published={"mmie": published or len(samples)}),
-        logs=(Path("log.jsonl"),),
-        records=samples,
-        **fields,  # type: ignore[arg-type]
-    )
+    benchmark = varied(BENCHMARK, published={"mmie": published or len(samples)})
+    logs = (Path("log.jsonl"),)
+    return TaskRun(task="mmie", benchmark=benchmark, logs=logs, records=samples, **fields)
 
 
-def marks_of(*changes: dict[str, object], signature: str = PAPER) -> tuple[str, ...]:
+def marks_of(*changes, signature=PAPER):
     """The marks of scored samples with these fields, and of one more that has none of them."""
     run = task_run([Scored(3)] * (len(changes) + 1), signature)
-    records = [changed(record, **fields) for record, fields in zip(run.records, changes)]  # noqa: B905 - one is left
-    return paper_marks(replace(run, records=(*records, run.records[-1])))
+    pairs = zip(run.records, [*changes, {}], strict=True)
+    records = tuple(changed(record, **fields) for record, fields in pairs)
+    return paper_marks(replace(run, records=records))
 
 
 @pytest.mark.parametrize(
@@ -81,9 +70,7 @@ def marks_of(*changes: dict[str, object], signature: str = PAPER) -> tuple[str, 
         pytest.param("judge:openai|model:gpt-4o|t:0|paper_judge:yes", (), id="its own settings"),
     ],
 )
-def test_a_setting_that_the_paper_does_not_have_is_named(
-    signature: str, marks: tuple[str, ...]
-) -> None:
+def test_a_setting_that_the_paper_does_not_have_is_named(signature, marks):
     assert paper_marks(task_run([Scored(3), Unscored("left_out")], signature)) == marks
 
 
@@ -92,30 +79,23 @@ def test_a_setting_that_the_paper_does_not_have_is_named(
     [
         pytest.param(8, 0, " (--limit 8)", id="limit"),
         pytest.param(8, 2, " (--limit 8 --offset 2)", id="limit and offset"),
-        pytest.param(None, 20_095, " (--offset 20095)", id="offset"),
         pytest.param(None, None, "", id="data"),
     ],
 )
-def test_a_part_of_the_published_samples_is_named(
-    limit: float | None, offset: float | None, options: str
-) -> None:
+def test_a_part_of_the_published_samples_is_named(limit, offset, options):
     run = task_run([Scored(3)] * 8, published=20_103, limit=limit, offset=offset)
     assert paper_marks(run) == (f"8 of 20,103 samples{options}",)
-    assert paper_marks(replace(run, benchmark=varied(run.benchmark, published={}))) == (
-        (f"8 samples{options}",) if options else ()
-    )
+    unpublished = replace(run, benchmark=varied(run.benchmark, published={}))
+    assert paper_marks(unpublished) == ((f"8 samples{options}",) if options else ())
 
 
-def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> (
-    None
-):
-    reasons = ("no_answer", "left_out", "unavailable")
-    verdicts: list[Verdict] = [Scored(3), *map(Unscored, reasons)]
+def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out():
+    verdicts = [Scored(3), *map(Unscored, ("no_answer", "left_out", "unavailable"))]
     assert paper_marks(task_run(verdicts)) == ("2 unscored: no_answer (1), unavailable (1)",)
     assert paper_marks(task_run(verdicts[:3])) == ("1 unscored: no_answer",)
 
 
-def test_what_a_reader_must_see_first_stands_first_and_a_judge_is_named_with_its_server() -> None:
+def test_what_a_reader_must_see_first_stands_first_and_a_judge_is_named_with_its_server():
     judge = "judge:openai|host:127.0.0.1:8000|model:gpt-4o-2024-11-20|paper_judge:no"
     run = task_run([Scored(3), Unscored("unparsed")], judge, published=9)
     answer = (Segment(image="a.png", problem="missing"),)
@@ -128,11 +108,24 @@ def test_what_a_reader_must_see_first_stands_first_and_a_judge_is_named_with_its
     )
 
 
-def facts(*of_samples: dict[str, int]) -> list[dict[str, object]]:
+def test_a_mixture_of_two_judges_is_named():
+    run = task_run([Scored(3), Scored(4)])
+    other = changed(run.records[1], signature=signature_from(OTHER))
+    mixed = replace(run, records=(run.records[0], other))
+    assert paper_marks(mixed) == (
+        "judge: mmie_score, gpt-4o, not the paper's",
+        "2 different signatures in one run",
+    )
+
+
+# What a judge did not get.
+
+
+def facts(*of_samples):
     return [{"facts": one} for one in of_samples]
 
 
-def images(*problems: str) -> dict[str, object]:
+def images(*problems):
     return {"answer": tuple(Segment("A.", "a.png", problem) for problem in problems)}
 
 
@@ -159,10 +152,7 @@ def images(*problems: str) -> dict[str, object]:
             "3 placeholders without an image",
             id="unfilled",
         ),
-        pytest.param(
-            [images("missing"), images("missing")], "2 of 2 images of answers missing", id="missing"
-        ),
-        pytest.param([images("", "missing")], "1 of 2 images of answers missing", id="one missing"),
+        pytest.param([images("", "missing")], "1 of 2 images of answers missing", id="missing"),
         pytest.param(
             [images("unreadable", "remote")],
             "2 of 2 images of answers unusable: remote (1), unreadable (1)",
@@ -171,77 +161,24 @@ def images(*problems: str) -> dict[str, object]:
         pytest.param(facts({"truncated": 1}), "", id="cut, not drawn"),
     ],
 )
-def test_what_the_judge_did_not_get_as_the_model_meant_it_is_counted(
-    changes: list[dict[str, object]], mark: str
-) -> None:
+def test_what_the_judge_did_not_get_as_the_model_meant_it_is_counted(changes, mark):
     assert marks_of(*changes) == ((mark,) if mark else ())
     drawn = marks_of(*facts({"truncated": 1}), signature=DRAWN)
     assert drawn == (DRAWN_MARK, "1 answer cut by the limit on images")
 
 
-QUESTION = (
-    Segment(text="Look at the pictures.\n", image="1.png"),
-    Segment(text="What is shown\nin all of them?"),
-)
-ASKED = "Look at the pictures. What is shown in all of them?"
-
-
-@pytest.mark.parametrize(
-    ("question", "answer", "is_counted"),
-    [
-        pytest.param(QUESTION, f"USER: {ASKED}\nASSISTANT: B", True, id="roles"),
-        pytest.param(
-            QUESTION,
-            "<image>\nLook at  the pictures.\n<|image_pad|>[image 1]What is\tshown in all of them?",
-            True,
-            id="placeholders and white space",
-        ),
-        pytest.param(QUESTION, "x" * 99 + ASKED, True, id="from character 99, the last"),
-        pytest.param(QUESTION, "x" * 100 + ASKED, False, id="from character 100"),
-        pytest.param(QUESTION, "Look at the pictures. A bar is shown.", False, id="its beginning"),
-        pytest.param(
-            (Segment("What is in this image?"),), "What is in this image?", False, id="few letters"
-        ),
-    ],
-)
-def test_answers_that_begin_with_their_question_are_counted(
-    question: tuple[Segment, ...], answer: str, is_counted: bool
-) -> None:
-    echo: dict[str, object] = {"question": question, "answer": (Segment(text=answer),)}
-    assert marks_of(echo) == (("1 answer begins with its question",) if is_counted else ())
-    twice = ("2 answers begin with their question",)
-    assert marks_of(echo, echo) == (twice if is_counted else ())
-
-
-def test_a_mixture_of_two_judges_is_named() -> None:
-    run = task_run([Scored(3), Scored(4)])
-    other = changed(run.records[1], signature=signature_from(OTHER))
-    mixed = replace(run, records=(run.records[0], other))
-    assert paper_marks(mixed) == (
-        "judge: mmie_score, gpt-4o, not the paper's",
-        "2 different signatures in one run",
-    )
-    assert mixed.judge_name == "mmie_score, gpt-4o"
-
-
-PANEL = Signature.of_judges([{"judge": "openai", "model": model} for model in "mn"])
-
-
-def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named() -> None:
+def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named():
+    usage, judge = Usage(input_tokens=2050), "judge:mmie_score"
     replies = [
-        JudgeReply(
-            text="", model="m", usage=Usage(input_tokens=2050), request_characters=900 + 100 * n
-        )
+        JudgeReply(text="", model="m", usage=usage, request_characters=900 + 100 * n)
         for n in range(6)
     ]
-    changes = [{"judgements": replied(reply, judge="judge:mmie_score")} for reply in replies]
-    assert marks_of(*changes) == (
-        "the judge's server may have cut its requests: 2,050 prompt tokens for each of 6 requests",
-    )
-    panel = [
-        {"judgements": replied(reply) + replied(reply), "signature": PANEL} for reply in replies
-    ]
-    assert f"n: {marks_of(*changes)[0]}" in marks_of(*panel)
+    reason = "2,050 prompt tokens for each of 6 requests"
+    mark = f"the judge's server may have cut its requests: {reason}"
+    assert marks_of(*({"judgements": replied(one, judge=judge)} for one in replies)) == (mark,)
+    panel = Signature.of_judges([{"judge": "openai", "model": name} for name in "mn"])
+    of_two = ({"judgements": replied(one) + replied(one), "signature": panel} for one in replies)
+    assert f"n: {mark}" in marks_of(*of_two)
 
 
 # The models that replies name.
@@ -251,17 +188,13 @@ SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda points: 25 * p
 MINI, OLD, NEW = "gpt-4o-mini-2024-07-18", "gpt-4o-2024-08-06", "gpt-4o-2024-11-20"
 
 
-def reply(model: str) -> JudgeReply:
-    return JudgeReply(text="4", model=model)
-
-
-def answered(models: Sequence[str], judge: str = JUDGE) -> tuple[Record, ...]:
-    """A sample for each model, with a reply of it."""
+def answered(models, judge=JUDGE):
+    """A run with a sample for each model, with a reply of it."""
     run = task_run([Scored(4)] * len(models), f"{judge}|paper_judge:yes|prompt:official")
-    return tuple(
-        as_counted(changed(record, judgements=replied(reply(model), judge=judge)), SCALE)
-        for record, model in zip(run.records, models, strict=True)
-    )
+    replies = (replied(JudgeReply(text="4", model=model), judge=judge) for model in models)
+    pairs = zip(run.records, replies, strict=True)
+    judged = (changed(record, judgements=judgements) for record, judgements in pairs)
+    return replace(run, records=tuple(as_counted(record, SCALE) for record in judged))
 
 
 @pytest.mark.parametrize(
@@ -277,58 +210,79 @@ def answered(models: Sequence[str], judge: str = JUDGE) -> tuple[Record, ...]:
         ),
     ],
 )
-def test_other_models_and_mixed_snapshots_are_marked_with_their_replies(
-    models: list[str], marks: list[str]
-) -> None:
-    named = paper_marks(replace(task_run([]), records=answered(models)))
-    assert [mark for mark in named if mark.startswith("replies by")] == marks
+def test_other_models_and_mixed_snapshots_are_marked_with_their_replies(models, marks):
+    assert [mark for mark in paper_marks(answered(models)) if "replies by" in mark] == marks
 
 
 @pytest.mark.parametrize("judge", [JUDGE, f"{JUDGE}|replayed:1f2e"])
-def test_a_sample_of_another_model_is_not_judged_by_the_papers_judge(judge: str) -> None:
-    own, other = answered([NEW, MINI], judge)
+def test_a_sample_of_another_model_is_not_judged_by_the_papers_judge(judge):
+    own, other = answered([NEW, MINI], judge).records
     assert not own.signature.is_of_another_judge
     assert other.signature.is_of_another_judge
     assert other.signature.fields["replies_by"] == MINI
     assert other.signature.judges == own.signature.judges
 
 
-def test_runs_with_replies_of_other_models_are_not_compared_without_a_word() -> None:
-    runs = [
-        replace(task_run([]), records=answered(models))
-        for models in ([MINI] * 3, [NEW] * 3, [MINI, NEW, NEW])
-    ]
-    assert require_comparable(runs[0], runs[0]) == ()
-    for other in runs[1:]:
+def test_runs_with_replies_of_other_models_are_not_compared_without_a_word():
+    first, *others = map(answered, ([MINI] * 3, [NEW] * 3, [MINI, NEW, NEW]))
+    assert require_comparable(first, first) == ()
+    for other in others:
         with pytest.raises(NotComparable) as refused:
-            require_comparable(runs[0], other)
+            require_comparable(first, other)
         assert "replies_by" in refused.value.keys
 
 
-# Tags and repeated texts.
+# Answers that begin with their question, have tags, or are the same.
+
+QUESTION = (
+    Segment(text="Look at the pictures.\n", image="1.png"),
+    Segment(text="What is shown\nin all of them?"),
+)
+ASKED = "Look at the pictures. What is shown in all of them?"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_counted"),
+    [
+        pytest.param(
+            QUESTION,
+            "<image>\nLook at  the pictures.\n<|image_pad|>[image 1]What is\tshown in all of them?",
+            True,
+            id="placeholders and white space",
+        ),
+        pytest.param(QUESTION, "x" * 99 + ASKED, True, id="from character 99, the last"),
+        pytest.param(QUESTION, "x" * 100 + ASKED, False, id="from character 100"),
+        pytest.param(QUESTION, "Look at the pictures. A bar is shown.", False, id="its beginning"),
+        pytest.param((Segment("What is shown?"),), "What is shown?", False, id="few letters"),
+    ],
+)
+def test_answers_that_begin_with_their_question_are_counted(question, answer, is_counted):
+    echo = {"question": question, "answer": (Segment(text=answer),)}
+    assert marks_of(echo) == (("1 answer begins with its question",) if is_counted else ())
+    twice = ("2 answers begin with their question",)
+    assert marks_of(echo, echo) == (twice if is_counted else ())
+
 
 REFUSAL = "I'm sorry, I can't assist with that."
 
 
-def texts(*changes: dict[str, object], others: int = 0, **fields: object) -> list[Record]:
+def texts(*changes, others=0, **fields):
     run = task_run([Scored(1)] * (len(changes) + others))
-    long: dict[str, object] = {"answer": (Segment("word " * 40),)}
-    shown = [*changes, *[long] * others]
+    shown = [*changes, *[{"answer": (Segment("word " * 40),)}] * others]
     return [changed(r, **one, **fields) for r, one in zip(run.records, shown, strict=True)]
 
 
-def tag(name: str) -> dict[str, object]:
+def tag(name):
     return {"facts": {"tag": name}, "answer": (Segment(f"{name} Yes."),)}
 
 
-def same(text: str, count: int = 3) -> list[dict[str, object]]:
+def same(text, count=3):
     return [{"answer": text_segments(text)}] * count
 
 
 @pytest.mark.parametrize(
     ("changes", "mark"),
     [
-        pytest.param([tag("[A]")], "1 answer with a tag: `[A]`", id="a tag"),
         pytest.param(
             [*[tag("[FOO]")] * 2, tag("<b>")],
             "3 answers with a tag: `[FOO]` (2), `<b>` (1)",
@@ -346,7 +300,7 @@ def same(text: str, count: int = 3) -> list[dict[str, object]]:
         ),
     ],
 )
-def test_what_is_unusual_is_counted(changes: list[dict[str, object]], mark: str) -> None:
+def test_what_is_unusual_is_counted(changes, mark):
     assert list(text_marks(texts(*changes, others=3))) == [mark]
 
 
@@ -362,5 +316,5 @@ def test_what_is_unusual_is_counted(changes: list[dict[str, object]], mark: str)
         pytest.param(texts(*same(REFUSAL), official=Unscored("no_answer")), id="no answer"),
     ],
 )
-def test_usual_answers_have_no_mark(usual: list[Record]) -> None:
+def test_usual_answers_have_no_mark(usual):
     assert list(text_marks(usual)) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 from typing import Any
 
 from support.judge_server import Body, JudgeServer, completion
@@ -35,9 +34,7 @@ def shown(requests: list[Body]) -> set[bytes]:
     return {part for body in requests for part in content_of(body) if isinstance(part, bytes)}
 
 
-def test_the_judge_gets_the_images_of_replies_and_the_saved_run_is_scored_again(
-    workplace: Workplace, judge: JudgeServer
-) -> None:
+def test_the_judge_gets_the_images_of_replies(workplace: Workplace, judge: JudgeServer) -> None:
     with JudgeServer(reply, check=None) as server:
         arguments = f"model=org/drawing,base_url={server.url},max_retries=1,modalities=image;text"
         options = ("--model", "chat_images", "--model_args", arguments)
@@ -51,10 +48,3 @@ def test_the_judge_gets_the_images_of_replies_and_the_saved_run_is_scored_again(
     assert {path.read_bytes() for path in folder.iterdir()} == expected
     assert expected <= shown(judge.asked)
     assert "reconstruction" not in json.dumps(judge.asked) + result.output
-    # A run that was moved is scored from its saved answers.
-    shutil.move(workplace.folder / "out", workplace.folder / "moved")
-    before = len(judge.asked)
-    saved = ("--model", "predictions", "--model_args", "path=moved", "--output_path", "again")
-    again = evaluate(workplace, *saved, url=judge.url, MMIE_TASKS_CACHE="another")
-    assert again.values == result.values, again.output
-    assert expected <= shown(judge.asked[before:])

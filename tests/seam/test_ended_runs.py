@@ -8,10 +8,9 @@ import re
 import shlex
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from support.judge_server import Body, JudgeServer
 from support.loopback import HANG, Sent
 from support.mmie_judge import by_category
@@ -28,27 +27,11 @@ MANIFESTS = ()
 """
 
 
-@pytest.fixture
-def writer() -> Iterator[JudgeServer]:
-    """The tested model's server."""
-    with JudgeServer("It ends well.") as server:
-        yield server
-
-
-def run(workplace: Workplace, writer: JudgeServer, judge: JudgeServer, *more: str) -> CommandResult:
-    """A run of a model behind a server; the judge gets one request at a time."""
-    return evaluate(
-        workplace,
-        *("--model", "openai", "--model_args", f"model=writer,base_url={writer.url},max_retries=1"),
-        *more,
-        url=judge.url + ONE_AT_A_TIME,
-    )
-
-
-def score(
+def resume(
     workplace: Workplace, judge: JudgeServer, ended: CommandResult, *more: str
 ) -> CommandResult:
     """The next run, with the options that the one before has printed."""
+    judge.says(by_category)
     (options,) = set(re.findall(r"`(--model predictions --model_args \S+)`", ended.output))
     return evaluate(workplace, *shlex.split(options), *more, url=judge.url)
 
@@ -87,50 +70,35 @@ def saved(workplace: Workplace, task: str = "mmie") -> list[Path]:
     return sorted((workplace.folder / "out").rglob(f"*_answers_{task}.jsonl"))
 
 
-def check_last_words(result: CommandResult) -> None:
-    (line,) = (line for line in result.output.splitlines() if "stopped" in line)
-    assert f" 2 of {N} replies are stored" in line
-    assert "`--model predictions --model_args model=writer,path=out/writer`" in line
-    assert "Traceback" not in result.output
-
-
-@pytest.mark.parametrize(
-    ("number", "status"),
-    [
-        pytest.param(signal.SIGKILL, -signal.SIGKILL, id="kill-9"),
-        pytest.param(signal.SIGINT, 130, id="ctrl-c"),
-    ],
-)
-def test_an_ended_run_is_scored_from_what_it_left(
-    workplace: Workplace,
-    judge: JudgeServer,
-    writer: JudgeServer,
-    number: signal.Signals,
-    status: int,
+def test_a_run_that_ctrl_c_ends_is_scored_from_what_it_left(  # noqa: PLR0915 - one run
+    workplace: Workplace, judge: JudgeServer
 ) -> None:
     begin_all_runs_in_one_second(workplace)
     users = write_users(workplace.folder / "users", local="A local one")
     sent: list[float] = []
-    judge.says(ends(workplace, number, judge, 2, sent))
+    judge.says(ends(workplace, signal.SIGINT, judge, 2, sent))
     tasks = ("--tasks", "mmie,local", "--include_path", str(users))
-    result = run(workplace, writer, judge, *tasks)
-    assert result.status == status, result.output
-    if number == signal.SIGINT:
-        assert time.monotonic() - sent[0] < 60  # the judge is silent for longer
-        check_last_words(result)
-    assert len(writer) == N + 4
+    with JudgeServer("It ends well.") as writer:
+        model_args = f"model=writer,base_url={writer.url},max_retries=1"
+        model = ("--model", "openai", "--model_args", model_args)
+        ended = evaluate(workplace, *model, *tasks, url=judge.url + ONE_AT_A_TIME)
+        assert len(writer) == N + 4
+    assert ended.status == 130, ended.output
+    assert time.monotonic() - sent[0] < 60  # the judge is silent for longer
+    (line,) = (line for line in ended.output.splitlines() if "stopped" in line)
+    assert f" 2 of {N} replies are stored" in line
+    assert "`--model predictions --model_args model=writer,path=out/writer`" in line
+    assert "Traceback" not in ended.output
     (path,), (local,) = saved(workplace), saved(workplace, "local")
     answers = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [answer["resps"] for answer in answers] == [["It ends well."]] * N
     assert local.read_text(encoding="utf-8").count("\n") == 4  # a task of the runner's own kind
-    judge.says(by_category)
-    result = score(workplace, judge, result, *tasks)
+    result = resume(workplace, judge, ended, *tasks)
     assert result.status == 0, result.output
     assert printed(result)["coverage"] == 100.0
-    assert len(writer) == N + 4  # the tested model is not asked again
     assert len(judge) == N + 1  # one was in flight
     assert {line["filtered_resps"] for line in samples(workplace)} == {"It ends well."}
-    assert path in saved(workplace)
+    assert path in saved(workplace)  # and that of the second run
     assert [folder.name for folder in (workplace.folder / "out").iterdir()] == ["writer"]
     assert re.search(r"^mmie +writer ", result.output, re.MULTILINE)
 
@@ -142,8 +110,7 @@ def test_the_first_process_saves_the_answers_of_all_before_the_first_request(
     ended = evaluate(workplace, url=judge.url + ONE_AT_A_TIME, processes=2)
     (path,) = saved(workplace)
     assert path.read_text(encoding="utf-8").count("\n") == N
-    judge.says(by_category)
-    result = score(workplace, judge, ended)
+    result = resume(workplace, judge, ended)
     assert TABLE.items() <= printed(result).items(), result.output
-    assert path in saved(workplace)  # and that of the second run
+    assert len(judge) <= N + 2  # one of each process was in flight
     assert len(samples(workplace)) == N

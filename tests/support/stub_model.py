@@ -18,6 +18,7 @@ class StubChat(lmms):
 
     def __init__(self, answer: str = "red", **_settings: object) -> None:
         super().__init__()
+        logger.info("stub: loaded")
         self.answer = answer
         self.device = torch.device("cpu")
 

@@ -9,9 +9,9 @@ import pytest
 from support.opening_data import EXAMPLE, draw, row, write_data
 
 from mmie_tasks.benchmarks.opening import data, official_files
-from mmie_tasks.benchmarks.opening.data import asset, check_data, dataset, missing_images
+from mmie_tasks.benchmarks.opening.data import dataset
 from mmie_tasks.benchmarks.opening.sample import OpeningSample
-from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing
+from mmie_tasks.core.errors import BadSample, DataBroken
 from mmie_tasks.hub.pinned_file import Pin
 from mmie_tasks.record.segment import Segment
 
@@ -34,10 +34,8 @@ def test_a_row_has_its_topic_in_its_id() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        pytest.param([], "row 7: not an object", id="a list"),
         pytest.param(row(total_uid=101001), "`total_uid`", id="a number as id"),
         pytest.param(row("2401001"), "'2401001'", id="an unknown topic"),
-        pytest.param(row(subtask_name=None), "id '0101001': `subtask_name`", id="no task"),
         pytest.param(row(question=[]), r"`conversations\[0\].input`", id="no question"),
         pytest.param(
             row(question=[STEP, {"text": None, "image": None}]),
@@ -56,7 +54,6 @@ def test_the_example_is_read_with_absolute_pictures() -> None:
     docs = dataset({"OPENING_DATA": str(EXAMPLE / "data")})
     assert len(docs) == 7
     assert sorted(docs["row"]) == list(range(7))
-    assert missing_images(docs) == {}
     content = (EXAMPLE / "data" / "test_data.jsonl").read_bytes()
     assert set(docs["data"]) == {f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"}
     (doc,) = docs.filter(lambda doc: doc["id"] == "2001006")
@@ -110,51 +107,26 @@ def test_pictures_alone_are_joined_by_the_official_questions(
 
 
 @pytest.mark.parametrize(
-    ("odd", "words"),
-    [
-        pytest.param(row("0101001"), "row 2: the id '0101001' is that of row 0", id="repeated"),
-        pytest.param("{", "row 2: not JSON", id="no JSON"),
-        pytest.param(
-            row("0101051", question=[{"text": "", "image": "../../a.jpg"}]), "a.jpg", id="outside"
-        ),
-    ],
-)
-def test_a_row_that_cannot_be_used_is_an_error_that_names_row_and_field(
-    tmp_path: Path, odd: object, words: str
-) -> None:
-    folder = write_data(tmp_path, row("0101001"), row("0101002"), odd)
-    with pytest.raises(DataBroken, match="row 2") as caught:
-        dataset({"OPENING_DATA": str(folder)})
-    assert words in caught.value.message
-
-
-@pytest.mark.parametrize(
     ("lines", "words"),
     [
-        pytest.param(["", " "], "no list of rows", id="no rows"),
+        pytest.param([row(), row()], "row 1: the id '0101001' is that of row 0", id="repeated"),
+        pytest.param([row(), "{"], "row 1: not JSON", id="no JSON"),
         pytest.param([row(), "{}"], "row 1", id="another form"),
+        pytest.param(
+            [row(question=[{"text": "", "image": "../../a.jpg"}])], "row 0: .*a.jpg", id="outside"
+        ),
+        pytest.param(["", " "], "no list of rows", id="no rows"),
     ],
 )
-def test_a_file_that_is_not_the_benchmarks_is_an_error(
+def test_a_data_file_that_cannot_be_used_is_an_error_that_names_the_row(
     tmp_path: Path, lines: list[object], words: str
 ) -> None:
-    with pytest.raises(DataBroken, match=words):
+    with pytest.raises(DataBroken, match=rf"test_data\.jsonl.*{words}"):
         dataset({"OPENING_DATA": str(write_data(tmp_path, *lines))})
 
 
-def test_a_folder_without_data_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataMissing, match=r"neither `test_data.jsonl` nor `images/`.*nothing"):
-        dataset({"OPENING_DATA": str(tmp_path)})
-    with pytest.raises(DataMissing, match="OPENING_DATA"):
-        dataset({"OPENING_DATA": str(tmp_path / "none")})
-
-
-def test_missing_pictures_are_counted_and_named(tmp_path: Path, logs: list[str]) -> None:
-    write_data(tmp_path, row(question=PICTURE), row("0101002", question=PICTURE * 2))
-    docs = dataset({"OPENING_DATA": str(tmp_path)})
-    check_data(docs)
-    (line,) = [line for line in logs if "missing" in line]
-    assert "1 pictures of 2 questions" in line
-    assert str(tmp_path / "images/Task/1-i-1.jpg") in line
-    (check,) = asset({"OPENING_DATA": str(tmp_path)}).checks
-    assert check.describe().endswith("; 1 images are missing")
+def test_samples_have_a_random_order_that_does_not_depend_on_the_file(tmp_path: Path) -> None:
+    rows = [row(f"01010{i:02}", subtask_name=f"Task {i // 5}") for i in range(10)]
+    for lines in (rows, rows[::-1]):
+        docs = dataset({"OPENING_DATA": str(write_data(tmp_path, *lines))})
+        assert [int(uid[-2:]) for uid in docs["id"]] == [4, 9, 0, 6, 2, 8, 3, 7, 1, 5]

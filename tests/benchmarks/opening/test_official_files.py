@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.loopback import LoopbackServer
 from support.opening_data import GENERATOR, PROMPTS, SCORER
 from support.settings import change
 
@@ -27,10 +26,10 @@ CONTENTS = {
 }
 
 
-def pin(path: str, content: str, url: str = "http://127.0.0.1:9/") -> Pin:
+def pin(path: str, content: str) -> Pin:
     return Pin(
         name=path,
-        url=f"{url}{path}",
+        url=f"http://127.0.0.1:9/{path}",
         size_bytes=len(content),
         sha256=hashlib.sha256(content.encode()).hexdigest(),
         local="put there",
@@ -69,19 +68,6 @@ def test_another_file_is_never_taken_in_the_place_of_an_official_one(tmp_path: P
         read_texts(environment(tmp_path, OPENING_DATA=str(folder)))
 
 
-def test_what_the_clone_lacks_is_downloaded_once_and_cached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = "prompts/detailed_score_system.txt"
-    with LoopbackServer({f"/{path}": b"Judge."}) as server:
-        pins = {**official_files.PINS, path: pin(path, CONTENTS[path], f"{server.url}/")}
-        monkeypatch.setattr(official_files, "PINS", pins)
-        online = {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
-        for _ in range(2):
-            assert official_files.official_bytes(path, online) == b"Judge."
-        assert server.count("GET") == 1
-
-
 def test_other_prompts_are_marked_with_their_hash(logs: list[str]) -> None:
     texts = fixed_texts(PROMPTS)
     digest = hashlib.sha256(PROMPTS.read_bytes()).hexdigest()[:12]
@@ -89,16 +75,12 @@ def test_other_prompts_are_marked_with_their_hash(logs: list[str]) -> None:
     assert any(digest in line and "not with its own" in line for line in logs)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [pytest.param(lambda texts: texts["judge"].pop("ending"), "judge.ending", id="missing")],
-)
-def test_unusable_other_prompts_are_named(tmp_path: Path, change: object, words: str) -> None:
+def test_unusable_other_prompts_are_named(tmp_path: Path) -> None:
     texts = json.loads(PROMPTS.read_text(encoding="utf-8"))
-    change(texts)  # type: ignore[operator]
+    texts["judge"].pop("ending")
     path = tmp_path / "prompts.json"
     path.write_text(json.dumps(texts), encoding="utf-8")
-    with pytest.raises(SettingWrong, match=words):
+    with pytest.raises(SettingWrong, match=r"judge\.ending"):
         fixed_texts(path)
 
 

@@ -5,18 +5,18 @@ loaded gives the official outputs.
 from __future__ import annotations
 
 import json
+import shutil
 from os import SEEK_END, SEEK_SET
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from support.internvl_golden import CHECKPOINT, vision_outputs
-from support.tiny_checkpoint import INDEX, REMOVED, SHARDS, TinyCheckpoint, safetensors_file
 from support.transformers_5 import needs_transformers_5
-from support.unmerged import split
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.files import (
     DIGEST_BLOCK_BYTES,
     DIGEST_BLOCKS,
@@ -27,27 +27,61 @@ from mmie_tasks.judges.mmie_score.tiles import read_tiles
 from mmie_tasks.judges.mmie_score.transformers_engine import normalized
 
 GOLDEN = json.loads((CHECKPOINT / "config.json").read_bytes())
+INDEX = "model.safetensors.index.json"
+SHARDS = [f"model-0000{number}-of-00004.safetensors" for number in range(1, 5)]
 HEAD = "language_model.lm_head.weight"
 QKV = "vision_model.encoder.layers.0.attn.qkv.weight"
+REMOVED = object()
 
 
 @pytest.fixture
-def tiny(tmp_path):
-    return TinyCheckpoint.copied_to(tmp_path / "checkpoint")
+def folder(tmp_path):
+    return shutil.copytree(CHECKPOINT, tmp_path / "checkpoint")
 
 
-def open_tiny(tiny):
-    return open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
+def set_field(folder, field, value, file="config.json"):
+    """Change a field of a JSON file, such as ``llm_config.vocab_size``, or remove it."""
+    content = json.loads((folder / file).read_bytes())
+    *sections, name = field.split(".")
+    section = content
+    for key in sections:
+        section = section[key]
+    section[name] = value
+    if value is REMOVED:
+        del section[name]
+    (folder / file).write_text(json.dumps(content))
 
 
-def load_tiny(tiny):
-    return load_model(open_tiny(tiny), device=torch.device("cpu"), dtype=torch.float32)
+def change_tensors(folder, change):
+    """Store the tensors that a function makes of all, or has changed, in two other shards."""
+    shards = sorted(folder.glob("*.safetensors"))
+    tensors = {name: tensor for shard in shards for name, tensor in load_file(shard).items()}
+    tensors = change(tensors) or tensors
+    for shard in shards:
+        shard.unlink()
+    weight_map = {}
+    for file, names in (("a.safetensors", [*tensors][::2]), ("b.safetensors", [*tensors][1::2])):
+        save_file({name: tensors[name].contiguous() for name in names}, folder / file)
+        weight_map |= dict.fromkeys(names, file)
+    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
 
 
-def error_of(tiny, action=open_tiny):
+def safetensors_start(header):
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+def opened(folder):
+    return open_checkpoint(locate(str(folder), None))
+
+
+def loaded(folder):
+    return load_model(opened(folder), device=torch.device("cpu"), dtype=torch.float32)
+
+
+def error_of(folder, action=opened):
     with pytest.raises(JudgeMisconfigured) as caught:
-        action(tiny)
-    assert "\n\nhint: " in str(caught.value)
+        action(folder)
     return str(caught.value)
 
 
@@ -57,42 +91,40 @@ def error_of(tiny, action=open_tiny):
 @pytest.mark.parametrize(
     "file", ["config.json", "tokenizer.model", "tokenizer_config.json", SHARDS[2]]
 )
-def test_a_missing_file_is_named(tiny, file):
-    tiny.delete(file)
-    assert f"`{file}`" in error_of(tiny)
+def test_a_missing_file_is_named(folder, file):
+    (folder / file).unlink()
+    assert f"`{file}`" in error_of(folder)
 
 
-def test_a_pickle_is_never_opened(tiny):
-    tiny.write("pytorch_model.bin", b"\x80\x04cos\nabort\n(tR.")  # ends the process that opens it
-    assert open_tiny(tiny).config.llm_config.num_hidden_layers == 2
-    tiny.delete(INDEX, *SHARDS)
-    assert INDEX in error_of(tiny)
+def test_a_pickle_is_never_opened(folder):
+    pickle = folder / "pytorch_model.bin"
+    pickle.write_bytes(b"\x80\x04cos\nabort\n(tR.")  # ends the process that opens it
+    assert opened(folder).config.llm_config.num_hidden_layers == 2
+    for file in (INDEX, *SHARDS):
+        (folder / file).unlink()
+    assert INDEX in error_of(folder)
 
 
 @pytest.mark.parametrize("name", ["../model.safetensors", "pytorch_model.bin", 7])
-def test_the_index_names_safetensors_files_of_the_folder_only(tiny, name):
-    content = json.loads((tiny.folder / INDEX).read_bytes())
-    content["weight_map"][HEAD] = name
-    tiny.write(INDEX, json.dumps(content).encode())
-    assert "`weight_map`" in error_of(tiny)
+def test_the_index_names_safetensors_files_of_the_folder_only(folder, name):
+    set_field(folder, "weight_map", {HEAD: name}, INDEX)
+    assert "`weight_map`" in error_of(folder)
+
+
+INT8 = safetensors_start({"a": {"dtype": "I8", "shape": [4], "data_offsets": [0, 4]}}) + bytes(4)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(lambda shard: shard[:-1], id="cut"),
-        pytest.param(lambda _: b"version https://git-lfs.github.com/spec/v1", id="pointer"),
-        pytest.param(
-            lambda _: safetensors_file(
-                {"a": {"dtype": "I8", "shape": [4], "data_offsets": [0, 4]}}, bytes(4)
-            ),
-            id="int8",
-        ),
+        pytest.param((CHECKPOINT / SHARDS[3]).read_bytes()[:-1], id="cut"),
+        pytest.param(b"version https://git-lfs.github.com/spec/v1", id="pointer"),
+        pytest.param(INT8, id="int8"),
     ],
 )
-def test_a_shard_that_cannot_be_used_is_named(tiny, content):
-    tiny.write(SHARDS[3], content((tiny.folder / SHARDS[3]).read_bytes()))
-    assert SHARDS[3] in error_of(tiny)
+def test_a_shard_that_cannot_be_used_is_named(folder, content):
+    (folder / SHARDS[3]).write_bytes(content)
+    assert SHARDS[3] in error_of(folder)
 
 
 # The configuration
@@ -109,10 +141,10 @@ def test_a_shard_that_cannot_be_used_is_named(tiny, content):
         ),
     ],
 )
-def test_another_model_is_reported_before_its_missing_files(tiny, content, name):
-    tiny.write("config.json", json.dumps(content).encode())
-    tiny.delete("tokenizer.model")
-    assert name in error_of(tiny)
+def test_another_model_is_reported_before_its_missing_files(folder, content, name):
+    (folder / "config.json").write_text(json.dumps(content))
+    (folder / "tokenizer.model").unlink()
+    assert name in error_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +167,9 @@ def test_another_model_is_reported_before_its_missing_files(tiny, content, name)
         ("llm_config.rope_scaling.short_factor", [2.0] * 7),
     ],
 )
-def test_a_field_with_an_unsupported_value_is_named(tiny, field, value):
-    tiny.set_field(field, value)
-    message, section = error_of(tiny), field.rpartition(".")[0] or field
+def test_a_field_with_an_unsupported_value_is_named(folder, field, value):
+    set_field(folder, field, value)
+    message, section = error_of(folder), field.rpartition(".")[0] or field
     assert f"`{field}" in message or f"`{section}`" in message
 
 
@@ -149,9 +181,9 @@ def test_a_field_with_an_unsupported_value_is_named(tiny, field, value):
         ("llm_config.num_key_value_heads", REMOVED),
     ],
 )
-def test_a_field_may_be_left_out_or_have_an_equivalent_value(tiny, field, value):
-    tiny.set_field(field, value)
-    assert open_tiny(tiny).config.llm_config.kv_heads == 4
+def test_a_field_may_be_left_out_or_have_an_equivalent_value(folder, field, value):
+    set_field(folder, field, value)
+    assert opened(folder).config.llm_config.kv_heads == 4
 
 
 # The system message
@@ -173,15 +205,15 @@ register(
 """
 
 
-def test_the_message_is_that_of_the_config_or_else_of_the_template_which_is_not_run(tiny):
-    tiny.write("conversation.py", TEMPLATES.encode())
+def test_the_message_is_that_of_the_config_or_else_of_the_template_which_is_not_run(folder):
+    (folder / "conversation.py").write_text(TEMPLATES)
     for message in ("", "From the key.", "<|end|>\n{braces}"):
-        tiny.set_field("system_message", message)
-        assert open_tiny(tiny).system_message == message
-    tiny.set_field("system_message", REMOVED)
-    assert open_tiny(tiny).system_message == "From the template."
-    tiny.delete("conversation.py")
-    assert "`conversation.py`" in error_of(tiny)
+        set_field(folder, "system_message", message)
+        assert opened(folder).system_message == message
+    set_field(folder, "system_message", REMOVED)
+    assert opened(folder).system_message == "From the template."
+    (folder / "conversation.py").unlink()
+    assert "`conversation.py`" in error_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -194,36 +226,42 @@ def test_the_message_is_that_of_the_config_or_else_of_the_template_which_is_not_
         pytest.param("phi3-chat", "phi4-chat", "`phi3-chat`", id="another-template"),
     ],
 )
-def test_another_layout_than_the_judges_is_refused(tiny, old, new, field):
+def test_another_layout_than_the_judges_is_refused(folder, old, new, field):
     assert old in TEMPLATES
-    tiny.set_field("system_message", REMOVED)
-    tiny.write("conversation.py", TEMPLATES.replace(old, new).encode())
-    assert field in error_of(tiny)
+    set_field(folder, "system_message", REMOVED)
+    (folder / "conversation.py").write_text(TEMPLATES.replace(old, new))
+    assert field in error_of(folder)
 
 
 # The digest
 
 
+def flip_last_byte(folder):
+    content = (folder / SHARDS[0]).read_bytes()
+    (folder / SHARDS[0]).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda t: t.set_field("max_dynamic_patch", 13), id="config"),
-        pytest.param(lambda t: t.set_field("legacy", True, "tokenizer_config.json"), id="tokens"),
-        pytest.param(lambda t: t.flip_byte(SHARDS[0], -1), id="weights"),
+        pytest.param(lambda folder: set_field(folder, "max_dynamic_patch", 13), id="config"),
+        pytest.param(
+            lambda folder: set_field(folder, "legacy", True, "tokenizer_config.json"), id="tokens"
+        ),
+        pytest.param(flip_last_byte, id="weights"),
     ],
 )
-def test_the_digest_is_that_of_the_content_wherever_it_is(tiny, tmp_path, change):
-    original = open_tiny(tiny).digest
-    elsewhere = TinyCheckpoint.copied_to(tmp_path / "elsewhere")
-    assert open_tiny(elsewhere).digest == original
-    change(elsewhere)
-    assert open_tiny(elsewhere).digest != original
+def test_the_digest_is_that_of_the_content_wherever_it_is(folder, change):
+    original = opened(CHECKPOINT).digest
+    assert opened(folder).digest == original
+    change(folder)
+    assert opened(folder).digest != original
 
 
 def test_a_large_file_is_sampled_from_its_first_byte_to_its_last(tmp_path):
     path, blocks = tmp_path / "model.safetensors", 3 * DIGEST_BLOCKS + 7
     size = blocks * DIGEST_BLOCK_BYTES
-    start = safetensors_file(
+    start = safetensors_start(
         {"a": {"dtype": "BF16", "shape": [size // 2], "data_offsets": [0, size]}}
     )
     with path.open("wb") as file:  # zeros, as a hole on the disk
@@ -242,13 +280,36 @@ def test_a_large_file_is_sampled_from_its_first_byte_to_its_last(tmp_path):
 
 WRAPPED = "language_model.base_model.model.model.layers.0.mlp.down_proj"
 PLAIN = "language_model.model.layers.0.mlp.down_proj.weight"
+TARGETS = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "attn.qkv", "attn.proj", "fc1", "fc2")
+
+
+def unmerged(tensors):
+    """The same weights with an update taken out of every target, named as peft names them."""
+    generator = torch.Generator().manual_seed(0)
+    parts = {}
+    for name, tensor in tensors.items():
+        model, _, rest = name.partition(".")
+        wrapped = name if model == "mlp1" else f"{model}.base_model.model.{rest}"
+        stem, _, kind = wrapped.rpartition(".")
+        if not stem.endswith(TARGETS):
+            parts[wrapped] = tensor
+        elif kind == "bias":
+            parts[f"{stem}.base_layer.bias"] = tensor
+        else:
+            # Small powers of two: sums and products are exact in fp32.
+            down = torch.randint(-2, 3, (4, tensor.shape[1]), generator=generator) / 8
+            up = torch.randint(-2, 3, (tensor.shape[0], 4), generator=generator) / 8
+            parts[f"{stem}.base_layer.weight"] = tensor.float() - 2 * up @ down
+            parts[f"{stem}.lora_A.default.weight"] = down.to(torch.bfloat16)
+            parts[f"{stem}.lora_B.default.weight"] = up.to(torch.bfloat16)
+    return parts
 
 
 @needs_transformers_5
-def test_an_unmerged_fine_tune_gives_the_merged_weights(tiny):
-    expected = load_tiny(tiny).state_dict()
-    tiny.store(split(tiny.tensors()))
-    merged = load_tiny(tiny).state_dict()
+def test_an_unmerged_fine_tune_gives_the_merged_weights(folder):
+    expected = loaded(folder).state_dict()
+    change_tensors(folder, unmerged)
+    merged = loaded(folder).state_dict()
     assert merged.keys() == expected.keys()
     for name, weight in expected.items():
         torch.testing.assert_close(merged[name], weight, rtol=0, atol=1e-6)
@@ -268,18 +329,18 @@ def other_rank(tensors):
 
 
 @pytest.mark.parametrize("change", [without_base, add_merged, other_rank])
-def test_a_fine_tune_that_does_not_fit_together_is_refused(tiny, change):
-    tiny.store(split(tiny.tensors()))
-    tiny.change_tensors(change)
-    assert PLAIN in error_of(tiny)
+def test_a_fine_tune_that_does_not_fit_together_is_refused(folder, change):
+    change_tensors(folder, unmerged)
+    change_tensors(folder, change)
+    assert PLAIN in error_of(folder)
 
 
 # The loaded model
 
 
 @needs_transformers_5
-def test_image_features_are_the_official_ones(tiny):
-    model = load_tiny(tiny)
+def test_image_features_are_the_official_ones(folder):
+    model = loaded(folder)
     for image, official in vision_outputs().items():
         pixels = normalized(torch.from_numpy(read_tiles(image, 56).copy()), torch.float32)
         features = model.model.get_image_features(
@@ -292,12 +353,12 @@ def test_image_features_are_the_official_ones(tiny):
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        pytest.param(lambda t: t.pop(HEAD), HEAD, id="less"),
+        pytest.param(lambda t: t.pop(HEAD) and None, HEAD, id="less"),
         pytest.param(lambda t: t.update({"mlp2.weight": torch.zeros(1)}), "mlp2.weight", id="more"),
         pytest.param(lambda t: t.update({HEAD: t[HEAD][:990]}), "lm_head", id="row"),
         pytest.param(lambda t: t.update({QKV: t[QKV][:-3]}), "size mismatch", id="fused"),
     ],
 )
-def test_every_weight_must_have_its_shape_and_no_other_may_exist(tiny, change, name):
-    tiny.change_tensors(change)
-    assert name in error_of(tiny, load_tiny)
+def test_every_weight_must_have_its_shape_and_no_other_may_exist(folder, change, name):
+    change_tensors(folder, change)
+    assert name in error_of(folder, loaded)

@@ -5,7 +5,7 @@ from support.hub_files import SCORE as REPO
 from support.hub_files import UNWANTED, checkpoint_files
 from support.hub_process import TOKEN, ask
 from support.hub_server import COMMIT, HubServer
-from support.tiny_checkpoint import INTERNVL
+from support.internvl_golden import CHECKPOINT
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score import DEFAULT_MODEL
@@ -46,7 +46,7 @@ def ref(home):
         pytest.param(__file__, None, "is neither a folder", id="file"),
         pytest.param("judge", None, "is neither a folder", id="one-word"),
         pytest.param("https://hub/a/b", None, "is neither a folder", id="address"),
-        pytest.param(str(INTERNVL), "main", "`revision=main` is set for the folder", id="both"),
+        pytest.param(str(CHECKPOINT), "main", "`revision=main` is set for the folder", id="both"),
         pytest.param("owner/name", "../x", "`revision=../x` is not a branch", id="escape"),
         pytest.param("owner/name", "-x", "`revision=-x` is not a branch", id="option"),
     ],
@@ -61,7 +61,7 @@ def test_the_complete_checkpoint_is_downloaded_and_no_other_file(hub, tmp_path):
     answer = located(hub, tmp_path)
     assert DEFAULT_MODEL == REPO
     assert answer["name"] == f"MMIE/MMIE-Score@{COMMIT}"
-    assert set(hub.downloads("GET")) == {path.name for path in (INTERNVL / "checkpoint").iterdir()}
+    assert set(hub.downloads("GET")) == {path.name for path in CHECKPOINT.iterdir()}
     assert not set(hub.downloads("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
     assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
     opened = open_checkpoint(locate(answer["folder"], None))

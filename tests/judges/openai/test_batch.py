@@ -71,7 +71,9 @@ def texts(open_judge):
     """Sends requests with these texts, and returns the text of each outcome."""
 
     def texts(*texts, limits=FAST):
-        return [outcome_text(outcome) for outcome in ask(open_judge(limits), [*map(request, texts)])]
+        return [
+            outcome_text(outcome) for outcome in ask(open_judge(limits), [*map(request, texts)])
+        ]
 
     return texts
 

@@ -95,7 +95,11 @@ def test_a_fault_that_passes_costs_no_reply(server, sent, times, reason, words):
 
 @pytest.mark.parametrize(
     ("word", "finish"),
-    [("length", "length"), ("MAX_TOKENS", "length"), *((w, "stop") for w in (None, "STOP", 7, "x"))],
+    [
+        ("length", "length"),
+        ("MAX_TOKENS", "length"),
+        *((w, "stop") for w in (None, "STOP", 7, "x")),
+    ],
 )
 def test_a_text_counts_with_any_other_finish_reason_and_at_the_token_limit(server, word, finish):
     server.says(body(finish=word))
