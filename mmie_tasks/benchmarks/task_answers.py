@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.answers.answer import read_answer
-from mmie_tasks.answers.images import ImageProblem, check_image
+from mmie_tasks.answers.images import ImageFile, ImageProblem, check_image
 from mmie_tasks.answers.matcher import AnswerMatcher, MatchedAnswers, RequestedSample
 from mmie_tasks.answers.saved import ResultText, SavedAnswer
 from mmie_tasks.benchmarks.benchmark import Benchmark
@@ -37,6 +38,8 @@ class NamedImages:
             file, a header that cannot be read, a URL.
         unusable_in_markdown: Number of those in Markdown, which a text may only mention.
         moved: Paths of another machine, each with the file that was found by its end.
+        elsewhere: Files of relative names, or of another machine's paths, that are not below the
+            folder of the saved answers, but in another one that was searched.
         folders: The folders that were searched.
         location: File, position and field of the answer's id.
     """
@@ -46,6 +49,7 @@ class NamedImages:
     unusable: tuple[tuple[str, ImageProblem], ...]
     unusable_in_markdown: int
     moved: Mapping[str, Path]
+    elsewhere: tuple[Path, ...]
     folders: tuple[Path, ...]
     location: str
 
@@ -57,6 +61,7 @@ def named_images(saved: SavedAnswer) -> NamedImages:
     answer, files = saved.with_images(), resolver(saved.folder)
     count, in_markdown, moved, rounds = 0, 0, {}, []
     unusable: list[tuple[str, ImageProblem]] = []
+    elsewhere: list[Path] = []
     for text in [answer] if isinstance(answer, str) else answer:
         read = read_answer([text])
         located = text
@@ -64,6 +69,8 @@ def named_images(saved: SavedAnswer) -> NamedImages:
             count += 1
             file = files.locate(reference)
             opened = check_image(file.path, header_only=True) if file.path else file
+            if file.path and not _is_named_place(file, reference, saved.folder):
+                elsewhere.append(file.path)
             if read.shape == "markdown":
                 in_markdown += bool(opened.problem)
                 continue
@@ -80,9 +87,16 @@ def named_images(saved: SavedAnswer) -> NamedImages:
         unusable=tuple(unusable),
         unusable_in_markdown=in_markdown,
         moved=moved,
+        elsewhere=tuple(elsewhere),
         folders=files.roots,
         location=saved.location,
     )
+
+
+def _is_named_place(file: ImageFile, reference: str, folder: Path) -> bool:
+    """Whether an existing file is below the folder of the answers, or at its absolute path."""
+    is_absolute = Path(reference).expanduser().is_absolute() and not file.is_moved
+    return is_absolute or (file.path is not None and file.path.is_relative_to(folder))
 
 
 def _with_path(answer: str, reference: str, path: Path) -> str:
@@ -120,6 +134,9 @@ class TaskAnswers:
             counts = f"{counts}, images {usable:,} of {count:,}"
             remarks += [listed(problems)] if problems.keys() - {"missing"} else []
             remarks += [f"{in_markdown:,} in Markdown missing"] if in_markdown else []
+            if elsewhere := [path for one in self.images for path in one.elsewhere]:
+                folder = os.path.commonpath([path.parent for path in elsewhere])
+                remarks.append(f"{len(elsewhere):,} found in `{folder}`")
         if self.unread_images:
             remarks.append(f"{counted(self.unread_images, 'image')} not read")
         return "; ".join([counts, *remarks])

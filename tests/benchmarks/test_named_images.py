@@ -148,8 +148,21 @@ def test_a_path_of_another_machine_is_found_by_its_longest_end(tmp_path: Path, n
     assert str(tmp_path / "saved" / "images" / "0.png") in str(images.answer)
     add_answer_folder(tmp_path / "other")
     images = named(tmp_path / "saved", answer=answer)
-    assert str(tmp_path / "other" / "run7" / "images" / "0.png") in str(images.answer)
-    assert (images.count, images.unusable) == (1, ())
+    found = tmp_path / "other" / "run7" / "images"
+    assert str(found / "0.png") in str(images.answer)
+    assert of_one(images).text == f"mmie: answers 1 of 1, images 1 of 1; 1 found in `{found}`"
+
+
+def test_images_that_are_found_in_the_working_directory_are_counted_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("run/images/0.png", "run/images/1.png", "saved/images/0.png"):
+        draw(tmp_path / name)
+    monkeypatch.chdir(tmp_path / "run")
+    absolute = str(tmp_path / "run" / "images" / "1.png")
+    named_in_answer = ["images/0.png", "images/1.png", absolute]
+    images = named(tmp_path / "saved", answer="A.", images=named_in_answer)
+    assert images.elsewhere == (tmp_path / "run" / "images" / "1.png",)
 
 
 def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path: Path) -> None:
