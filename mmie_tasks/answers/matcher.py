@@ -59,8 +59,8 @@ class MatchedAnswers:
         if self.unanswered and self.strangers:
             one = self.strangers[0]
             remarks.append(
-                f"{len(self.strangers)} with an id that no sample has, such as `{one.id}`, "
-                f"{one.location}"
+                f"{len(self.strangers)} with an id that no sample of the task has, such as "
+                f"`{one.id}`, {one.location}"
             )
         return remarks
 

@@ -200,9 +200,11 @@ WORDS = ("--tasks", "mmie", "--judge", "replay", "--model", "m", "-o", "out")
 def test_saved_answers_are_matched_as_score_takes_them(tmp_path: Path) -> None:
     answers = EXAMPLES / "mmie" / "answers"
     saved = shutil.copy(answers / "answers.json", tmp_path / "a,b;c.json")
-    for more in ((answers,), (saved, "--images", answers)):
+    all_here = "answers 4 of 4, images 4 of 4"
+    elsewhere = f"{all_here}; 4 found in `{answers / 'images'}`"
+    for more, message in (((answers,), all_here), ((saved, "--images", answers), elsewhere)):
         finding = run(*WORDS, "--limit", "4", *map(str, more))["mmie"]
-        assert finding == Finding("mmie", "answers 4 of 4, images 4 of 4")
+        assert finding == Finding("mmie", message)
     missing = "answers 4 of 4, images 0 of 4; 2 in Markdown missing"
     finding = run(*WORDS, "--limit", "4", str(saved))[f"mmie: {missing}"]
     assert "--images FOLDER" in finding.hint
@@ -216,7 +218,7 @@ def test_a_missing_answer_is_a_problem_and_a_line_that_was_cut_off_is_named(tmp_
     saved.write_text('{"id": "MSR-4", "answer": "A."}\n{"id": "x", "answer": "B"}\n{"id": "MS')
     findings = run(str(saved), *WORDS)
     (subject,) = (subject for subject in findings if subject.startswith("mmie: answers 1 of 11"))
-    assert "images 0 of 0; 1 with an id that no sample has, such as `x`" in subject
+    assert "images 0 of 0; 1 with an id that no sample of the task has, such as `x`" in subject
     assert "10 of 11 samples of `mmie`" in findings[subject].message
     assert "--missing count" in findings[subject].hint
     assert findings["answers"].message.endswith("line 3, the last, is cut off and was left out")
