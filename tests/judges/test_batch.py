@@ -140,6 +140,9 @@ def test_a_failure_is_a_reason_and_never_a_score(error, reason):
 
 
 def test_a_reply_that_reached_its_token_limit_is_read_only_where_the_script_does():
+    judge = FunctionJudge(lambda _: reply("impossible", finish="length"))
+    results_of(judge, "1")
+    assert len(judge.calls) == 1  # its missing end may have made it possible
     result = results_of(FunctionJudge(lambda _: reply("1", finish="length")), "1")[0]
     assert result.first_verdict(read) == result.verdict(read)
     assert result.first_verdict(read).reason == "cut_off"

@@ -35,6 +35,7 @@ def test_requests_with_other_content_have_other_keys(picture):
     other.write_bytes(picture.read_bytes()[:-1])
     keys = [content_key(request), content_key(request_of("x", other))]
     parts = [("xy", picture), (picture, "x"), ("x", "", picture), ("x", bytes_as_text), ("\ud800",)]
+    parts += [("a", "b"), ("atext\nb",)]  # as the hashed text would be without lengths
     requests = [
         *(request_of(*some) for some in parts),
         replace(request, max_tokens=8),
