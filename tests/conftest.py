@@ -34,7 +34,6 @@ settings.register_profile("quick", deadline=None, max_examples=20)
 TESTS = Path(__file__).resolve().parent
 SLOW = (  # imports torch or the runner, starts processes, or computes for long
     "benchmarks/mia_bench/test_assets.py",
-    "benchmarks/milebench/test_assets.py",
     "benchmarks/mmie/test_assets.py",
     "gpu",
     "hub/test_dataset.py",
@@ -50,7 +49,6 @@ SLOW = (  # imports torch or the runner, starts processes, or computes for long
     "judges/mmie_score/test_vllm.py",
     "parity",
     "preflight/test_doctor.py",
-    "preflight/test_doctor_hub.py",
     "preflight/test_prefetch.py",
     "runner/test_answer_files.py",
     "runner/test_chat_images.py",

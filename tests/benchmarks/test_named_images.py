@@ -165,6 +165,14 @@ def test_images_that_are_found_in_the_working_directory_are_counted_with_it(
     assert images.elsewhere == (tmp_path / "run" / "images" / "1.png",)
 
 
+def test_two_images_that_are_found_as_one_file_are_an_error(tmp_path: Path) -> None:
+    draw(tmp_path / "0.png")
+    answer = [{"text": "A.", "image": f"/scratch/{folder}/0.png"} for folder in ("one", "two")]
+    answers = of_one(named(tmp_path, answer=answer))
+    with pytest.raises(AnswersUnusable, match=r"/one/0\.png` and `/scratch/two/0\.png`"):
+        answers.check_images(counts_missing=True, images_option="", count_option="")
+
+
 def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path: Path) -> None:
     draw(tmp_path / "ä b.png")
     facts = DrawingFacts(signature="step-1,images,model=flux")

@@ -17,6 +17,7 @@ from support.loopback import HANG_UP, Sent, error
 from support.pictures import MODERATION, header_only, images, noise, picture, png
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.drawing.answers import AnswerDrawer
 from mmie_tasks.drawing.drawer import ImageRequest, NotDrawn
 from mmie_tasks.drawing.registry import open_drawer
 from mmie_tasks.drawing.server import ImageServer, read_reply
@@ -172,6 +173,6 @@ def test_a_denied_key_is_found_before_the_run(
 
 def test_a_missing_key_or_server_is_found_before_the_run() -> None:
     with pytest.raises(SettingWrong, match="needs a key"):
-        open_drawer("images:gpt-image-2", {}).check()
+        AnswerDrawer.open("images:gpt-image-2", {})
     with pytest.raises(SettingWrong, match="start it"):
         drawer_at("http://127.0.0.1:9/v1").check()

@@ -211,6 +211,8 @@ def test_saved_answers_are_matched_as_score_takes_them(tmp_path: Path) -> None:
     finding = run(*WORDS, "--limit", "4", str(saved), "--missing", "count")["mmie"]
     assert finding == Finding("mmie", missing)
     assert run(*WORDS, "nowhere.json")["answers"].hint
+    without_key = run(*WORDS, "--limit", "4", str(answers), "--t2i", "images:gpt-image-2")
+    assert without_key["drawer"].hint
 
 
 def test_a_missing_answer_is_a_problem_and_a_line_that_was_cut_off_is_named(tmp_path: Path) -> None:

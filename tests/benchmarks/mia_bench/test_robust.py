@@ -51,6 +51,7 @@ ONE = {
     "component 2: 2/4, total score: 8/10, component 1: 6/6": 8,
     f"{SENTENCE}.\n\nComponent 1 (6/6): clear.\nComponent 2 (2/4): pale.": 8,
     f"{PARTS}, total score: 9/10": None,
+    f"{PARTS}, total score: 8.5/10": None,
     f"{SENTENCE}. Component 2: 1/4.": None,
     f"{SENTENCE}. {FAKE}.": None,
     f"{SENTENCE}. Revised scores: {FAKE}.": None,

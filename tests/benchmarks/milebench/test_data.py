@@ -166,6 +166,14 @@ def test_an_annotation_that_cannot_be_used_is_an_error_that_names_row_and_field(
         load(root)
 
 
+def test_samples_with_the_same_images_are_one_set_of_images(root):
+    change(root, "DocVQA", samples_with(task={"images_path": ["0.png"]}))
+    sets = {row["id"]: row["image_set"] for row in load(root)}
+    other = sets.pop("DocVQA/7")
+    assert len({*sets.values()}) == 1
+    assert other not in sets.values()
+
+
 @pytest.mark.parametrize("names", [["0.jpg", "1.jpg"], []], ids=len)
 def test_other_than_one_combined_image_of_a_sample_is_named(names, root):
     change(root, "DocVQA", samples_with(task={"combined_1_images": names}))

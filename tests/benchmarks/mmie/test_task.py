@@ -22,6 +22,7 @@ from mmie_tasks.benchmarks.mmie.sample import MmieSample
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.core.verdict import Scored
+from mmie_tasks.drawing import protocol
 from mmie_tasks.hub.run_images import ImageOpener
 from mmie_tasks.record.segment import Segment
 
@@ -70,6 +71,18 @@ def test_every_selection_is_a_task_and_says_so(selection, name):
     docs = benchmark.process_docs(SimpleNamespace(config_name=selection))
     assert set(docs["task"]) == {name}
     assert list(docs["row"]) == list(range(len(docs)))
+
+
+def test_the_step_task_asks_for_the_images_that_the_judge_can_see_and_its_signature_says_so(docs):
+    steps = in_file_order(benchmark.process_docs(SimpleNamespace(config_name="step")))
+    asked = protocol.instruction(2)
+    for doc, limit in zip(steps.select(range(3)), (2, 2, 0), strict=True):  # SA, PBL, MSR
+        assert benchmark.BENCHMARK.picture_limit(doc) == limit
+        assert benchmark.doc_to_text(doc).endswith(asked) is bool(limit)
+    assert asked not in benchmark.doc_to_text(docs[0])
+    of_step, of_all = (str(benchmark.BENCHMARK.signature(d[0])) for d in (steps, docs))
+    assert f"|answers:{protocol.SIGNATURE}" in of_step
+    assert "|answers:" not in of_all
 
 
 def test_missing_images_stop_the_run_unless_they_are_to_be_counted(docs, monkeypatch):
