@@ -38,8 +38,8 @@ class NamedImages:
             file, a header that cannot be read, a URL.
         unusable_in_markdown: Number of those in Markdown, which a text may only mention.
         moved: Paths of another machine, each with the file that was found by its end.
-        elsewhere: Files of relative names, or of another machine's paths, that are not below the
-            folder of the saved answers, but in another one that was searched.
+        elsewhere: Files that were found, by a relative path or another machine's, outside the
+            folder of the saved answers.
         folders: The folders that were searched.
         location: File, position and field of the answer's id.
     """
@@ -69,7 +69,7 @@ def named_images(saved: SavedAnswer) -> NamedImages:
             count += 1
             file = files.locate(reference)
             opened = check_image(file.path, header_only=True) if file.path else file
-            if file.path and not _is_named_place(file, reference, saved.folder):
+            if file.path and _is_elsewhere(file, reference, saved.folder):
                 elsewhere.append(file.path)
             if read.shape == "markdown":
                 in_markdown += bool(opened.problem)
@@ -93,10 +93,10 @@ def named_images(saved: SavedAnswer) -> NamedImages:
     )
 
 
-def _is_named_place(file: ImageFile, reference: str, folder: Path) -> bool:
-    """Whether an existing file is below the folder of the answers, or at its absolute path."""
-    is_absolute = Path(reference).expanduser().is_absolute() and not file.is_moved
-    return is_absolute or (file.path is not None and file.path.is_relative_to(folder))
+def _is_elsewhere(file: ImageFile, reference: str, folder: Path) -> bool:
+    """Whether a file is neither below the folder of the saved answers nor at the path named."""
+    is_at_its_path = Path(reference).expanduser().is_absolute() and not file.is_moved
+    return not is_at_its_path and file.path is not None and not file.path.is_relative_to(folder)
 
 
 def _with_path(answer: str, reference: str, path: Path) -> str:

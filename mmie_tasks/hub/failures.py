@@ -36,7 +36,11 @@ def download_errors() -> tuple[type[BaseException], ...]:
 
 
 def connection_problem(error: BaseException) -> str:
-    """Why a server could not be reached: the system's own error, which HTTP libraries wrap."""
+    """Why a server could not be reached: the system's own error, which HTTP libraries wrap.
+
+    >>> connection_problem(OSError("Cannot connect to https://host/file?signature=secret"))
+    'Cannot connect to https://…'
+    """
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     first = (str(error).splitlines() or [""])[0]

@@ -102,6 +102,7 @@ def test_a_request_that_fails_is_sent_again(server: JudgeServer, fault: Sent) ->
         pytest.param(error(404, message="no model"), "unavailable", "no model", id="404"),
         pytest.param(Sent(content=b"<html>"), "unusable", "no image", id="page"),
         pytest.param({"data": []}, "unusable", "no image", id="no-image"),
+        pytest.param({"error": {"message": f"wrong {KEY}"}}, "unusable", "wrong", id="200-error"),
         pytest.param(images(None, url=f"http://me@h/{KEY}"), "unusable", "address", id="address"),
         pytest.param(images("YWJ"), "unusable", "base64", id="base64"),
         pytest.param(images(b"no image"), "unusable", "", id="no-image-file"),

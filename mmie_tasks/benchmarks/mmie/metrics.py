@@ -74,7 +74,7 @@ def counts(records: Sequence[Record]) -> dict[str, float]:
 
 
 def notes(records: Sequence[Record]) -> Iterator[str]:
-    """A warning if too few replies could be read, and how many answers the judge saw in part."""
+    """A warning if too few replies could be read; how many answers the judge saw in part."""
     rate = counts(records).get("parse_rate", 100)
     if rate < PARSE_RATE_FLOOR:
         yield (
@@ -83,6 +83,6 @@ def notes(records: Sequence[Record]) -> Iterator[str]:
         )
     if cut := sum("truncated" in record.facts for record in records):
         yield (
-            "answers cut, as by the official script, at the third image of question and answer: "
-            f"{cut:,}; the judge sees nothing after it"
+            "answers judged without what follows the third image of question and answer, as by the "
+            f"official script: {cut:,}"
         )

@@ -60,7 +60,8 @@ def test_few_readable_replies_are_warned_of(n_good, n_bad, warns):
 def test_answers_that_the_judge_saw_in_part_are_counted():
     cut = record().model_copy(update={"facts": {"truncated": 1}})
     (line,) = notes([cut, record(), cut])
-    assert "at the third image of question and answer: 2;" in line
+    assert line.startswith("answers judged without what follows the third image")
+    assert line.endswith(": 2")
 
 
 @pytest.mark.parametrize(
