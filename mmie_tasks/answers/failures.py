@@ -47,7 +47,10 @@ def no_answer(reason: str) -> str:
 
 
 MISSING = no_answer("no saved answer")
-"""In place of a saved answer that is missing or null."""
+"""In place of a saved answer that is missing."""
+
+NULL = no_answer("the saved answer is null")
+"""In place of a saved answer that is null."""
 
 NO_REPLY = no_answer("the reply of the tested model was null")
 """In place of a null reply, of which the runner would make an empty answer."""

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.answers.saved import SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +33,11 @@ class MatchedAnswers:
         task: Name of the task.
         answers: The answer to each sample, which may be null; None without one.
         unanswered: Ids of the samples without an answer, by the numbers in them.
-        strangers: Saved answers to this task, or to no named task, whose id no sample has.
     """
 
     task: str
     answers: tuple[SavedAnswer | None, ...]
     unanswered: tuple[str, ...]
-    strangers: tuple[SavedAnswer, ...] = ()
 
     @property
     def count(self) -> int:
@@ -50,19 +48,6 @@ class MatchedAnswers:
     def counts(self) -> str:
         """How many samples have an answer: ``mmie: answers 9 of 10``."""
         return f"{self.task}: answers {self.count:,} of {len(self.answers):,}"
-
-    @property
-    def remarks(self) -> list[str]:
-        """What is unusual: answers that are null, and, if some are missing, those of no sample."""
-        null = sum(answer is not None and answer.answer == MISSING for answer in self.answers)
-        remarks = [f"{null} null"] if null else []
-        if self.unanswered and self.strangers:
-            one = self.strangers[0]
-            remarks.append(
-                f"{len(self.strangers)} with an id that no sample of the task has, such as "
-                f"`{one.id}`, {one.location}"
-            )
-        return remarks
 
 
 def padded_ids(given: Iterable[str], known: Collection[str]) -> dict[str, str]:
@@ -88,6 +73,8 @@ class AnswerMatcher:
 
     def __init__(self, saved: Sequence[SavedAnswer]) -> None:
         self.saved = saved
+        self._tasks: set[str] = set()  # that were matched
+        self._known: set[str] = set()  # the ids of their samples, as answers may have them
         self._by_id: dict[str, list[SavedAnswer]] = defaultdict(list)
         for answer in saved:
             self._by_id[answer.id].append(answer)
@@ -110,6 +97,8 @@ class AnswerMatcher:
         known = {*all_ids, *(sample_id for sample in samples for sample_id in sample.ids)}
         padded = padded_ids(self._by_id, known)
         answers = tuple(self._only_answer(sample, task, padded) for sample in samples)
+        self._tasks.add(task)
+        self._known |= known | {*padded.values()}
         pairs = zip(samples, answers, strict=True)
         return MatchedAnswers(
             task=task,
@@ -117,13 +106,26 @@ class AnswerMatcher:
             unanswered=tuple(
                 sorted(("".join(one.ids[:1]) for one, answer in pairs if not answer), key=_numbers)
             ),
-            strangers=tuple(
-                answer
-                for answer in self.saved
-                if answer.task in {None, task}
-                and answer.id not in known
-                and answer.id not in padded.values()
-            ),
+        )
+
+    @property
+    def of_no_sample(self) -> str:
+        """How many saved answers have an id that no sample of the matched tasks has; may be empty.
+
+        Those in logs of other tasks are not counted.
+        """
+        strangers = [
+            answer
+            for answer in self.saved
+            if answer.id not in self._known and answer.task in {None, *self._tasks}
+        ]
+        if not strangers or not self._tasks:
+            return ""
+        have = "has an id" if len(strangers) == 1 else "have ids"
+        return (
+            f"{counted(len(strangers), 'answer')} {have} that no sample of "
+            f"{', '.join(f'`{task}`' for task in sorted(self._tasks))} has, such as "
+            f"`{strangers[0].id}`, {strangers[0].location}"
         )
 
     def no_match_error(self, task: str, samples: Sequence[RequestedSample]) -> AnswersUnusable:
@@ -135,7 +137,9 @@ class AnswerMatcher:
             f"None of the {len(self.saved)} saved answers is to `{task}` ({len(samples)} samples). "
             f"Requested: {requested}. Saved, for example: id `{saved.id}`{log} "
             f"({saved.location}).",
-            hint=self._prefix_hint(samples) or "name the file or folder with its answers",
+            hint=self._prefix_hint(samples)
+            or "write ids as the benchmark does, name the file or folder with its answers, or "
+            f"leave `{task}` out of `--tasks`",
         )
 
     def _prefix_hint(self, samples: Sequence[RequestedSample]) -> str:

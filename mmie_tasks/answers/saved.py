@@ -26,7 +26,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 from mmie_tasks.answers.drawn import json_text
-from mmie_tasks.answers.failures import MISSING
+from mmie_tasks.answers.failures import NULL
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.files import files_below, json_problem
 from mmie_tasks.core.messages import replace_surrogates
@@ -63,7 +63,7 @@ class SavedAnswer:
 
     Attributes:
         id: The sample's id.
-        answer: The answer; `MISSING` for null. Without the images beside it.
+        answer: The answer; `NULL` for null. Without the images beside it.
         location: File and position, for messages.
         folder: The folder of the file.
         images: References to images beside the answer in its record.
@@ -90,7 +90,7 @@ class SavedAnswer:
         if not self.images:
             return self.answer
         if not self.unclear:
-            text = "" if self.answer == MISSING else self.answer
+            text = "" if self.answer == NULL else self.answer
             return json_text({"text": text, "images": self.images})
         raise AnswersUnusable(
             f"{self.location}: the record has images beside its answer, such as "
@@ -270,7 +270,8 @@ def _records(path: Path, notes: list[str]) -> Iterator[tuple[str, object]]:
     except OSError as error:
         raise AnswersUnusable(f"`{path}` cannot be read: {error}.", hint=SUPPORTED_FILES) from error
     except (ValueError, RecursionError) as error:
-        if path.suffix != ".jsonl" or isinstance(error, UnicodeDecodeError):
+        is_jsonl = path.suffix == ".jsonl" or "Extra data" in str(error)  # JSON, and then more
+        if not is_jsonl or isinstance(error, UnicodeDecodeError):
             raise _not_json(str(path), error) from error
         yield from _lines(path, text, notes)
         return
@@ -407,7 +408,7 @@ def _text(value: object) -> ResultText:
     """
     match value:
         case None:
-            return MISSING
+            return NULL
         case str():
             return replace_surrogates(value)
         case [str(), *_] if all(isinstance(text, str) for text in value):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmie_tasks.answers.answer import read_answer
+from mmie_tasks.answers.failures import NULL
 from mmie_tasks.answers.images import ImageFile, ImageProblem, check_image
 from mmie_tasks.answers.matcher import AnswerMatcher, MatchedAnswers, RequestedSample
 from mmie_tasks.answers.saved import ResultText, SavedAnswer
@@ -126,7 +127,7 @@ class TaskAnswers:
     @property
     def text(self) -> str:
         """One line: ``mmie: answers 11 of 11, images 14 of 14``, and what is unusual."""
-        counts, remarks = self.matched.counts, self.matched.remarks
+        counts, remarks = self.matched.counts, self._unusual
         if self.images is not None:
             count, problems = self._image_counts
             in_markdown = sum(one.unusable_in_markdown for one in self.images)
@@ -140,6 +141,12 @@ class TaskAnswers:
         if self.unread_images:
             remarks.append(f"{counted(self.unread_images, 'image')} not read")
         return "; ".join([counts, *remarks])
+
+    @property
+    def _unusual(self) -> list[str]:
+        """How many answers are null, failures, empty or in a form that may not be read whole."""
+        kinds = Counter(kind for answer in self.answers if answer and (kind := _kind(answer)))
+        return [f"{count:,} {kind}" for kind, count in kinds.most_common()]
 
     @property
     def _image_counts(self) -> tuple[int, Counter[str]]:
@@ -182,6 +189,18 @@ class TaskAnswers:
             hint=f"name the images' folder with `{images_option}`, or score the answers without "
             f"them, and count them, with `{count_option}`",
         )
+
+
+def _kind(answer: ResultText) -> str:
+    """What is unusual about an answer; empty if nothing is."""
+    if answer == NULL:
+        return "null"
+    read = read_answer([answer] if isinstance(answer, str) else answer)
+    if read.failure:
+        return "with an error in place of an answer"
+    if not read.images and not read.text.strip():
+        return "empty"
+    return "with JSON or an image in a form that is not read" if read.looks_unread else ""
 
 
 def answers_to(

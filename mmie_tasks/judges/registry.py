@@ -28,7 +28,8 @@ def judge_class(name: str) -> type[Judge]:
         return found
     entry = installed_judges().get(name)
     if entry is None:
-        hint = f"one of {valid_names_text(judge_names(), name)}"
+        names = valid_names_text(judge_names(), name)
+        hint = f"`openai:{name}` if that is a model; the judges are {names}"
         raise SettingWrong(f"There is no judge `{name}`.", hint=hint)
     try:
         loaded: object = entry.load()

@@ -104,7 +104,8 @@ def check_answers(
             for task in tasks:
                 file = files.get(task) if is_here else None
                 yield _check_task(task, file, benchmark, matcher, options, environment)
-    yield from (Finding("answers", note) for note in saved.notes)
+    notes = filter(None, (*saved.notes, matcher.of_no_sample))
+    yield from (Finding("answers", note) for note in notes)
     if options.t2i:
         yield from checked("drawer", lambda: _check_drawer(options.t2i, environment))
 

@@ -31,7 +31,7 @@ from mmie_tasks.results.commands import listed_names
 from mmie_tasks.results.run import Run, TaskRun, load_run
 from mmie_tasks.runner.command_line import run_lmms_eval
 from mmie_tasks.runner.evaluation import served_model_of
-from mmie_tasks.runner.kept_replies import keep_replies, nothing_failed
+from mmie_tasks.runner.kept_replies import has_failed, keep_replies
 from mmie_tasks.runner.results_metadata import judges_of
 from mmie_tasks.runner.saved_answers import SAMPLE_OPTIONS, predictions_arguments
 
@@ -51,7 +51,8 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
         choices = choices if has_judge else {**_own_judges(tasks), **choices}
         for task_run in tasks:
             keep_replies(task_run, choices, environment)
-        if all(map(nothing_failed, tasks)) and not options.model_args:
+        failed = any(has_failed(record) for task_run in tasks for record in task_run.records)
+        if not failed and not options.model_args:
             print("Nothing failed: every answer that a judge got has points. No run was written.")
             return 0
     choices = _with_settings(choices, tasks)

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Unscored
+from mmie_tasks.core.verdict import SCORE_KINDS, Unscored
 from mmie_tasks.core.wording import counted
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache_file import CachedReply, named_errors
 from mmie_tasks.judges.choice import JudgeChoices, choose_judges, open_judge
 from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.record.record import Record
 from mmie_tasks.record.signature import Signature
 from mmie_tasks.results.run import TaskRun
 
@@ -56,19 +57,17 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
                 table.remove(reply.signature, reply.request_key)
         name = ", ".join(log.name for log in task_run.logs)
         sys.stderr.write(
-            f"mmie-tasks: {counted(len(kept), 'reply')} of {choice.name} in `{name}` are kept, "
-            f"{len(unreadable):,} without points are asked for again; it has "
+            f"mmie-tasks: {counted(len(kept), 'reply')} of {choice.name} in `{name}` kept; it is "
+            f"asked again for {sum(map(has_failed, task_run.records)):,} of "
             f"{counted(len(task_run.records), 'sample')}.\n"
         )
 
 
-def nothing_failed(task_run: TaskRun) -> bool:
-    """Whether every sample without points has none for a reason that no judge can change."""
-    records = task_run.records
-    of_judges = [judgement.verdicts for record in records for judgement in record.judgements]
-    verdicts = [record.verdict(kind) for record in records for kind in SCORE_KINDS]
-    verdicts += [one.verdict(kind) for one in of_judges for kind in SCORE_KINDS]
-    return all(isinstance(one, Scored) or one.reason in _NOT_BY_THE_JUDGE for one in verdicts)
+def has_failed(record: Record) -> bool:
+    """Whether a sample has no points, or lacks a judge's, for a reason that a judge can change."""
+    verdicts = [record.verdict(kind) for kind in SCORE_KINDS]
+    verdicts += [one.verdicts.verdict(kind) for one in record.judgements for kind in SCORE_KINDS]
+    return any(isinstance(v, Unscored) and v.reason not in _NOT_BY_THE_JUDGE for v in verdicts)
 
 
 def _is_unscored(judgement: Judgement) -> bool:

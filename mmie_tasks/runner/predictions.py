@@ -118,6 +118,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             saved = {task: self._answers(task, [*ours.values()]) for task, ours in by_task.items()}
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
+        if strangers := self._matcher.of_no_sample:
+            logger.info("predictions: {}", strangers)
         answers = (saved[request.task][request.doc_id] for request in parsed)
         return [answer if isinstance(answer, str) else list(answer) for answer in answers]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.answers.failures import MISSING
+from mmie_tasks.answers.failures import NULL
 from mmie_tasks.answers.matcher import AnswerMatcher, RequestedSample
 from mmie_tasks.answers.saved import SavedAnswer, read_answers
 from mmie_tasks.core.errors import AnswersUnusable
@@ -36,9 +36,9 @@ def log_line(sample_id: str, *answers: str, **fields: object) -> dict[str, objec
 
 def test_records_of_id_and_answer_are_read(tmp_path: Path) -> None:
     write(tmp_path / "own" / "a.jsonl", {"id": "1", "answer": "A"}, {"id": 2, "answer": None})
-    assert read(tmp_path / "own") == {"1": "A", "2": MISSING}
+    assert read(tmp_path / "own") == {"1": "A", "2": NULL}
     write(tmp_path / "map.json", {"1": "A", "2": ["B", "C"], "3": None})
-    assert read(tmp_path / "map.json") == {"1": "A", "2": ("B", "C"), "3": MISSING}
+    assert read(tmp_path / "map.json") == {"1": "A", "2": ("B", "C"), "3": NULL}
     write(tmp_path / "list.json", [{"id": 1, "answer": 3.5}, {"id": 2, "text": "B\ud800"}])
     assert read(tmp_path / "list.json") == {"1": "3.5", "2": "B\N{REPLACEMENT CHARACTER}"}
 
@@ -140,8 +140,9 @@ def test_other_files_are_refused_with_the_accepted_forms(
         read_answers([path])
 
 
-def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     path.write_text('{"id": 1, "answer": "A"}\n{"id": 2, "ans')
     assert read(path) == {"1": "A"}
     path.write_text('{"id": 2, "ans\n{"id": 1, "answer": "A"}\n')
@@ -165,16 +166,17 @@ def test_answers_are_matched_by_id_and_by_the_text_that_was_sent(tmp_path: Path)
     assert (first.answer, second) == ("A", None)
 
 
-def test_a_report_counts_what_is_missing_null_and_unknown(tmp_path: Path) -> None:
+def test_a_report_counts_what_is_missing_and_unknown(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", *({"id": i, "answer": a} for i, a in enumerate("AB")))
     write(tmp_path / "b.jsonl", {"id": "x", "answer": "C"}, {"id": "2", "answer": None})
     matcher = AnswerMatcher(read_answers([tmp_path]).answers)
     ids = ("0", "10", "2", "9")
     matched = matcher.match("t", [RequestedSample(ids=(i,), input="") for i in ids])
     assert (matched.counts, matched.unanswered) == ("t: answers 2 of 4", ("9", "10"))
-    assert [answer.id for answer in matched.strangers] == ["1", "x"]
-    null, strangers = matched.remarks
-    assert (null, str(path) in strangers) == ("1 null", True)
+    unknown = matcher.of_no_sample
+    assert unknown == f"2 answers have ids that no sample of `t` has, such as `1`, {path}, line 2"
+    matcher.match("other", [RequestedSample(ids=(i,), input="") for i in ("1", "x")])
+    assert matcher.of_no_sample == ""
     with pytest.raises(AnswersUnusable, match=r"id `7`.*id `0`"):
         raise matcher.no_match_error("t", [RequestedSample(ids=("7",), input="")])
 
@@ -212,7 +214,7 @@ def test_an_id_that_lost_its_zeros_is_found_unless_it_is_ambiguous(tmp_path: Pat
     samples = [RequestedSample(ids=(one,), input="") for one in ids]
     matched = matcher.match("opening", samples)
     assert [one and one.answer for one in matched.answers] == ["a", "b", None]
-    assert [one.id for one in matched.strangers] == ["101002"]
+    assert "1 answer has an id that no sample of `opening` has" in matcher.of_no_sample
     assert matcher.has_answers(["0101001"])
     assert matcher.match(
         "t", [RequestedSample(ids=(one,), input="") for one in ("0101001", "1")]

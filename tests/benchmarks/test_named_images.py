@@ -137,6 +137,23 @@ def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("answer", "unusual"),
+    [
+        (None, "; 1 null"),
+        ("[LMMS_EVAL_REQUEST_FAILED] 500", "; 1 with an error in place of an answer"),
+        ("<think>Fold", "; 1 empty"),
+        ("Fold <img src='1.png'>", "; 1 with JSON or an image in a form that is not read"),
+        ("Fold.", ""),
+    ],
+)
+def test_an_answer_that_is_none_or_may_be_misread_is_counted(
+    tmp_path: Path, answer: str | None, unusual: str
+) -> None:
+    answers = of_one(named(tmp_path, answer=answer))
+    assert answers.text == f"mmie: answers 1 of 1, images 0 of 0{unusual}"
+
+
+@pytest.mark.parametrize(
     "name",
     ["/scratch/u1/run7/images/0.png", r"C:\Users\u\run7\images\0.png", "../run7/images/0.png"],
 )
