@@ -1,7 +1,5 @@
 """What a model may return, and what becomes of it: the forms of ``answers/README.md``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from time import process_time
@@ -30,42 +28,37 @@ FACTS = DrawingFacts(signature="step-1,images,model=flux", failed={"refused": 1}
 VOKENS = "".join(f"[IMG{i}]" for i in range(8))
 
 
-def pieces(*results: object) -> list[str]:
+def pieces(*results):
     """Texts, and images after an ``@``."""
     segments = read_answer(results).segments
     return [p for s in segments for p in (s.text, s.image and f"@{s.image}") if p]
 
 
-def with_images(text: str | None, *images: str) -> str:
+def with_images(text, *images):
     return json.dumps({"text": text, "images": images})
 
 
-def parts(*records: object) -> str:
+def parts(*records):
     return json.dumps(records)
 
 
-OPENAI = parts({"type": "text", "text": "A"}, {"type": "image_url", "image_url": {"url": URI}})
+AN_IMAGE = ["A", f"@{A}"]
+DRAWN = (Segment("A"), Segment(image=A, prompt="fox"))
+TEXT = {"type": "text", "text": "A"}
 FORMS = {
     "text": ("A fox.", ["A fox."]),
     "MMIE's own": (
         parts({"text": "A", "image": A}, {"text": "B", "image": None}),
-        ["A", f"@{A}", "B"],
+        [*AN_IMAGE, "B"],
     ),
-    "one part": (json.dumps({"text": "A", "image": A}), ["A", f"@{A}"]),
-    "images among texts": (parts({"text": "A"}, {"image": A}), ["A", f"@{A}"]),
+    "one part": (json.dumps({"text": "A", "image": A}), AN_IMAGE),
+    "images among texts": (parts({"text": "A"}, {"image": A}), AN_IMAGE),
     "no parts": ("[]", []),
-    "ours": (write_answer(["A", Path(A)]), ["A", f"@{A}"]),
-    "OpenAI's": (OPENAI, ["A", f"@{URI}"]),
-    "transformers'": (
-        parts(
-            {"type": "text", "text": "A"}, *({"type": "image", key: A} for key in ("image", "url"))
-        ),
-        ["A", f"@{A}", f"@{A}"],
-    ),
-    "drawn": (
-        write_drawn_answer([Segment("A"), Segment(image=A, prompt="fox")], FACTS),
-        ["A", f"@{A}"],
-    ),
+    "ours": (write_answer(["A", Path(A)]), AN_IMAGE),
+    "OpenAI's": (parts(TEXT, {"type": "image_url", "image_url": {"url": URI}}), ["A", f"@{URI}"]),
+    "transformers'": (parts(TEXT, {"type": "image", "image": A}), AN_IMAGE),
+    "transformers' URL": (parts(TEXT, {"type": "image", "url": A}), AN_IMAGE),
+    "drawn": (write_drawn_answer(DRAWN, FACTS), AN_IMAGE),
     "the writer's own": (write_undrawn_answer("42", FACTS), ["42"]),
     "next image": (with_images("1 <image> 2 <image>", A, B), ["1", f"@{A}", "2", f"@{B}"]),
     "numbers from 1": (with_images("1 <image_2> 2 <image_1>", A, B), ["1", f"@{B}", "2", f"@{A}"]),
@@ -89,11 +82,11 @@ FORMS = {
 
 
 @pytest.mark.parametrize(("answer", "expected"), FORMS.values(), ids=FORMS)
-def test_an_answer_is_read_in_its_form(answer: str, expected: list[str]) -> None:
+def test_an_answer_is_read_in_its_form(answer, expected):
     assert pieces(answer) == expected
 
 
-def test_rounds_are_read_one_by_one_and_failed_ones_are_counted() -> None:
+def test_rounds_are_read_one_by_one_and_failed_ones_are_counted():
     assert pieces(["A", f"![]({A})"]) == ["A", f"@{A}"]
     answer = read_answer(["A", "[ERROR] x"])
     assert (answer.shape, answer.text) == ("rounds", "A")
@@ -108,7 +101,7 @@ def test_rounds_are_read_one_by_one_and_failed_ones_are_counted() -> None:
         ("1 <image> 2 [IMG0][IMG1] 3", {"unfilled": 2}),
         (with_images("1", A), {"unplaced": 1}),
         (parts({"text": "A", "image": A, "caption": "fox", "step": 1}), {"unread": {"caption": 1}}),
-        (parts({"type": "text", "text": "A"}, {"type": "audio"}), {"unread": {"audio": 1}}),
+        (parts(TEXT, {"type": "audio"}), {"unread": {"audio": 1}}),
         ('{"choice": "A"}', {"looks_unread": True}),
         (A, {"looks_unread": True}),
         (f"I drew it: {A}", {"looks_unread": True}),
@@ -117,10 +110,10 @@ def test_rounds_are_read_one_by_one_and_failed_ones_are_counted() -> None:
         ("A fox.", {"looks_unread": False, "thinking": False, "unfilled": 0}),
         ("[1, 2, 3]", {"looks_unread": False}),
         (with_images("<think>x</think>1", A), {"thinking": True, "unplaced": 1}),
-        (parts({"type": "reasoning"}, {"type": "text", "text": "A"}), {"thinking": True}),
+        (parts({"type": "reasoning"}, TEXT), {"thinking": True}),
     ],
 )
-def test_what_is_not_read_is_counted(answer: str, counts: dict[str, object]) -> None:
+def test_what_is_not_read_is_counted(answer, counts):
     read = read_answer([answer])
     assert {name: getattr(read, name) for name in counts} == counts
 
@@ -136,12 +129,9 @@ def test_what_is_not_read_is_counted(answer: str, counts: dict[str, object]) -> 
         pytest.param(json.dumps({"text": "A", "images": [], "image": A}), id="beside the images"),
     ],
 )
-def test_an_image_in_another_form_is_one_that_does_not_exist(answer: str) -> None:
-    read = read_answer([answer])
-    assert (len(read.images), ImageResolver([], Path()).locate(read.images[0]).problem) == (
-        1,
-        "missing",
-    )
+def test_an_image_in_another_form_is_one_that_does_not_exist(answer):
+    (image,) = read_answer([answer]).images
+    assert ImageResolver([], Path()).locate(image).problem == "missing"
 
 
 THINKING = {
@@ -163,12 +153,12 @@ THINKING = {
 
 
 @pytest.mark.parametrize("text", THINKING.values(), ids=THINKING)
-def test_thinking_is_removed(text: str) -> None:
+def test_thinking_is_removed(text):
     assert strip_thinking(text) == "B"
 
 
 @pytest.mark.parametrize("text", [" B. ", "I think so.", "[Reasoning] Red. [Answer] A", "<b>B</b>"])
-def test_other_words_stay_as_they_are(text: str) -> None:
+def test_other_words_stay_as_they_are(text):
     assert strip_thinking(text) == text
 
 
@@ -183,32 +173,27 @@ FAILURES = (
 
 
 @pytest.mark.parametrize("text", FAILURES)
-def test_a_failure_is_not_an_answer(text: str) -> None:
+def test_a_failure_is_not_an_answer(text):
     assert failure_of(text)
     assert read_answer([write_undrawn_answer(text, FACTS)]).failure
     assert read_answer([with_images(text)]).failure
     assert not read_answer([f"The log says: {text}"]).failure
 
 
-def test_a_reason_of_ours_comes_back() -> None:
+def test_no_answer_is_a_failure_and_a_reason_of_ours_comes_back():
+    assert all(read_answer(results).failure for results in ([None], []))
     assert read_answer([no_answer("no saved answer")]).failure == "no saved answer"
-    assert read_answer([None]).failure
-    assert read_answer([]).failure
 
 
+KEYS = st.sampled_from(["text", "images", "image", "type", "content", "path"])
 JSON = st.recursive(
     st.none() | st.text() | st.integers(),
-    lambda inner: (
-        st.lists(inner)
-        | st.dictionaries(
-            st.sampled_from(["text", "images", "image", "type", "content", "path"]), inner
-        )
-    ),
+    lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner),
 )
 
 
 @given(JSON)
-def test_no_answer_raises_and_every_text_can_be_written(value: object) -> None:
+def test_no_answer_raises_and_every_text_can_be_written(value):
     for answer in (value, json.dumps(value), str(value)):
         read = read_answer([answer])
         for segment in read.segments:
@@ -232,21 +217,18 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_no_text_makes_reading_slow(text: str) -> None:
+def test_no_text_makes_reading_slow(text):
     """A quadratic search would take hours; a linear one takes tenths of a second."""
     start = process_time()
-    read = read_answer([text])
-    assert read.looks_unread in (True, False)
+    assert read_answer([text]).looks_unread in (True, False)
     failure_of(text)
     tag_of(text)
     assert process_time() - start < 20
 
 
-def test_a_drawn_answer_is_read_as_it_was_written() -> None:
-    segments = (Segment("A"), Segment(image=A, prompt="fox"))
-    read = read_drawn_answer(write_drawn_answer(segments, FACTS))
-    assert read is not None
-    assert read.answer == segments
+def test_a_drawn_answer_is_read_as_it_was_written():
+    read = read_drawn_answer(write_drawn_answer(DRAWN, FACTS))
+    assert read.answer == DRAWN
     assert (read.facts.drawn, read.facts.failed) == (1, {"refused": 1})
 
 
@@ -261,5 +243,5 @@ def test_a_drawn_answer_is_read_as_it_was_written() -> None:
         ("[Reasoning] It is red.", ""),
     ],
 )
-def test_a_tag_that_is_not_read_is_named(text: str, tag: str) -> None:
+def test_a_tag_that_is_not_read_is_named(text, tag):
     assert tag_of(text) == tag

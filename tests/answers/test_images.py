@@ -1,19 +1,16 @@
 """References of an answer resolve to complete image files or to a problem; none raises."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io
 import os
-import struct
-import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, features
+from support.pictures import header_only
 
 from mmie_tasks.answers.images import ImageResolver, check_image
 from mmie_tasks.record.segment import Segment
@@ -26,17 +23,6 @@ def encoded(kind="PNG", image=NOISE):
     file = io.BytesIO()
     image.save(file, kind)
     return file.getvalue()
-
-
-def chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def huge_png(width, height):
-    """A whole PNG of few bytes that says it has so many pixels."""
-    size = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
-    pixels = chunk(b"IDAT", zlib.compress(b""))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + pixels + chunk(b"IEND", b"")
 
 
 def uri(data, kind="image/png"):
@@ -61,19 +47,13 @@ def resolver(roots, tmp_path):
     return ImageResolver(roots, tmp_path / "keep")
 
 
-@pytest.mark.parametrize(
-    ("reference", "where"),
-    [
-        pytest.param("both.png", "one/both.png", id="the first root wins"),
-        pytest.param("second.png", "two/second.png", id="the next root"),
-        pytest.param(r"sub\a b%20.png", "two/sub/a b%20.png", id="backslash"),
-    ],
-)
-def test_a_relative_path_is_searched_in_every_root(resolver, tmp_path, reference, where) -> None:
-    assert resolver.resolve(reference).path == tmp_path / where
+def test_a_relative_path_is_searched_in_every_root(resolver, roots):
+    assert resolver.resolve("both.png").path == roots[0] / "both.png"  # the first root wins
+    assert resolver.resolve("second.png").path == roots[1] / "second.png"
+    assert resolver.resolve(r"sub\a b%20.png").path == roots[1] / "sub/a b%20.png"
 
 
-def test_an_absolute_path_is_used_as_it_is(resolver, tmp_path, monkeypatch) -> None:
+def test_an_absolute_path_is_used_as_it_is(resolver, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / "secret.png"
     for reference in (str(path), "~/secret.png"):
@@ -99,7 +79,7 @@ def test_an_absolute_path_is_used_as_it_is(resolver, tmp_path, monkeypatch) -> N
         pytest.param(uri(encoded()[:-30]), "unreadable", id="data cut off"),
     ],
 )
-def test_a_reference_to_no_image_has_a_problem(resolver, tmp_path, reference, problem) -> None:
+def test_a_reference_to_no_image_has_a_problem(resolver, tmp_path, reference, problem):
     file = resolver.resolve(reference)
     assert (file.path, file.problem) == (None, problem)
     assert 0 < len(file.detail) < 1_100
@@ -108,14 +88,14 @@ def test_a_reference_to_no_image_has_a_problem(resolver, tmp_path, reference, pr
     assert not written_files.exists() or not list(written_files.iterdir())
 
 
-def test_the_sha256_of_a_usable_image_is_known(resolver, roots) -> None:
+def test_the_sha256_of_a_usable_image_is_known(resolver, roots):
     content = (roots[1] / "second.png").read_bytes()
     segments = [Segment("a", image) for image in ("second.png", uri(content), "none.png", None)]
     digests = [segment.sha256 for segment in resolver.resolved(segments)]
     assert digests == [hashlib.sha256(content).hexdigest()] * 2 + [""] * 2
 
 
-def test_a_link_must_end_inside_its_root(resolver, roots, tmp_path) -> None:
+def test_a_link_must_end_inside_its_root(resolver, roots, tmp_path):
     (roots[0] / "good.png").symlink_to("both.png")
     (roots[0] / "out.png").symlink_to(tmp_path / "secret.png")
     (roots[0] / "second.png").symlink_to(tmp_path / "secret.png")
@@ -126,7 +106,7 @@ def test_a_link_must_end_inside_its_root(resolver, roots, tmp_path) -> None:
 
 def test_a_path_of_another_machine_stays_inside_the_folders_that_it_is_looked_for_in(
     roots, tmp_path
-) -> None:
+):
     resolver = ImageResolver([], tmp_path / "keep", roots)
     (roots[0] / "out.png").symlink_to(tmp_path / "secret.png")
     (roots[0] / "link").symlink_to(tmp_path)
@@ -140,7 +120,7 @@ def test_a_path_of_another_machine_stays_inside_the_folders_that_it_is_looked_fo
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_complete_image_has_no_problem(resolver, roots, kind) -> None:
+def test_a_complete_image_has_no_problem(resolver, roots, kind):
     path = roots[0] / "a"
     path.write_bytes(encoded(kind))
     assert resolver.resolve("a").path == path
@@ -151,27 +131,21 @@ def test_a_complete_image_has_no_problem(resolver, roots, kind) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "TIFF"])  # has no end
 @pytest.mark.parametrize("left", [0.5, 0.9])
-def test_an_image_that_is_cut_off_is_unreadable(resolver, roots, kind, left) -> None:
+def test_an_image_that_is_cut_off_is_unreadable(resolver, roots, kind, left):
     data = encoded(kind)
     (roots[0] / "a").write_bytes(data[: int(len(data) * left)])
     file = resolver.resolve("a")
     assert (file.path, file.problem) == (None, "unreadable")
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        pytest.param(b"", "empty", id="empty"),
-        pytest.param(b"<html>404</html>", "not an image", id="a page"),
-    ],
-)
-def test_a_file_that_is_no_image_is_unreadable(resolver, roots, data, words) -> None:
+@pytest.mark.parametrize(("data", "words"), [(b"", "empty"), (b"<html>404</html>", "not an image")])
+def test_a_file_that_is_no_image_is_unreadable(resolver, roots, data, words):
     (roots[0] / "a.png").write_bytes(data)
     file = resolver.resolve("a.png")
     assert (file.problem, words in file.detail) == ("unreadable", True)
 
 
-def test_only_regular_files_are_opened(resolver, roots) -> None:
+def test_only_regular_files_are_opened(resolver, roots):
     os.mkfifo(roots[0] / "fifo.png")
     (roots[0] / "round.png").symlink_to("round.png")
     assert resolver.resolve("fifo.png").problem == "unreadable"  # and does not wait for a writer
@@ -180,7 +154,7 @@ def test_only_regular_files_are_opened(resolver, roots) -> None:
 
 
 @pytest.mark.skipif(not features.check("avif"), reason="this Pillow cannot read AVIF")
-def test_a_damaged_avif_is_unreadable_too(resolver, roots) -> None:
+def test_a_damaged_avif_is_unreadable_too(resolver, roots):
     """Its decoder raises what no other of Pillow's decoders does."""
     data = encoded("AVIF")
     (roots[0] / "a.avif").write_bytes(data)
@@ -199,15 +173,13 @@ def test_a_damaged_avif_is_unreadable_too(resolver, roots) -> None:
         pytest.param(2**30, 2**30, "too_large", id="absurd"),
     ],
 )
-def test_more_pixels_than_pillow_opens_are_too_many(
-    resolver, roots, width, height, problem
-) -> None:
-    (roots[0] / "a.png").write_bytes(huge_png(width, height))
+def test_more_pixels_than_pillow_opens_are_too_many(resolver, roots, width, height, problem):
+    (roots[0] / "a.png").write_bytes(header_only(width, height))
     assert resolver.resolve("a.png").problem == problem
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_data_uri_becomes_a_file_of_its_bytes_once(resolver, tmp_path, kind) -> None:
+def test_a_data_uri_becomes_a_file_of_its_bytes_once(resolver, tmp_path, kind):
     data = encoded(kind)
     first = resolver.resolve(uri(data)).path
     assert first.read_bytes() == data
@@ -218,7 +190,7 @@ def test_a_data_uri_becomes_a_file_of_its_bytes_once(resolver, tmp_path, kind) -
     assert (first.stat().st_mtime_ns, len(list(first.parent.iterdir()))) == (written, 1)
 
 
-def test_a_data_uri_that_is_too_long_is_not_decoded(resolver, monkeypatch) -> None:
+def test_a_data_uri_that_is_too_long_is_not_decoded(resolver, monkeypatch):
     monkeypatch.setattr("mmie_tasks.answers.images._MAX_DATA_CHARACTERS", 1_000)
     assert resolver.resolve(uri(encoded())).problem == "too_large"
 
@@ -226,10 +198,9 @@ def test_a_data_uri_that_is_too_long_is_not_decoded(resolver, monkeypatch) -> No
 @given(st.text() | st.text(alphabet="~./\\:%file data;base64,image/pngAé\0\n\ud800", max_size=60))
 @example("~")
 @example("data:;base64," + "%" * 50)
-def test_no_reference_raises(reference) -> None:
-    resolver = ImageResolver(
-        [Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep"), [Path("/nowhere")]
-    )
+def test_no_reference_raises(reference):
+    nowhere = Path("/nowhere")
+    resolver = ImageResolver([nowhere / "at/all", nowhere / "else"], nowhere / "keep", [nowhere])
     assert not resolver.resolve(f"nowhere{reference}").path
     assert resolver.resolve(reference).problem != ""
     resolver.locate(reference)

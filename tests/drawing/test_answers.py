@@ -1,7 +1,5 @@
 """Answers that ask for images: what is drawn, stored, counted and left alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -40,10 +38,8 @@ def pens():
 
 
 def draw(pens, folder, *texts, limit=2, shows_bar=False):
-    answers = [
-        UndrawnAnswer(sample_id=f"s{number}", text=text, limit=limit)
-        for number, text in enumerate(texts)
-    ]
+    samples = enumerate(texts)
+    answers = [UndrawnAnswer(sample_id=f"s{n}", text=text, limit=limit) for n, text in samples]
     return AnswerDrawer(drawer=pens, folder=folder).draw(answers, shows_bar=shows_bar)
 
 
@@ -53,7 +49,7 @@ def test_an_image_is_drawn_once_in_a_run_and_in_all_later_ones(pens, tmp_path, c
     segments = read_answer([first]).segments
     assert [one.prompt for one in segments if one.prompt] == ["A � cat.", "A hen."]
     assert Path(segments[1].image).read_bytes().endswith(" A � cat.".encode())
-    assert draw(pens, tmp_path, text) == [first]
+    assert draw(pens, tmp_path, text) == draw(pens, tmp_path, first) == [first]
     assert len(pens.prompts) == 2
     draw(pens, tmp_path, text, text, shows_bar=True)  # another sample has other seeds
     assert len({path.read_bytes() for path in tmp_path.rglob("*.png")}) == len(pens.prompts) == 4
@@ -64,12 +60,8 @@ def test_what_could_not_be_drawn_is_left_out_and_counted(pens, tmp_path, logs):
     texts = ["<think>x</think>A dog.[picture] A cat.[picture] End.[picture]", "An owl.[picture]"]
     texts += [f"{number}.[picture]" for number in range(3)]
     first, second, *_ = (read_drawn_answer(one) for one in draw(pens, tmp_path, *texts))
-    assert [one.text or one.prompt for one in first.answer] == [
-        "A dog.",
-        "A cat.",
-        "A cat.",
-        "End.",
-    ]
+    words = [one.text or one.prompt for one in first.answer]
+    assert words == ["A dog.", "A cat.", "A cat.", "End."]
     assert (first.facts.drawn, first.facts.failed) == (1, {"refused": 1})
     assert first.facts.unused == {"images over the limit": 1, "thinking": 1}
     assert first.facts.signature == "step-3,pens,size=1x1"
@@ -93,12 +85,6 @@ def test_other_texts_stay_as_they_are_and_are_signed(pens, tmp_path, text, limit
     assert answer.facts.signature.startswith("step-3,pens")
 
 
-def test_an_answer_that_was_drawn_is_not_drawn_again(pens, tmp_path):
-    (drawn,) = draw(pens, tmp_path, "A cat.[picture]")
-    assert draw(pens, tmp_path, drawn) == [drawn]
-    assert len(pens.prompts) == 1
-
-
 @pytest.mark.parametrize(
     ("texts", "requests"),
     [
@@ -106,6 +92,7 @@ def test_an_answer_that_was_drawn_is_not_drawn_again(pens, tmp_path):
         pytest.param(["An owl."] * 3, 3, id="all"),
         pytest.param(["A dog."] * 40, 16, id="refuses-everything"),
         pytest.param(["A dog."] * 40 + ["A cat."], None, id="refuses-much"),
+        pytest.param(["An owl."] * 15 + ["A cat.", *["An owl."] * 15], None, id="15-in-a-row"),
     ],
 )
 def test_a_dead_drawer_ends_the_run_and_what_was_drawn_is_stored(pens, tmp_path, texts, requests):

@@ -1,7 +1,5 @@
 """Drawers by name: their options, what is refused, and the signature of `images`."""
 
-from __future__ import annotations
-
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong

@@ -1,10 +1,5 @@
 """The program of ``make gpu`` on a CPU, with tiny models."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
 import torch
 from gpu import check
 from gpu.check import parsed, run
@@ -13,9 +8,7 @@ from support.transformers_5 import needs_transformers_5
 pytestmark = needs_transformers_5
 
 
-def test_recorded_replies_pass_and_another_reply_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recorded_replies_pass_and_another_reply_fails(tmp_path, monkeypatch):
     parts = ("--parts", "float32", "speed", "server")
     chosen = parsed(["--device", "cpu", "--tiny", "--out", str(tmp_path), *parts])
     assert run(chosen) == 0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 from support.example import archive
@@ -19,7 +17,8 @@ from support.mmie_replies import JUDGE_PROMPTS
 from mmie_tasks.benchmarks.milebench.data import PARTS, datasets_of
 from mmie_tasks.benchmarks.milebench.data import REPO as MILEBENCH
 from mmie_tasks.benchmarks.milebench.sample import datasets_in
-from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.benchmarks.mmie.benchmark import Mmie
+from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.hub.asset import Asset, DownloadPlan, local_asset
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.choice import parse_flags
@@ -28,7 +27,7 @@ from mmie_tasks.preflight.needed import judges_of, select_tasks
 
 TINY = GOLDEN / "internvl" / "checkpoint"
 EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
-
+NOWHERE = "mmie_score:/nowhere"
 
 PREFETCH = """
 import contextlib, io, os, sys
@@ -45,27 +44,16 @@ answer["log"] = log.getvalue()
 """
 
 
-@dataclass(frozen=True)
-class Done:
-    """The output of a prefetch or its error, and its log."""
-
-    output: str
-    error: str
-    log: str
-
-
-def everything() -> HubServer:
+def everything():
     """The three benchmarks and the checkpoint; of MileBench the archives 1 and 4."""
     milebench = {(MILEBENCH, f"MileBench_part{n}.tar.gz"): archive(PARTS[n]) for n in (1, 4)}
     return HubServer({**checkpoint_files(), **mmie_files(), **mia_bench_files(), **milebench})
 
 
-def prefetch(
-    hub: HubServer, home: Path, *arguments: str, before: str = "", **environment: str
-) -> Done:
+def prefetch(hub, home, *arguments, before="", **environment):
     """Run the command in a process of its own, whose every cache is below `home`."""
     code = PREFETCH.format(arguments=list(arguments), before=before)
-    return Done(**ask(hub.url, home, code, **environment))
+    return SimpleNamespace(**ask(hub.url, home, code, **environment))
 
 
 DOCTOR = """
@@ -78,11 +66,10 @@ answer = {{one.subject: asdict(one) for one in examine(options, os.environ)}}
 """
 
 
-def doctor(url: str, home: Path, *arguments: str, before: str = "", **more: str) -> dict[str, Any]:
+def doctor(url, home, *arguments, before="", **more):
     """The findings of the command in a process of its own, by subject."""
     code = before + DOCTOR.format(arguments=list(arguments))
-    findings: dict[str, Any] = ask(url, home, code, **more)
-    return findings
+    return ask(url, home, code, **more)
 
 
 # The official words are not ours: the pin is moved to words of our own.
@@ -98,19 +85,19 @@ file.prompts_file.__defaults__ = (None, pin)
 
 
 @pytest.fixture(scope="module")
-def own_pin() -> Iterator[str]:
+def own_pin():
     content = JUDGE_PROMPTS.encode()
     with LoopbackServer({"/prompts.py": content}) as server:
         yield OWN_PIN.format(content=content, url=f"{server.url}/prompts.py")
 
 
 @pytest.fixture
-def hub() -> Iterator[HubServer]:
+def hub():
     with everything() as server:
         yield server
 
 
-def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path: Path) -> None:
+def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub, tmp_path):
     done = prefetch(hub, tmp_path, *EVERYTHING, "--dry_run")
     for named in (
         f"mmie: data: MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz: to fetch: ",
@@ -124,7 +111,7 @@ def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path
     assert not (tmp_path / "hf/assets").exists()
 
 
-def test_after_a_prefetch_neither_command_needs_the_hub(tmp_path: Path, own_pin: str) -> None:
+def test_after_a_prefetch_neither_command_needs_the_hub(tmp_path, own_pin):
     with everything() as hub:
         first = prefetch(hub, tmp_path, *EVERYTHING, before=own_pin)
         requests = len(hub.requests)
@@ -148,15 +135,8 @@ def test_after_a_prefetch_neither_command_needs_the_hub(tmp_path: Path, own_pin:
         assert found.keys() >= {"mmie_score: files", "mmie_score: device"}
 
 
-def test_without_judge_the_checkpoint_is_left_out(hub: HubServer, tmp_path: Path) -> None:
-    prefetch(hub, tmp_path, "mmie", "milebench_DocVQA")
-    assert "MMIE-Score" not in " ".join(request.path for request in hub.requests)
-
-
 @pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
-def test_a_refusal_of_the_hub_ends_in_its_hint(
-    hub: HubServer, tmp_path: Path, own_pin: str, arguments: tuple[str, ...]
-) -> None:
+def test_a_refusal_of_the_hub_ends_in_its_hint(hub, tmp_path, own_pin, arguments):
     hub.refuses(401, "GatedRepo")
     done = prefetch(hub, tmp_path, "mmie", "--judge", *arguments, before=own_pin)
     assert "2 of 3 could not be fetched" in done.error
@@ -164,22 +144,18 @@ def test_a_refusal_of_the_hub_ends_in_its_hint(
     assert TOKEN not in done.error + done.log
 
 
-def test_offline_every_missing_asset_is_named(hub: HubServer, tmp_path: Path) -> None:
+def test_offline_every_missing_asset_is_named(hub, tmp_path):
     done = prefetch(hub, tmp_path, *EVERYTHING, HF_HUB_OFFLINE="1")
     assert "of 5 could not be fetched" in done.error
     for name in (
-        "mmie: data",
-        "milebench: data, part",
-        "mia_bench: data",
-        "mmie_score: checkpoint",
+        *(f"{name}: data" for name in ("mmie", "milebench", "mia_bench")),
+        "mmie_score: c",
     ):
         assert name in done.log
     assert hub.requests == []
 
 
-def test_the_doctor_tells_sizes_and_refusals_and_downloads_nothing(
-    hub: HubServer, tmp_path: Path
-) -> None:
+def test_the_doctor_tells_sizes_and_refusals_and_downloads_nothing(hub, tmp_path):
     words = ("--tasks", "mmie", "--judge", f"mmie_score:{SCORE}")
     found = doctor(hub.url, tmp_path, *words)
     for name in ("mmie: data", "mmie_score: checkpoint"):
@@ -192,7 +168,7 @@ def test_the_doctor_tells_sizes_and_refusals_and_downloads_nothing(
     assert "`model=`" in no_hub["mmie_score: checkpoint"]["hint"]
 
 
-def test_a_socks_proxy_without_its_package_is_a_problem_with_the_reason(tmp_path: Path) -> None:
+def test_a_socks_proxy_without_its_package_is_a_problem_with_the_reason(tmp_path):
     before = "import os, sys; sys.modules['socksio'] = None; os.environ['ALL_PROXY'] = 'socks5://h'"
     words = ("--tasks", "mmie", "--judge", "replay")
     found = doctor("http://127.0.0.1:9", tmp_path, *words, before=before, NO_PROXY="")
@@ -203,17 +179,15 @@ def test_a_socks_proxy_without_its_package_is_a_problem_with_the_reason(tmp_path
 # Without any Hub
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *assets: Asset) -> str:
+def run(monkeypatch, *assets):
     """Prefetch these assets in place of a benchmark's."""
     monkeypatch.setattr("mmie_tasks.core.log.plain_logs", lambda _level: None)
-    monkeypatch.setattr(
-        "mmie_tasks.benchmarks.mmie.benchmark.Mmie.assets", lambda *_arguments: assets
-    )
+    monkeypatch.setattr(Mmie, "assets", lambda *_arguments: assets)
     return command.run(["mmie"], {})
 
 
-def missing(name: str, error: Exception | None = None) -> Asset:
-    def fetch() -> str:
+def missing(name, error=None):
+    def fetch():
         if error:
             raise error
         return "was fetched"
@@ -228,9 +202,7 @@ def missing(name: str, error: Exception | None = None) -> Asset:
     )
 
 
-def test_after_a_failure_the_next_asset_is_fetched(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_after_a_failure_the_next_asset_is_fetched(monkeypatch, capsys):
     broken = missing("a", DataMissing("Gone.", hint="look"))
     with pytest.raises(DataMissing, match=r"1 of 2[\s\S]*look"):
         run(monkeypatch, broken, missing("b"))
@@ -239,24 +211,21 @@ def test_after_a_failure_the_next_asset_is_fetched(
         run(monkeypatch, missing("a", KeyError("b")))
 
 
-def test_a_path_to_copy_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_to_copy_is_quoted(tmp_path, monkeypatch):
     (tmp_path / "a b").mkdir()
     local = local_asset("a", "A", tmp_path / "a b")
-    assert local is not None
     assert f"export A='{tmp_path}/a b'" in run(monkeypatch, local)
 
 
-def test_the_tasks_of_a_benchmark_are_selected_once_each() -> None:
-    selection = select_tasks(["milebench_TextNeedleInAHaystack", "mmie", "mmie_sa", "mmie"])
-    assert {benchmark.name: tasks for benchmark, tasks in selection.items()} == {
-        "milebench": ("milebench_TextNeedleInAHaystack",),
-        "mmie": ("mmie", "mmie_sa"),
-    }
+def test_the_tasks_of_a_benchmark_are_selected_once_each():
+    selection = select_tasks(["milebench_OCR-VQA", "mmie", "mmie_sa", "mmie"])
+    tasks_of = {benchmark.name: tasks for benchmark, tasks in selection.items()}
+    assert tasks_of == {"milebench": ("milebench_OCR-VQA",), "mmie": ("mmie", "mmie_sa")}
     datasets = datasets_of(["milebench_adv", "milebench_OCR-VQA"])
     assert set(datasets) == {*datasets_in("adv"), "OCR-VQA"}
 
 
-def test_judges_are_those_that_are_named_or_chosen_each_once() -> None:
+def test_judges_are_those_that_are_named_or_chosen_each_once():
     benchmarks = [*select_tasks(["mmie", "mia_bench"])]
     judge = f"mmie_score:{TINY}"
     panel = parse_flags(["openai:gpt-4o", judge, f"{judge},dtype=float32"], ())
@@ -274,14 +243,10 @@ def test_judges_are_those_that_are_named_or_chosen_each_once() -> None:
         pytest.param(["DocVQA"], SettingWrong, "there is `milebench_DocVQA`", id="a-dataset"),
         pytest.param(["mmie_xyz"], SettingWrong, "no task `mmie_xyz`", id="no-task"),
         pytest.param(["mmie", "--judge", "nobody"], SettingWrong, "no judge `nobody`", id="judge"),
-        pytest.param(
-            ["mmie", "--judge", "mmie_score:/nowhere"], JudgeMisconfigured, "neither", id="folder"
-        ),
+        pytest.param(["mmie", "--judge", NOWHERE], JudgeMisconfigured, "neither", id="folder"),
     ],
 )
-def test_an_impossible_name_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, words: list[str], error: type[MmieTasksError], text: str
-) -> None:
+def test_an_impossible_name_is_an_error(monkeypatch, words, error, text):
     monkeypatch.setattr("mmie_tasks.core.log.plain_logs", lambda _level: None)
     with pytest.raises(error, match=text):
         command.run(words, {"MMIE_DATA": "/nowhere"})

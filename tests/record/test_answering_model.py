@@ -26,13 +26,11 @@ from mmie_tasks.record.answering_model import is_other_name, other_models, shown
         pytest.param("openrouter/auto", "openai/gpt-4o", True, id="router"),
     ],
 )
-def test_another_name_is_shown_and_another_spelling_is_not(
-    requested: str, replied: str, is_other: bool
-) -> None:
+def test_another_name_is_shown_and_another_spelling_is_not(requested, replied, is_other):
     assert is_other_name(requested, replied) == is_other_name(replied, requested) == is_other
 
 
-def test_only_replies_of_openai_are_compared_each_name_once() -> None:
+def test_only_replies_of_openai_are_compared_each_name_once():
     replied = ["m", "", "gpt-4o", "m"]
     judge = signature_from("judge:openai|model:gpt-4o|t:0|replayed:1f2e")
     assert other_models(judge, replied) == ["m"]
@@ -40,5 +38,5 @@ def test_only_replies_of_openai_are_compared_each_name_once() -> None:
         assert other_models(signature_from(text), replied) == []
 
 
-def test_the_name_of_a_server_is_shown_in_one_line() -> None:
+def test_the_name_of_a_server_is_shown_in_one_line():
     assert shown_model("a \n b\x1b[31m") == r"'a b\x1b[31m'"

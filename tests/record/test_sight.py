@@ -1,37 +1,27 @@
 """Whether a judge's server cuts its requests, by the prompt tokens that it counts."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Callable
 
 import pytest
 
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.sight import equal_counts
 
-Count = Callable[[int, int], float]  # prompt tokens of characters and images
 
-
-def replies(
-    count: Count, number: int = 30, *, characters: tuple[int, int] = (900, 6000), seed: int = 7
-) -> list[JudgeReply]:
-    """Replies to requests whose counts vary by a tenth."""
+def replies(count, number=30, *, characters=(900, 6000), seed=7):
+    """Replies to requests; `count` gives the prompt tokens of characters, a tenth more or less, and
+    images.
+    """
     draw = random.Random(seed)  # noqa: S311 - made-up sizes
-    sizes = [(draw.randint(*characters), draw.randint(1, 5)) for _ in range(number)]
-    return [
-        JudgeReply(
-            text="",
-            model="m",
-            usage=Usage(input_tokens=int(count(int(c * draw.uniform(0.9, 1.1)), p))),
-            request_characters=c,
-        )
-        for c, p in sizes
-    ]
+    made = []
+    for size, images in [(draw.randint(*characters), draw.randint(1, 5)) for _ in range(number)]:
+        usage = Usage(input_tokens=int(count(int(size * draw.uniform(0.9, 1.1)), images)))
+        made.append(JudgeReply(text="", model="m", usage=usage, request_characters=size))
+    return made
 
 
-def test_equal_counts_of_different_requests_are_named() -> None:
-    counts: list[Count] = [lambda _c, _p: 2050, lambda c, p: min(c / 4 + 800 * p, 2050)]
+def test_equal_counts_of_different_requests_are_named():
+    counts = [lambda _c, _p: 2050, lambda c, p: min(c / 4 + 800 * p, 2050)]
     for count in counts:  # of all requests, and of the long ones
         for number in (30, 600):
             named = equal_counts(replies(count, number))
@@ -49,13 +39,13 @@ def test_equal_counts_of_different_requests_are_named() -> None:
         pytest.param([], id="none"),
     ],
 )
-def test_what_says_nothing_of_cut_requests_gives_no_mark(given: list[JudgeReply]) -> None:
+def test_what_says_nothing_of_cut_requests_gives_no_mark(given):
     assert equal_counts(given) == ""
 
 
 @pytest.mark.parametrize("number", [5, 50])
 @pytest.mark.parametrize("characters", [(1500, 1530), (900, 6000)])
-def test_whole_requests_give_no_mark_by_chance(number: int, characters: tuple[int, int]) -> None:
+def test_whole_requests_give_no_mark_by_chance(number, characters):
     for seed in range(100):
         seen = replies(lambda c, p: c / 4 + 64 * p, number, characters=characters, seed=seed)
         assert equal_counts(seen) == ""

@@ -1,7 +1,5 @@
 """``mmie-tasks agreement`` on logs as the runner writes them, and on people's CSV files."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -14,6 +12,7 @@ from support.panels import judged, mmie_line
 
 from mmie_tasks import load_run
 from mmie_tasks.benchmarks.mmie.metrics import SCALE
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.results import commands
 from mmie_tasks.results.correct import Stratum, corrected_mean
@@ -44,8 +43,13 @@ def scores(*words, **options):
     return {row["run"]: row for row in parts(*words, **options)["Scores"]}
 
 
-def points_of(line):
-    return line["record"]["verdicts"]["official"].get("points")
+def points_of(lines):
+    """Sample id to official points, None without."""
+    return {line["id"]: line["record"]["verdicts"]["official"].get("points") for line in lines}
+
+
+def of_category(category, points):
+    return np.array([p for id_, p in points.items() if id_.startswith(category)], dtype=float)
 
 
 def lines(count=120, judge=GPT, unscored=0.0, **options):
@@ -72,7 +76,7 @@ def test_two_judges_have_every_measure_with_its_interval_on_samples_that_both_sc
     assert (first["judge"], first["reference"]) == names
     measures = [(first | second)[measure.title] for measure in MEASURES.values()]
     assert all(m["interval"][0] <= m["value"] <= m["interval"][1] for m in measures)
-    points = [list(map(points_of, lines(judge=judge, unscored=0.1))) for judge in (GPT, OURS)]
+    points = [[*points_of(lines(judge=one, unscored=0.1)).values()] for one in (GPT, OURS)]
     both = [pair for pair in zip(*points, strict=True) if None not in pair]
     assert first["n"] == len(both) == output["Krippendorff's alpha"][0]["n"]
     assert second["bias"]["value"] == pytest.approx(np.mean([b - a for a, b in both]))
@@ -87,31 +91,23 @@ def test_two_judges_have_every_measure_with_its_interval_on_samples_that_both_sc
 
 
 def test_the_mean_of_several_people_is_the_reference_unless_one_is_named(judges, tmp_path):
-    first, second = (line["record"]["id"] for line in lines()[:2])
+    first, second = points_of(lines()[:2])
     rows = [(first, 2, "ann"), (first, 5, "bob"), (second, 4, "bob"), ("absent", 3, "ann")]
-    csv = people(tmp_path / "crowd.csv", rows, "id,score,rater")
-    [row] = parts(f"a={judges[0]}", csv)["Against"]
+    words = f"a={judges[0]}", people(tmp_path / "crowd.csv", rows, "id,score,rater")
+    [row] = parts(*words)["Against"]
     assert (row["judge"], row["reference"]) == ("a", "mean of ann, bob")
-    named = parts(f"a={judges[0]}", csv, reference="bob")["Against"]
-    assert {row["reference"] for row in named} == {"bob"}
+    assert {row["reference"] for row in parts(*words, reference="bob")["Against"]} == {"bob"}
 
 
 def test_the_first_answers_by_people_correct_a_judge(tmp_path):
     write_run(tmp_path / "b", "mmie", lines(judge=OURS))
-    rated = [(line["record"]["id"], points_of(line)) for line in lines()[:50]]
-    csv = people(tmp_path / "ann.csv", [*rated, (lines()[50]["record"]["id"], "")])
+    judged, rated = points_of(lines(judge=OURS)), points_of(lines()[:50])
+    csv = people(tmp_path / "ann.csv", [*rated.items(), (lines()[50]["id"], "")])
     row = scores(f"b={tmp_path / 'b'}", csv)["b"]
     strata = []
-    for category in ("SA", "PBL", "MSR"):
-        of_judge = [
-            line
-            for line in lines(judge=OURS)
-            if line["record"]["groups"]["category"] == (category,)
-        ]
-        n = sum(id_.startswith(category) for id_, _ in rated)
-        f = np.array(list(map(points_of, of_judge)), dtype=float)
-        y = np.array([points for id_, points in rated if id_.startswith(category)], dtype=float)
-        weight = len(of_judge) / 120
+    for category in CATEGORIES:
+        f, y = of_category(category, judged), of_category(category, rated)
+        weight, n = len(f) / 120, len(y)
         strata.append(Stratum(weight=weight, reference=y, judge=f[:n], others=f[n:]))
     mean = corrected_mean(strata, 6)
     assert (row["n"], row["rated"], row["worth"]) == (120, 50, round(mean.worth))
@@ -123,8 +119,8 @@ def test_the_first_answers_by_people_correct_a_judge(tmp_path):
 
 def test_answers_that_are_not_the_first_ones_correct_no_score(tmp_path):
     write_run(tmp_path / "b", "mmie", lines(judge=OURS))
-    rated = [(line["record"]["id"], points_of(line)) for line in lines()[60:]]
-    row = scores(f"b={tmp_path / 'b'}", people(tmp_path / "ann.csv", rated))["b"]
+    csv = people(tmp_path / "ann.csv", points_of(lines()[60:]).items())
+    row = scores(f"b={tmp_path / 'b'}", csv)["b"]
     assert (row["rated"], row["worth"]) == (60, None)
     assert row["corrected"]["value"] is row["reference alone"]["value"] is None
 
@@ -136,18 +132,10 @@ def test_an_older_judge_of_another_models_answers_moves_the_judges_points(tmp_pa
     words = [f"{name}={tmp_path / name}" for name in ("theirs", "old", "new")]
     by_run = scores(*words, reference="old")
     assert by_run["theirs"]["rated"] == by_run["new"]["rated"] == 60
-    f = {line["record"]["id"]: points_of(line) for line in theirs}
-    moved = {
-        a["record"]["id"]: f[a["record"]["id"]] + points_of(a) - points_of(b)
-        for a, b in zip(old, new[:60], strict=True)
-    }
-    alone = sum(
-        sum(id_.startswith(c) for id_ in f)
-        / 120
-        * np.mean([y for id_, y in moved.items() if id_.startswith(c)])
-        for c in ("SA", "PBL", "MSR")
-    )
-    assert by_run["theirs"]["reference alone"]["value"] == SCALE.percent(alone)
+    f, by_old, by_new = map(points_of, (theirs, old, new))
+    moved = {id_: f[id_] + points - by_new[id_] for id_, points in by_old.items()}
+    means = (len(of_category(c, f)) / 120 * of_category(c, moved).mean() for c in CATEGORIES)
+    assert by_run["theirs"]["reference alone"]["value"] == SCALE.percent(sum(means))
     low, high = by_run["theirs"]["corrected"]["interval"]
     assert low < by_run["theirs"]["by its judge"]["value"] < high
     assert low > by_run["new"]["corrected"]["value"]  # not pulled towards the other model's mean
@@ -198,14 +186,10 @@ def test_the_judges_of_a_panel_are_compared_if_its_run_is_the_only_source(tmp_pa
     lines = [mmie_line(judged(*of, sample_id=f"SA-{i}")) for i, of in enumerate(made)]
     write_run(tmp_path / "one", "mmie", lines)
     rows = parts(tmp_path / "one", score=kind)["Raters"]
-    assert {row["rater"]: row["mean"]["value"] for row in rows} == {
-        "gpt-4o": 4,
-        "gpt-4o-mini": pytest.approx(14 / 3),
-        "qwen": 1.5,
-    }
+    means = {row["rater"]: row["mean"]["value"] for row in rows}
+    assert means == {"gpt-4o": 4, "gpt-4o-mini": pytest.approx(14 / 3), "qwen": 1.5}
     csv = people(tmp_path / "ann.csv", [("SA-0", 4), ("SA-1", 2), ("SA-2", 5)])
-    names = [row["rater"] for row in parts(tmp_path / "one", csv)["Raters"]]
-    assert names == ["one", "ann"]
+    assert [row["rater"] for row in parts(tmp_path / "one", csv)["Raters"]] == ["one", "ann"]
 
 
 # People's files.

@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from scipy import stats
@@ -24,8 +25,9 @@ from mmie_tasks.results.comparability import (
 from mmie_tasks.results.compare import compare
 
 
-def numbers(a, b, *kind):
-    return {result.title: result for result in compare(a, b, *kind).metrics}
+def numbers(*points):
+    """Title to the result of a metric for two runs with these points."""
+    return {result.title: result for result in compare(*map(task_run, points)).metrics}
 
 
 def drawn(seed, names, low=0):
@@ -37,14 +39,16 @@ NAMES = [f"{letter}{number}" for letter in "ab" for number in range(40)]
 
 
 def test_a_number_is_the_mean_over_the_pairs_and_its_difference_in_percent_points():
-    average = numbers(task_run({"a1": 2, "a2": 4}), task_run({"a1": 5, "a2": 4}))["AVG"]
-    assert (average.a, average.b, average.difference) == (30.0, 45.0, 15.0)
-    assert (average.wins, average.ties, average.losses, average.pairs) == (1, 1, 0, 2)
+    a, b = {"a1": 9, "a2": 4, "a3": 2, "a4": 5}, {"a1": 10, "a2": 4, "a3": 7, "a4": 2}
+    comparison = compare(task_run(a), task_run(b))
+    average = comparison.metrics[0]
+    assert (average.a, average.b, average.difference) == (50.0, 57.5, 7.5)
+    assert (average.wins, average.ties, average.losses, average.pairs) == (2, 1, 1, 4)
+    assert [sample.id for sample in comparison.differing] == ["a3", "a4", "a1"]
 
 
 def test_a_mean_of_group_means_weighs_the_groups():
-    a = task_run({"a1": 0, "a2": 0, "a3": 0, "b1": 0})
-    b = task_run({"a1": 1, "a2": 1, "a3": 1, "b1": 5})
+    a, b = {"a1": 0, "a2": 0, "a3": 0, "b1": 0}, {"a1": 1, "a2": 1, "a3": 1, "b1": 5}
     by_title = numbers(a, b)
     assert by_title["AVG"].difference == pytest.approx(20)
     assert by_title["Even"].difference == pytest.approx(30)
@@ -56,14 +60,9 @@ def test_unpaired_samples_are_counted_and_do_not_change_the_difference():
     a = full | {"a0": None, "a1": None, "a2": Unscored("left_out"), "a90": 9}
     b = full | {"a0": None, "a3": None, "a91": 0}
     comparison = compare(task_run(a), task_run(b))
-    assert comparison.left_over == {
-        "only in A": 1,
-        "only in B": 1,
-        "left out": 1,
-        "unscored in A only": 1,
-        "unscored in B only": 1,
-        "unscored in both": 1,
-    }
+    unscored = (f"unscored in {which}" for which in ("A only", "B only", "both"))
+    reasons = ["only in A", "only in B", "left out", *unscored]
+    assert comparison.left_over == dict.fromkeys(reasons, 1)
     assert comparison.pairs == 36 == comparison.metrics[0].pairs
     assert comparison.metrics[0].difference == 0
 
@@ -72,11 +71,10 @@ def test_unpaired_samples_are_counted_and_do_not_change_the_difference():
 def test_below_the_coverage_floor_there_is_no_difference(how):
     full = {f"a{n}": 5 for n in range(10)}
     for missing, is_there in ((1, True), (2, False)):
-        without = [f"a{n}" for n in range(missing)]
-        less = {name: points for name, points in full.items() if name not in without}
-        less |= dict.fromkeys(without) if how == "unscored" else {}
-        pair = (full, less) if how != "absent-in-a" else (less, full)
-        average = numbers(*map(task_run, pair))["AVG"]
+        less = dict([*full.items()][missing:])
+        if how == "unscored":
+            less = dict.fromkeys(full) | less
+        average = numbers(*((less, full) if how == "absent-in-a" else (full, less)))["AVG"]
         assert (average.difference is not None) == is_there
         assert bool(average.why_not) != is_there
 
@@ -85,7 +83,7 @@ def test_below_ten_pairs_there_is_neither_a_p_value_nor_an_interval():
     for pairs, is_there in ((9, False), (10, True)):
         a = {f"a{n}": n for n in range(pairs)}
         b = {name: 10 - points for name, points in a.items()}
-        average = numbers(task_run(a), task_run(b))["AVG"]
+        average = numbers(a, b)["AVG"]
         assert (average.interval is not None) == (average.p is not None) == is_there
         assert bool(average.why_no_interval) != is_there
 
@@ -93,9 +91,9 @@ def test_below_ten_pairs_there_is_neither_a_p_value_nor_an_interval():
 def test_a_difference_may_be_chance_unless_its_corrected_p_is_small():
     a = drawn(1, NAMES)
     clear = {name: min(10, points + 1) for name, points in a.items()}
-    assert not numbers(task_run(a), task_run(clear))["AVG"].may_be_chance
-    assert numbers(task_run(a), task_run(drawn(2, NAMES)))["AVG"].may_be_chance
-    same = numbers(task_run(a), task_run(a))["AVG"]
+    assert not numbers(a, clear)["AVG"].may_be_chance
+    assert numbers(a, drawn(2, NAMES))["AVG"].may_be_chance
+    same = numbers(a, a)["AVG"]
     assert (same.difference, same.interval, same.p) == (0, None, None)
     assert (same.why_no_interval, same.may_be_chance) == ("identical", False)
 
@@ -103,7 +101,7 @@ def test_a_difference_may_be_chance_unless_its_corrected_p_is_small():
 def test_the_interval_and_p_value_of_a_plain_mean_are_those_of_a_paired_t_test():
     names = [f"a{n}" for n in range(400)]
     a, b = drawn(1, names), drawn(2, names, low=2)
-    average = numbers(task_run(a), task_run(b))["AVG"]
+    average = numbers(a, b)["AVG"]
     test = stats.ttest_rel([b[n] for n in names], [a[n] for n in names])
     assert average.p == pytest.approx(test.pvalue, rel=0.05)
     ends = [10 * end for end in test.confidence_interval(0.95)]
@@ -115,7 +113,7 @@ def test_adjusted_intervals_exclude_0_exactly_where_the_adjusted_p_is_below_5_pe
     lots = random.Random(seed)  # noqa: S311 - no secret
     a = {f"{letter}{n}": lots.randint(0, 9) for letter in "abc" for n in range(40)}
     b = {name: points + (lots.random() < 0.15) for name, points in a.items()}
-    for result in compare(task_run(a), task_run(b)).metrics:
+    for result in numbers(a, b).values():
         if result.interval:
             excludes_0 = result.interval.low > 0 or result.interval.high < 0
             assert excludes_0 == (result.p_corrected < 0.05)
@@ -129,17 +127,16 @@ def test_the_correction_is_holms():
 def test_a_difference_of_runs_with_other_proportions_has_a_p_value_and_no_interval():
     runs = [task_run(drawn(seed, NAMES, low=low)) for seed, low in ((1, 0), (2, 3))]
     other = varied(runs[0].benchmark, strata="letter", stratum_sizes={"a": 900, "b": 100})
-    by_title = numbers(*(replace(run, benchmark=other) for run in runs))
-    average = by_title["AVG"]
+    average, _, of_a, *_ = compare(*(replace(run, benchmark=other) for run in runs)).metrics
     assert "not in Letters's proportions" in average.why_no_interval
     assert (average.interval, average.p is None) == (None, False)
-    assert by_title["A"].interval is not None
+    assert of_a.interval is not None
 
 
 def test_the_requested_score_is_compared():
-    a, b = (task_run({"a1": 1, "a2": 1}, robust={"a1": points}) for points in (2, 8))
-    assert numbers(a, b)["AVG"].difference == 0
-    assert numbers(a, b, "robust")["AVG"].difference == 30
+    runs = [task_run({"a1": 1, "a2": 1}, robust={"a1": points}) for points in (2, 8)]
+    assert compare(*runs).metrics[0].difference == 0
+    assert compare(*runs, "robust").metrics[0].difference == 30
 
 
 # Whether two runs were scored alike.
@@ -188,7 +185,7 @@ def test_runs_may_differ_in_who_drew_the_answers_but_one_run_may_not():
 
 
 def test_differences_are_refused_with_a_remedy_unless_all_are_ignored():
-    a, b = (task_run({"a": 1}, signatures={"a": text}) for text in ("model:x|t:0", "model:y|t:1"))
+    a, b = (task_run({"a": 1}, text) for text in ("model:x|t:0", "model:y|t:1"))
     for ignored, keys in (((), ("model", "t")), ({"model"}, ("t",))):
         with pytest.raises(NotComparable, match="--ignore model,t") as refused:
             require_comparable(a, b, ignored)
@@ -202,8 +199,8 @@ def test_differences_are_refused_with_a_remedy_unless_all_are_ignored():
 # The command.
 
 LINES = {
-    "mmie": lambda **more: mmie_lines(60, in_proportion=True, **more),
-    "milebench": lambda **more: milebench_lines(3, **more),
+    "mmie": partial(mmie_lines, 60, in_proportion=True),
+    "milebench": partial(milebench_lines, 3),
 }
 
 
@@ -212,9 +209,8 @@ def printed(*arguments):
 
 
 def two(folder, task, **of_b):
-    for name in "ab":
-        lines = LINES[task](answers=name, **(of_b if name == "b" else {}))
-        write_run(folder / name / "model", task, lines)
+    for name, options in (("a", {}), ("b", of_b)):
+        write_run(folder / name / "model", task, LINES[task](answers=name, **options))
     return folder / "a", folder / "b"
 
 

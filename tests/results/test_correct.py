@@ -2,12 +2,10 @@
 elsewhere; and how often its intervals hold the reference's mean, for made-up judges.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import replace
-from types import ModuleType
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,32 +14,32 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mmie_tasks.record.intervals import MIN_SAMPLES, allocation
-from mmie_tasks.results.correct import CorrectedMean, Stratum, corrected_mean
-from mmie_tasks.results.measures import Measurement
+from mmie_tasks.results.correct import Stratum, corrected_mean
 
 FULL_MARKS = 6
 
 
-def stratum(reference, judge, others, weight=1.0) -> Stratum:
-    points = (np.array(values, dtype=np.float64) for values in (reference, judge, others))
-    reference, judge, others = points
-    return Stratum(weight=weight, reference=reference, judge=judge, others=others)
+def stratum(reference, judge, scored, weight=1.0):
+    """The first ones of the judge's answers are scored by the reference."""
+    reference, judge = np.array(reference, dtype=float), np.array(judge, dtype=float)
+    first, others = judge[:scored], judge[scored:]
+    return Stratum(weight=weight, reference=reference[:scored], judge=first, others=others)
 
 
-def random_stratum(size, scored, *, seed=0, slope=0.8, noise=1.0, weight=1.0) -> Stratum:
+def random_stratum(size, scored, *, seed=0, slope=0.8, noise=1.0, weight=1.0):
     """Points from 0 to 6 by the judge; the reference's are a line of these with noise."""
     random = np.random.default_rng(seed)
     judge = random.integers(0, 7, size)
     reference = 1 + slope * judge[:scored] + noise * random.normal(size=scored)
-    return stratum(reference, judge[:scored], judge[scored:], weight)
+    return stratum(reference, judge, scored, weight)
 
 
-def width(measurement: Measurement) -> float:
+def width(measurement):
     return measurement.interval.high - measurement.interval.low
 
 
 @pytest.fixture(scope="module")
-def ppi() -> ModuleType:
+def ppi():
     with warnings.catch_warnings():  # its import switches all warnings off, and takes two seconds
         import ppi_py.ppi
     return ppi_py
@@ -121,7 +119,7 @@ def test_too_few_answers_give_no_interval_but_the_reason(counts, has_value, has_
 
 
 @st.composite
-def strata_of_points(draw) -> list[Stratum]:
+def strata_of_points(draw):
     """One to four strata, points in steps of a half; with one level, all points are the same."""
     sizes = draw(st.lists(st.integers(1, 60), min_size=1, max_size=4))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -131,11 +129,11 @@ def strata_of_points(draw) -> list[Stratum]:
         judge = random.integers(0, draw(st.integers(1, 13)), size) / 2
         noise = random.integers(0, draw(st.integers(1, 13)), scored) / 2
         reference = draw(st.sampled_from([-1, 0, 0.5, 1, 2])) * judge[:scored] + noise
-        strata.append(stratum(reference, judge[:scored], judge[scored:], size / sum(sizes)))
+        strata.append(stratum(reference, judge, scored, size / sum(sizes)))
     return strata
 
 
-def numbers_of(mean: CorrectedMean) -> list[float]:
+def numbers_of(mean):
     """All numbers of a result; NaN for those that it does not have."""
     both = (mean.alone, mean.corrected)
     ends = [end for one in both for end in one.interval or (None, None)]
@@ -166,44 +164,32 @@ def test_the_order_of_answers_and_of_strata_does_not_matter(strata, random):
 # How often intervals hold the reference's mean. A judge is points of the reference and its own.
 
 
-def noisy(slope):
-    def make(random, count):
-        quality, noise = random.normal(size=(2, count))
-        judge = 3 + 1.6 * (slope * quality + 0.8 * noise)
-        return np.clip(np.round([3 + 1.6 * quality, judge]), 0, FULL_MARKS)
-
-    return make
+def noisy(slope, random, count):
+    quality, noise = random.normal(size=(2, count))
+    judge = 3 + 1.6 * (slope * quality + 0.8 * noise)
+    return np.clip(np.round([3 + 1.6 * quality, judge]), 0, FULL_MARKS)
 
 
-def far_too_high(share):
+def far_too_high(share, random, count):
     """Full marks for answers that deserve at most one point, and else right."""
-
-    def make(random, count):
-        is_wrong = random.random(count) < share
-        reference = np.where(
-            is_wrong, random.integers(2, size=count), random.integers(7, size=count)
-        )
-        return reference, np.where(is_wrong, FULL_MARKS, reference)
-
-    return make
+    is_wrong = random.random(count) < share
+    reference = random.integers(np.where(is_wrong, 2, 7))
+    return reference, np.where(is_wrong, FULL_MARKS, reference)
 
 
-def all_or_nothing(share, right):
-    def make(random, count):
-        reference = random.random(count) < share
-        judge = np.where(random.random(count) < right, reference, ~reference)
-        return FULL_MARKS * np.array([reference, judge], dtype=float)
-
-    return make
+def all_or_nothing(share, right, random, count):
+    reference = random.random(count) < share
+    judge = np.where(random.random(count) < right, reference, ~reference)
+    return FULL_MARKS * np.array([reference, judge], dtype=float)
 
 
 JUDGES = {
-    "even points, r = 0.6": noisy(0.6),
-    "contrary to the reference": noisy(-0.5),
-    "right, but 5 % far too high": far_too_high(0.05),
-    "right, but 2 % far too high": far_too_high(0.02),
-    "all or nothing, 50 % all, right in 80 %": all_or_nothing(0.5, 0.8),
-    "all or nothing, 92 % all, right in 90 %": all_or_nothing(0.92, 0.9),
+    "even points, r = 0.6": partial(noisy, 0.6),
+    "contrary to the reference": partial(noisy, -0.5),
+    "right, but 5 % far too high": partial(far_too_high, 0.05),
+    "right, but 2 % far too high": partial(far_too_high, 0.02),
+    "all or nothing, 50 % all, right in 80 %": partial(all_or_nothing, 0.5, 0.8),
+    "all or nothing, 92 % all, right in 90 %": partial(all_or_nothing, 0.92, 0.9),
 }
 
 
@@ -212,7 +198,7 @@ def in_strata(points, scored):
     sizes = allocation([5005, 11_482, 3616], len(points[0]))
     parts = zip(*(np.split(column, np.cumsum(sizes)[:-1]) for column in points), strict=True)
     for (reference, judge), n in zip(parts, allocation(sizes, scored), strict=True):
-        yield stratum(reference[:n], judge[:n], judge[n:], len(judge) / len(points[0]))
+        yield stratum(reference, judge, n, len(judge) / len(points[0]))
 
 
 def coverage(make, scored, draws):
@@ -227,7 +213,7 @@ def coverage(make, scored, draws):
 
 
 @pytest.mark.slow
-def test_95_percent_of_the_intervals_hold_the_references_mean_with_few_answers_too() -> None:
+def test_95_percent_of_the_intervals_hold_the_references_mean_with_few_answers_too():
     """150 draws have a standard error of 2 %."""
     held = {
         (judge, scored): coverage(make, scored, draws=150)

@@ -11,7 +11,6 @@ from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment, text_segments
 from mmie_tasks.record.signature import Signature
@@ -19,22 +18,19 @@ from mmie_tasks.results.comparability import NotComparable, require_comparable
 from mmie_tasks.results.marks import paper_marks, text_marks
 from mmie_tasks.results.run import TaskRun, as_counted
 
-PAPER = (
-    "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|task:mmie"
-)
+PAPER = "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=9|task:mmie"
 OTHER = PAPER.replace("model:mmie_score", "model:gpt-4o").replace("judge:yes", "judge:no")
+OPENAI = "judge:openai|model:gpt-4o-2024-11-20|t:0|paper_judge:yes"
+WARM = OPENAI.replace("t:0", "t:1|detail:low")
 DRAWN = f"{PAPER}|answers:step-1,images,model=flux"
 DRAWN_MARK = "pictures drawn by our reconstruction (step-1), not by the paper's pipeline"
 
 
 def task_run(verdicts, signature=PAPER, published=0, **fields):
-    samples = tuple(
-        record_of(str(n), verdict, signature=signature_from(signature))
-        for n, verdict in enumerate(verdicts)
-    )
+    signed = signature_from(signature)
+    samples = tuple(record_of(str(n), one, signature=signed) for n, one in enumerate(verdicts))
     benchmark = varied(BENCHMARK, published={"mmie": published or len(samples)})
-    logs = (Path("log.jsonl"),)
-    return TaskRun(task="mmie", benchmark=benchmark, logs=logs, records=samples, **fields)
+    return TaskRun(task="mmie", benchmark=benchmark, records=samples, logs=(Path("a"),), **fields)
 
 
 def marks_of(*changes, signature=PAPER):
@@ -46,32 +42,21 @@ def marks_of(*changes, signature=PAPER):
 
 
 @pytest.mark.parametrize(
-    ("signature", "marks"),
+    ("old", "new", "mark"),
     [
-        pytest.param(PAPER, (), id="as published"),
-        pytest.param(OTHER, ("judge: gpt-4o, not the paper's",), id="another judge"),
-        pytest.param(
-            PAPER.replace("prompt:official", "prompt:other:1ec4"),
-            ("other prompt words",),
-            id="other words",
-        ),
-        pytest.param(f"{PAPER}|min_coverage:0.5", ("min_coverage 0.5, not 0.9",), id="floor"),
-        pytest.param(
-            f"{PAPER}|judges_itself:qwen at 127.0.0.1",
-            ("judge and tested model are one: qwen at 127.0.0.1",),
-            id="judges itself",
-        ),
-        pytest.param(DRAWN, (DRAWN_MARK,), id="drawn pictures"),
-        pytest.param(
-            "judge:openai|model:gpt-4o-2024-11-20|t:1|detail:low|paper_judge:yes",
-            ("judge asked with temperature 1, detail low",),
-            id="settings of the paper's judge",
-        ),
-        pytest.param("judge:openai|model:gpt-4o|t:0|paper_judge:yes", (), id="its own settings"),
+        pytest.param(PAPER, PAPER, "", id="as published"),
+        pytest.param(PAPER, OTHER, "judge: gpt-4o, not the paper's", id="another judge"),
+        pytest.param("official", "other:1ec4", "other prompt words", id="other words"),
+        pytest.param("|task", "|min_coverage:0.5|task", "min_coverage 0.5, not 0.9", id="floor"),
+        pytest.param("|task", "|judges_itself:m|task", "judge and tested model are one: m", id="m"),
+        pytest.param(PAPER, DRAWN, DRAWN_MARK, id="drawn pictures"),
+        pytest.param(PAPER, OPENAI, "", id="its own settings"),
+        pytest.param(PAPER, WARM, "judge asked with temperature 1, detail low", id="its settings"),
     ],
 )
-def test_a_setting_that_the_paper_does_not_have_is_named(signature, marks):
-    assert paper_marks(task_run([Scored(3), Unscored("left_out")], signature)) == marks
+def test_a_setting_that_the_paper_does_not_have_is_named(old, new, mark):
+    run = task_run([Scored(3), Unscored("left_out")], PAPER.replace(old, new))
+    assert paper_marks(run) == ((mark,) if mark else ())
 
 
 @pytest.mark.parametrize(
@@ -109,62 +94,40 @@ def test_what_a_reader_must_see_first_stands_first_and_a_judge_is_named_with_its
 
 
 def test_a_mixture_of_two_judges_is_named():
-    run = task_run([Scored(3), Scored(4)])
-    other = changed(run.records[1], signature=signature_from(OTHER))
-    mixed = replace(run, records=(run.records[0], other))
-    assert paper_marks(mixed) == (
-        "judge: mmie_score, gpt-4o, not the paper's",
-        "2 different signatures in one run",
-    )
+    judges, signatures = marks_of({"signature": signature_from(OTHER)})
+    assert judges == "judge: gpt-4o, mmie_score, not the paper's"
+    assert signatures == "2 different signatures in one run"
 
 
 # What a judge did not get.
 
 
-def facts(*of_samples):
-    return [{"facts": one} for one in of_samples]
-
-
-def images(*problems):
-    return {"answer": tuple(Segment("A.", "a.png", problem) for problem in problems)}
+UNUSED = {"pictures_unused": 1}
 
 
 @pytest.mark.parametrize(
-    ("changes", "mark"),
+    ("facts", "mark"),
     [
-        pytest.param(
-            facts({"pictures_failed": 1}, {"pictures_failed": 2}),
-            "3 pictures not drawn",
-            id="not drawn",
-        ),
-        pytest.param(
-            facts({"pictures_unused": 1}, {"pictures_unused": 1, "pictures_drawn": 1}),
-            "1 answer without a picture to draw",
-            id="no marker",
-        ),
-        pytest.param(
-            facts({"looks_unread": 1}) * 2,
-            "looks like JSON or an image reference: 2 answers",
-            id="unread",
-        ),
-        pytest.param(
-            facts({"unfilled_placeholders": 1}, {"unfilled_placeholders": 2}),
-            "3 placeholders without an image",
-            id="unfilled",
-        ),
-        pytest.param([images("", "missing")], "1 of 2 images of answers missing", id="missing"),
-        pytest.param(
-            [images("unreadable", "remote")],
-            "2 of 2 images of answers unusable: remote (1), unreadable (1)",
-            id="unusable",
-        ),
-        pytest.param(facts({"truncated": 1}), "", id="cut, not drawn"),
+        ([{"pictures_failed": 1}, {"pictures_failed": 2}], "3 pictures not drawn"),
+        ([UNUSED, {**UNUSED, "pictures_drawn": 1}], "1 answer without a picture to draw"),
+        ([{"looks_unread": 1}] * 2, "looks like JSON or an image reference: 2 answers"),
+        ([{"unfilled_placeholders": n} for n in (1, 2)], "3 placeholders without an image"),
+        ([{"truncated": 1}], ""),
     ],
 )
-def test_what_the_judge_did_not_get_as_the_model_meant_it_is_counted(changes, mark):
-    assert marks_of(*changes) == ((mark,) if mark else ())
-    drawn = marks_of(*facts({"truncated": 1}), signature=DRAWN)
+def test_what_the_judge_did_not_get_as_the_model_meant_it_is_counted(facts, mark):
+    assert marks_of(*({"facts": one} for one in facts)) == ((mark,) if mark else ())
+    drawn = marks_of({"facts": {"truncated": 1}}, signature=DRAWN)
     assert drawn == (DRAWN_MARK, "1 answer cut by the limit on images")
+
+
+@pytest.mark.parametrize(
+    ("problems", "words"),
+    [(["", "missing"], "1 of 2 {} missing"), ("ab", "2 of 2 {} unusable: a (1), b (1)")],
+)
+def test_images_that_the_judge_did_not_get_are_counted(problems, words):
+    answer = tuple(Segment("A.", "a.png", problem) for problem in problems)
+    assert marks_of({"answer": answer}) == (words.format("images of answers"),)
 
 
 def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named():
@@ -184,34 +147,31 @@ def test_a_judge_whose_server_counts_the_same_tokens_for_all_requests_is_named()
 # The models that replies name.
 
 JUDGE = "judge:openai|model:gpt-4o|t:0"
-SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda points: 25 * points)
 MINI, OLD, NEW = "gpt-4o-mini-2024-07-18", "gpt-4o-2024-08-06", "gpt-4o-2024-11-20"
 
 
 def answered(models, judge=JUDGE):
     """A run with a sample for each model, with a reply of it."""
     run = task_run([Scored(4)] * len(models), f"{judge}|paper_judge:yes|prompt:official")
-    replies = (replied(JudgeReply(text="4", model=model), judge=judge) for model in models)
-    pairs = zip(run.records, replies, strict=True)
-    judged = (changed(record, judgements=judgements) for record, judgements in pairs)
-    return replace(run, records=tuple(as_counted(record, SCALE) for record in judged))
+    judged = [
+        changed(record, judgements=replied(JudgeReply(text="4", model=model), judge=judge))
+        for record, model in zip(run.records, models, strict=True)
+    ]
+    return replace(run, records=tuple(as_counted(one, BENCHMARK.scale) for one in judged))
 
 
 @pytest.mark.parametrize(
     ("models", "marks"),
     [
         pytest.param([NEW, NEW, "gpt-4o", ""], [], id="snapshot"),
-        pytest.param([MINI] * 3, [f"replies by {MINI}"], id="all"),
-        pytest.param(
-            [MINI, "gpt-4.1", MINI], [f"replies by {MINI} (2 of 3), gpt-4.1 (1 of 3)"], id="two"
-        ),
-        pytest.param(
-            [NEW, OLD, NEW], [f"replies by {NEW} (2 of 3), {OLD} (1 of 3)"], id="two snapshots"
-        ),
+        pytest.param([MINI] * 3, [MINI], id="all"),
+        pytest.param([MINI, "a", MINI], [f"{MINI} (2 of 3), a (1 of 3)"], id="two"),
+        pytest.param([NEW, OLD, NEW], [f"{NEW} (2 of 3), {OLD} (1 of 3)"], id="two snapshots"),
     ],
 )
 def test_other_models_and_mixed_snapshots_are_marked_with_their_replies(models, marks):
-    assert [mark for mark in paper_marks(answered(models)) if "replies by" in mark] == marks
+    found = [mark for mark in paper_marks(answered(models)) if "replies by" in mark]
+    assert found == [f"replies by {names}" for names in marks]
 
 
 @pytest.mark.parametrize("judge", [JUDGE, f"{JUDGE}|replayed:1f2e"])
@@ -266,55 +226,41 @@ def test_answers_that_begin_with_their_question_are_counted(question, answer, is
 REFUSAL = "I'm sorry, I can't assist with that."
 
 
-def texts(*changes, others=0, **fields):
-    run = task_run([Scored(1)] * (len(changes) + others))
-    shown = [*changes, *[{"answer": (Segment("word " * 40),)}] * others]
-    return [changed(r, **one, **fields) for r, one in zip(run.records, shown, strict=True)]
-
-
-def tag(name):
-    return {"facts": {"tag": name}, "answer": (Segment(f"{name} Yes."),)}
-
-
-def same(text, count=3):
-    return [{"answer": text_segments(text)}] * count
+def texts(answers, others=3, **fields):
+    """Samples with these answers, and others with a long one."""
+    shown = [*map(text_segments, answers), *[(Segment("word " * 40),)] * others]
+    pairs = zip(task_run([Scored(1)] * len(shown)).records, shown, strict=True)
+    return [changed(record, answer=answer, **fields) for record, answer in pairs]
 
 
 @pytest.mark.parametrize(
-    ("changes", "mark"),
+    ("tags", "named"),
     [
-        pytest.param(
-            [*[tag("[FOO]")] * 2, tag("<b>")],
-            "3 answers with a tag: `[FOO]` (2), `<b>` (1)",
-            id="two tags",
-        ),
-        pytest.param(
-            [tag(f"<|{letter}|>") for letter in "abcd"],
-            "4 answers with a tag: `<|a|>` (1), `<|b|>` (1), `<|c|>` (1) and 1 more",
-            id="many tags",
-        ),
-        pytest.param(same(REFUSAL), f"3 answers are the same: `{REFUSAL}`", id="a text"),
-        pytest.param(same(""), "3 answers are empty", id="empty"),
-        pytest.param(
-            same("a " * 40), f"3 answers are the same: `{('a ' * 30).strip()}…`", id="a long one"
-        ),
+        pytest.param(["<b>", *["[F]"] * 3], "4 {}: `[F]` (3), `<b>` (1)", id="two"),
+        pytest.param("abcd", "4 {}: `a` (1), `b` (1), `c` (1) and 1 more", id="many"),
+        pytest.param("aa", "2 {}: `a`", id="one"),
     ],
 )
-def test_what_is_unusual_is_counted(changes, mark):
-    assert list(text_marks(texts(*changes, others=3))) == [mark]
+def test_answers_with_a_tag_are_counted(tags, named):
+    samples = zip(texts([f"{tag} Yes." for tag in tags], others=0), tags, strict=True)
+    tagged = [changed(sample, facts={"tag": tag}) for sample, tag in samples]
+    assert list(text_marks(tagged)) == [named.format("answers with a tag")]
 
 
 @pytest.mark.parametrize(
-    "usual",
+    ("samples", "marks"),
     [
-        pytest.param(texts(*same(REFUSAL, 2)), id="twice"),
-        pytest.param(texts(*same(REFUSAL), others=700), id="few of many samples"),
-        pytest.param(texts(*same("a dog"), others=100), id="few words of many samples"),
-        pytest.param(texts(*same("No change."), gold=(Segment("no change"),)), id="gold"),
-        pytest.param(texts(*same("B")), id="a label"),
-        pytest.param(texts(*same("The answer is blue.")), id="an answer"),
-        pytest.param(texts(*same(REFUSAL), official=Unscored("no_answer")), id="no answer"),
+        pytest.param(texts([REFUSAL] * 3), [f"the same: `{REFUSAL}`"], id="a text"),
+        pytest.param(texts([""] * 3), ["empty"], id="empty"),
+        pytest.param(texts(["a " * 40] * 3), [f"the same: `{'a ' * 29}a…`"], id="a long one"),
+        pytest.param(texts([REFUSAL] * 2, 0), [], id="twice"),
+        pytest.param(texts([REFUSAL] * 3, 700), [], id="few of many samples"),
+        pytest.param(texts(["a dog"] * 3, 100), [], id="few words of many samples"),
+        pytest.param(texts(["No change."] * 3, 0, gold=(Segment("no change"),)), [], id="gold"),
+        pytest.param(texts(["B"] * 3, 0), [], id="a label"),
+        pytest.param(texts(["The answer is blue."] * 3, 0), [], id="an answer"),
+        pytest.param(texts([REFUSAL] * 3, 0, official=Unscored("no_answer")), [], id="no answer"),
     ],
 )
-def test_usual_answers_have_no_mark(usual):
-    assert list(text_marks(usual)) == []
+def test_short_texts_that_answer_several_samples_are_counted_unless_they_are_usual(samples, marks):
+    assert list(text_marks(samples)) == [f"3 answers are {mark}" for mark in marks]

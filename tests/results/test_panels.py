@@ -1,11 +1,6 @@
-"""Samples that several judges judged: their record, what is read of it, and the summary of a
-run.
-"""
-
-from __future__ import annotations
+"""Samples that several judges judged: their record, reading it again, and a run's summary."""
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,26 +11,26 @@ from support.signatures import signature_from
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.record.record import Line, Record
+from mmie_tasks.record.record import Record
 from mmie_tasks.results.run import TaskRun
 from mmie_tasks.results.summary import last_line, notes_of, numbers_of
 
 
-def run_of(*records: Record) -> TaskRun:
+def run_of(*records):
     return TaskRun(task="mmie", benchmark=BENCHMARK, records=records)
 
 
-def logged(record: Record) -> Any:
+def logged(record):
     """A line of a log with this record, as a file has it."""
     return json.loads(json.dumps(mmie_line(record)))
 
 
-def read_again(line: Line) -> Record:
+def read_again(line):
     """The record with the verdicts of today's readers."""
     return BENCHMARK.regraded(Record.of_line(line))
 
 
-def test_a_logged_panel_is_read_as_it_was_judged() -> None:
+def test_a_logged_panel_is_read_as_it_was_judged():
     written = judged(4, 6, None)
     record = Record.of_line(logged(written))
     assert record.official == Scored(5)
@@ -46,11 +41,10 @@ def test_a_logged_panel_is_read_as_it_was_judged() -> None:
     assert (row["official"], row["input_tokens"], row["reply"]) == (3, 20, None)
 
 
-def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:
+def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again():
     for written in (judged(4, None, "none"), judged(None, None, None)):
-        official = read_again(logged(written)).official
-        assert isinstance(official, Unscored)
-        assert official == written.official
+        assert isinstance(written.official, Unscored)
+        assert read_again(logged(written)).official == written.official
 
 
 @given(
@@ -58,28 +52,21 @@ def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_ag
     st.sampled_from(JUNK),
     st.sampled_from([(4, 5, 6), (4, None, 5), (None, None, None)]),
 )
-def test_no_line_of_a_panel_upsets_the_readers(
-    lots: Any, junk: object, points: tuple[object, ...]
-) -> None:
+def test_no_line_of_a_panel_upsets_the_readers(lots, junk, points):
     line = logged(judged(*points))
     spoil(line["record"]["judgements"], lots, junk)
     for read in (Record.of_line, read_again):
         assert outcome(read, line) != ""
 
 
-def test_the_numbers_of_a_panel_are_those_of_a_judge_without_counts_of_whole_points() -> None:
-    run = run_of(
-        judged(3, 6, 3),
-        judged(3, 6, None, sample_id="b"),
-        judged(3, 6, "none", sample_id="c"),
-        judged(sample_id="d"),
-    )
-    details = numbers_of(run)
+def test_the_numbers_of_a_panel_are_those_of_a_judge_without_counts_of_whole_points():
+    points = (3, 6, 3), (3, 6, None), (3, 6, "none"), ()
+    details = numbers_of(run_of(*(judged(*of, sample_id=str(n)) for n, of in enumerate(points))))
     assert details["parse_rate"] == pytest.approx(100 * 7 / 8)  # of the replies of all judges
     assert not [name for name in details if name.startswith(("points_", "judge"))]
 
 
-def test_the_last_lines_of_a_run_name_the_panel_each_judges_failures_and_all_tokens() -> None:
+def test_the_last_lines_of_a_run_name_the_panel_each_judges_failures_and_all_tokens():
     run = run_of(judged(3, 6, 3), judged(3, 5, None), judged(3, 6, "none"))
     *_, judge, why = last_line(run, "")
     assert judge == "panel of gpt-4o, gpt-4o-mini, qwen (median)"

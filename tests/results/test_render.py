@@ -1,7 +1,5 @@
 """Results as JSON: the fields of the objects that commands compute."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -20,12 +18,12 @@ def test_json_has_the_fields_of_a_result():
 
 
 @pytest.mark.parametrize("value", [object(), float("nan")])
-def test_what_belongs_in_no_result_is_an_error(value: object) -> None:
+def test_what_belongs_in_no_result_is_an_error(value):
     with pytest.raises((TypeError, ValueError)):
         json_text({"value": value})
 
 
-def test_equal_footnotes_have_one_number_in_the_order_of_the_cells() -> None:
+def test_equal_footnotes_have_one_number_in_the_order_of_the_cells():
     first, second = Cell(percent=1, notes=("b",)), Cell(percent=None, notes=("a", "c"))
     rows = [("one", first, second), ("two", None, first)]
     table = Table(header=["model", "x", "y"], rows=rows)
@@ -34,7 +32,7 @@ def test_equal_footnotes_have_one_number_in_the_order_of_the_cells() -> None:
     assert rendered(table, file_format="csv").splitlines()[1] == "one,1.00,,,,,b,,,,,,a; c"
 
 
-def test_a_text_of_a_terminal_or_a_table_is_harmless_in_markdown() -> None:
+def test_a_text_of_a_terminal_or_a_table_is_harmless_in_markdown():
     text = rendered(Table(header=["a|b"], rows=[["\x1b[31mred|"], ["x" * 99]]))
     assert "\x1b" not in text
     assert text.splitlines()[0].count("|") == 2

@@ -1,14 +1,11 @@
 """The report in a real browser: safe, complete and readable."""
 
-from __future__ import annotations
-
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Error, Page, expect, sync_playwright
 from support import report_page as made
 from support.report_page import HOSTILE, MARKUP, NAMES, hostile_runs, page_of
 
@@ -18,7 +15,7 @@ Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")  # no longer: while it is open, an event loop runs in this thread
-def browser() -> Iterator[Browser]:
+def browser():
     with sync_playwright() as playwright:
         try:
             started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -32,7 +29,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     path = folder / "report.html"
     path.write_text(page_of(hostile_runs(folder)), encoding="utf-8")
@@ -40,10 +37,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def opened(browser: Browser, hostile: Path) -> Open:
+def opened(browser, hostile):
     """Opens the hostile report at a part of it; settings are the browser context's."""
 
-    def open_it(part: str = "", **settings: object) -> Page:
+    def open_it(part="", **settings):
         page = browser.new_context(**settings).new_page()
         page.set_default_timeout(PATIENCE_MS)
         page.goto(f"{hostile.as_uri()}{part}")
@@ -52,28 +49,28 @@ def opened(browser: Browser, hostile: Path) -> Open:
     return open_it
 
 
-def shown(page: Page, selector: str) -> Locator:
+def shown(page, selector):
     """Elements of the task that is shown."""
     return page.locator(f"section.task:not([hidden]) {selector}")
 
 
-def draw_and_open_all(page: Page) -> None:
+def draw_and_open_all(page):
     for plot in shown(page, ".plot").all():
         plot.scroll_into_view_if_needed()
         expect(plot).to_have_attribute("data-drawn", "")
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
 
-def expect_samples(page: Page, numbers: str) -> None:
+def expect_samples(page, numbers):
     """Wait until the list shows these samples, a digit each, in order."""
     ids = shown(page, ".sample:not([hidden]) > summary code")
     expect(ids).to_have_text([made.IDS[int(number)] for number in numbers])
 
 
-def test_hostile_texts_are_shown_and_do_nothing(opened: Open, hostile: Path) -> None:
+def test_hostile_texts_are_shown_and_do_nothing(opened, hostile):
     page = opened()
-    messages: list[str] = []
-    requests: list[str] = []
+    messages = []
+    requests = []
     page.on("console", lambda message: messages.append(message.text))
     page.on("pageerror", lambda error: messages.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
@@ -102,7 +99,7 @@ def test_hostile_texts_are_shown_and_do_nothing(opened: Open, hostile: Path) -> 
     assert page.evaluate("window.pwned") is None
 
 
-def test_samples_are_filtered_searched_ordered_and_linked(opened: Open) -> None:
+def test_samples_are_filtered_searched_ordered_and_linked(opened):
     page = opened("#mmie")
     form = shown(page, "form")
     for label, option, numbers in (
@@ -130,7 +127,7 @@ def test_samples_are_filtered_searched_ordered_and_linked(opened: Open) -> None:
     expect(shown(missing, "output")).to_contain_text("does not have the sample nothing")
 
 
-def test_on_a_phone_no_column_is_out_of_reach(opened: Open) -> None:
+def test_on_a_phone_no_column_is_out_of_reach(opened):
     page = opened("#mmie", viewport={"width": 390, "height": 800})
     draw_and_open_all(page)
     for part in ("#mmie", "#overview"):
@@ -144,7 +141,7 @@ def test_on_a_phone_no_column_is_out_of_reach(opened: Open) -> None:
         assert box["x"] + box["width"] <= 390
 
 
-def test_the_printed_page_has_all_tasks_and_tables_and_no_controls(opened: Open) -> None:
+def test_the_printed_page_has_all_tasks_and_tables_and_no_controls(opened):
     page = opened("#mmie", color_scheme="dark")
     page.emulate_media(media="print")
     assert page.locator("section.task:visible").count() == 2
@@ -152,7 +149,7 @@ def test_the_printed_page_has_all_tasks_and_tables_and_no_controls(opened: Open)
     assert page.locator("button:visible, select:visible, input:visible, nav:visible").count() == 0
 
 
-def test_scores_and_texts_can_be_read_without_scripts(opened: Open) -> None:
+def test_scores_and_texts_can_be_read_without_scripts(opened):
     page = opened(java_script_enabled=False)
     expect(page.locator(".scores .chip").first).to_be_visible()
     expect(page.locator("section.task .sample").first).to_be_visible()

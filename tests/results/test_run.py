@@ -1,20 +1,16 @@
 """Runs are opened from their logs, and are tables of samples and of scores."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math
 import runpy
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from support.judge_server import JudgeServer
-from support.logged_runs import DATE, Line, mia_lines, milebench_lines, mmie_lines, write_run
+from support.logged_runs import DATE, mia_lines, milebench_lines, mmie_lines, write_run
 from support.report_runs import run, sample
 
 import mmie_tasks
@@ -24,7 +20,7 @@ from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.results.marks import paper_marks
-from mmie_tasks.results.run import TaskRun, open_runs
+from mmie_tasks.results.run import open_runs
 
 LINES = list(mmie_lines(6))
 MIA_LINES = list(mia_lines(16))
@@ -46,18 +42,23 @@ SAMPLE_COLUMNS = [
 # Logs and results files.
 
 
-def opened(folder: Path, lines: Sequence[Line] = LINES, **options: Any) -> TaskRun:
-    write_run(folder, "mmie", lines, **options)
-    return load_run(folder).tasks["mmie"]
+def opened(folder, lines, task="mmie"):
+    write_run(folder, task, lines)
+    return load_run(folder).tasks[task]
 
 
-def changed(number: int, **fields: object) -> list[Line]:
-    lines = copy.deepcopy(LINES)
-    lines[number]["record"].update(fields)
-    return lines
+def with_points(points, lines):
+    """The lines; the first has these official points."""
+    line = copy.deepcopy(lines[0])
+    line["record"]["verdicts"]["official"] = {"points": points}
+    return [line, *lines[1:]]
 
 
-def test_only_the_requested_tasks_of_registered_benchmarks_are_read(tmp_path: Path) -> None:
+def save_results(log, **fields):
+    log.with_name(f"{log.name[:15]}_results.json").write_text(json.dumps(fields))
+
+
+def test_only_the_requested_tasks_of_registered_benchmarks_are_read(tmp_path):
     write_run(tmp_path, "mmie", LINES)
     write_run(tmp_path, "mmmu_val", [{"doc_id": 0}])
     opened = load_run(tmp_path)
@@ -70,7 +71,7 @@ def test_only_the_requested_tasks_of_registered_benchmarks_are_read(tmp_path: Pa
         load_run(tmp_path, ["mmie_sa"])
 
 
-def test_a_sample_that_is_logged_twice_counts_once_if_its_results_are_equal(tmp_path: Path) -> None:
+def test_a_sample_that_is_logged_twice_counts_once_if_its_results_are_equal(tmp_path):
     assert len(opened(tmp_path / "a", [*LINES, LINES[2], LINES[2]]).records) == 6
     other = list(mmie_lines(6, answers="model-b"))
     with pytest.raises(AnswersUnusable, match="SA-0"):
@@ -78,23 +79,16 @@ def test_a_sample_that_is_logged_twice_counts_once_if_its_results_are_equal(tmp_
 
 
 @pytest.mark.parametrize("points", [math.nan, math.inf, 7, -1])
-def test_points_that_are_not_on_the_scale_are_unscored_and_noted(
-    tmp_path: Path, points: float
-) -> None:
-    task = opened(
-        tmp_path, changed(1, verdicts={"official": {"points": points}, "robust": {"points": 1}})
-    )
-    verdict = task.records[1].official
+def test_points_that_are_not_on_the_scale_are_unscored_and_noted(tmp_path, points):
+    task = opened(tmp_path, with_points(points, LINES))
+    verdict = task.records[0].official
     assert isinstance(verdict, Unscored)
     assert verdict.reason == "off_scale"
     assert task.notes == ("1 sample with points outside the scale: counted as unscored",)
 
 
-def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path: Path) -> None:
-    lines = list(mia_lines(2))
-    lines[0]["record"]["verdicts"]["official"] = {"points": 130.0}
-    write_run(tmp_path, "mia_bench", lines)
-    task = load_run(tmp_path).tasks["mia_bench"]
+def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path):
+    task = opened(tmp_path, with_points(130.0, MIA_LINES), "mia_bench")
     assert (task.records[0].official, task.notes) == (Scored(130), ())
 
 
@@ -103,21 +97,15 @@ def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path: Path
     [
         pytest.param({"doc_id": 1}, "line 7: no record", id="no-record"),
         pytest.param({"record": {"id": "3"}}, "line 7: `verdicts`", id="another's"),
-        pytest.param(
-            {"record": {**LINES[0]["record"], "verdicts": {"official": {"points": 10**400}}}},
-            r"line 7: `verdicts\.official\.points`",
-            id="huge-points",
-        ),
+        pytest.param(*with_points(10**400, LINES)[:1], r"line 7: `verdicts\.o.+\.p", id="huge"),
     ],
 )
-def test_a_line_without_a_sample_is_an_error_with_its_number(
-    tmp_path: Path, line: Line, words: str
-) -> None:
+def test_a_line_without_a_sample_is_an_error_with_its_number(tmp_path, line, words):
     with pytest.raises(AnswersUnusable, match=words):
         opened(tmp_path, [*LINES, line])
 
 
-def test_of_a_log_of_an_earlier_version_only_the_answers_are_read(tmp_path: Path) -> None:
+def test_of_a_log_of_an_earlier_version_only_the_answers_are_read(tmp_path):
     """The form of the commit 4f3f6b95."""
     verdict = {"points": 4.0, "reading": "4"}
     record = {"id": "SA-0", "official": verdict, "robust": verdict, "category": "SA"}
@@ -130,7 +118,7 @@ def test_of_a_log_of_an_earlier_version_only_the_answers_are_read(tmp_path: Path
     assert (answer.id, answer.answer) == ("SA-0", "A kite.")
 
 
-def test_runs_of_one_name_are_told_apart_by_number_and_no_date_is_no_error(tmp_path: Path) -> None:
+def test_runs_of_one_name_are_told_apart_by_number_and_no_date_is_no_error(tmp_path):
     for name, date in (("a", "20261121_090000"), ("b", "20261332_250000")):
         write_run(tmp_path / name / "model", "mmie", LINES, date)
     first, second = open_runs([str(tmp_path)])
@@ -141,35 +129,33 @@ def test_runs_of_one_name_are_told_apart_by_number_and_no_date_is_no_error(tmp_p
 # Several logs of one run, and files that are not of the run they seem to belong to.
 
 
-def parts(
-    folder: Path, lines: list[Line] = MIA_LINES, order: tuple[int, ...] = (0, 1, 2, 3)
-) -> Path:
+def parts(folder, order=(0, 1, 2, 3)):
     """Four jobs of four samples each, which began in this order."""
     for date, number in zip(DATES, order, strict=True):
-        write_run(folder, "mia_bench", lines[4 * number :][:4], date=date)
-    return folder
+        log = write_run(folder, "mia_bench", MIA_LINES[4 * number :][:4], date=date)
+    return log
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 0, 2, 1)])
-def test_four_jobs_with_an_offset_are_one_run(tmp_path: Path, order: tuple[int, ...]) -> None:
-    joined = load_run(parts(tmp_path / "parts", order=order)).tasks["mia_bench"]
-    write_run(tmp_path / "whole", "mia_bench", MIA_LINES)
-    whole = load_run(tmp_path / "whole").tasks["mia_bench"]
+def test_four_jobs_with_an_offset_are_one_run(tmp_path, order):
+    of_parts = tmp_path / "parts"
+    newest = parts(of_parts, order)
+    joined = load_run(of_parts).tasks["mia_bench"]
+    whole = opened(tmp_path / "whole", MIA_LINES, "mia_bench")
     assert joined.records == whole.records  # in the order of the task
     assert joined.scores == whole.scores
     assert (joined.limit, joined.offset) == (16, 0)
-    saved = {"results": {"mia_bench": {}}, "n-samples": {"mia_bench": {"original": 16}}}
-    (tmp_path / "parts" / f"{DATES[3]}_results.json").write_text(json.dumps(saved))
-    all_samples = load_run(tmp_path / "parts").tasks["mia_bench"]
+    n_samples = {"mia_bench": {"original": 16}}
+    save_results(newest, results={"mia_bench": {}}, **{"n-samples": n_samples})
+    all_samples = load_run(of_parts).tasks["mia_bench"]
     assert (all_samples.limit, all_samples.offset) == (None, None)
     assert "16 of 400 samples (4 logs)" in paper_marks(joined)
-    for command in ("table", "compare"):
-        words = [str(tmp_path / "parts"), *([str(tmp_path / "whole")] * (command == "compare"))]
-        assert "4 logs" in load_command(command)(words, {})
-    assert len(read_answers([tmp_path / "parts"]).answers) == 16
+    assert "4 logs" in load_command("table")([str(of_parts)], {})
+    assert "4 logs" in load_command("compare")([str(of_parts), str(tmp_path / "whole")], {})
+    assert len(read_answers([of_parts]).answers) == 16
 
 
-def test_a_log_that_shares_a_sample_is_another_run_and_is_counted(tmp_path: Path) -> None:
+def test_a_log_that_shares_a_sample_is_another_run_and_is_counted(tmp_path):
     parts(tmp_path)
     write_run(tmp_path, "mia_bench", MIA_LINES[8:13], date="20261121_200000")
     run = load_run(tmp_path)
@@ -179,44 +165,31 @@ def test_a_log_that_shares_a_sample_is_another_run_and_is_counted(tmp_path: Path
     assert {one.id for one in read_answers([tmp_path]).answers} == ids
 
 
-def test_a_log_of_another_judge_or_model_is_another_run(tmp_path: Path) -> None:
+def test_a_log_of_another_judge_or_model_is_another_run(tmp_path):
     other = list(mia_lines(16, judge="judge:made_up|model:other"))
     write_run(tmp_path / "a", "mia_bench", other[:8], date=DATES[0])
     write_run(tmp_path / "a", "mia_bench", MIA_LINES[8:], date=DATES[1])
     assert len(load_run(tmp_path / "a").samples()) == 8
     for name, lines, date in (("x", MIA_LINES[:8], DATES[0]), ("y", MIA_LINES[8:], DATES[1])):
-        write_run(tmp_path / "b", "mia_bench", lines, date=date, results={})
-        saved = {"model_name": name, "results": {"mia_bench": {}}}
-        (tmp_path / "b" / f"{date}_results.json").write_text(json.dumps(saved))
+        log = write_run(tmp_path / "b", "mia_bench", lines, date=date)
+        save_results(log, model_name=name, results={"mia_bench": {}})
     assert len(load_run(tmp_path / "b").samples()) == 8
     assert len(read_answers([tmp_path / "b"]).answers) == 8
 
 
 @pytest.mark.parametrize(
-    ("saved", "is_used"),
-    [
-        pytest.param(
-            {"results": {"mia_bench": {"official,none": 1.0}}, "config": {"limit": 4, "offset": 2}},
-            True,
-            id="its-own",
-        ),
-        pytest.param({"results": {"mmie": {"official,none": 1.0}}}, False, id="another-task"),
-        pytest.param(
-            {
-                "results": {"mia_bench": {"official,none": 1.0}},
-                "config": {"limit": 2, "offset": 8},
-                "n-samples": {"mia_bench": {"effective": 2}},
-            },
-            False,
-            id="another-part",
-        ),
-    ],
+    ("task", "offset", "effective"),
+    [("mia_bench", 2, 4), ("mmie", 2, 4), ("mia_bench", 3, 4), ("mia_bench", 2, 3)],
+    ids=["its-own", "another-task", "a-later-part", "fewer-samples"],
 )
-def test_a_results_file_of_another_evaluation_is_ignored_with_a_note(
-    tmp_path: Path, saved: dict[str, object], is_used: bool
-) -> None:
-    write_run(tmp_path, "mia_bench", MIA_LINES[:4])
-    (tmp_path / f"{DATE}_results.json").write_text(json.dumps(saved))
+def test_a_results_file_of_another_evaluation_is_ignored(tmp_path, task, offset, effective):
+    log = write_run(tmp_path, "mia_bench", MIA_LINES[2:6])
+    saved = {
+        "config": {"limit": 4, "offset": offset},
+        "n-samples": {task: {"effective": effective}},
+    }
+    save_results(log, results={task: {"official,none": 1.0}}, **saved)
+    is_used = (task, offset, effective) == ("mia_bench", 2, 4)
     task = load_run(tmp_path).tasks["mia_bench"]
     assert task.stored == ({"official": 1.0} if is_used else {})
     assert any("another evaluation" in note for note in task.notes) != is_used
@@ -227,25 +200,23 @@ def test_a_results_file_of_another_evaluation_is_ignored_with_a_note(
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
+def out(tmp_path):
     lines = mmie_lines(90, unscored=0.05, image="a.png", in_proportion=True)
-    write_run(tmp_path / "out" / "model", "mmie", lines)
-    write_run(tmp_path / "out" / "model", "mia_bench", mia_lines(16))
-    write_run(tmp_path / "out" / "model", "milebench", milebench_lines(1))
+    logged = {"mmie": lines, "mia_bench": mia_lines(16), "milebench": milebench_lines(1)}
+    for task, of_task in logged.items():
+        write_run(tmp_path / "out" / "model", task, of_task)
     return tmp_path / "out"
 
 
-def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) -> None:
+def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out):
     opened = mmie_tasks.load_run(out)
     frame = opened.samples("mmie")
     assert list(frame.columns) == [*SAMPLE_COLUMNS, "category", "field"]
     assert list(frame["id"]) == [record.id for record in opened.tasks["mmie"].records]
-    unscored = frame[frame["unscored"].notna()]
-    assert 0 < len(unscored) < len(frame)
-    assert unscored["official"].isna().all()
-    assert set(unscored["unscored"]) == {"unparsed"}
-    scored = frame.query("official.notna()")
-    assert [*scored["unscored"].unique()] == [*frame["second_reply"].unique()] == [None]
+    is_scored = frame["official"].notna()
+    assert 0 < is_scored.sum() < len(frame)
+    assert set(frame.loc[~is_scored, "unscored"]) == {"unparsed"}
+    assert {*frame.loc[is_scored, "unscored"]} == {*frame["second_reply"]} == {None}
     assert frame.loc[frame["official"] == 3, "official_percent"].eq(50).all()
     assert frame.groupby("category").size().to_dict() == {"SA": 23, "PBL": 51, "MSR": 16}
     assert frame["judge"].eq("made-up").all()
@@ -260,7 +231,7 @@ def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) ->
     assert by_component["official_math"].between(0, 100).eq(indicators["math"] == 1).all()
 
 
-def test_a_sample_without_points_is_not_a_number_and_a_group_hides_no_column() -> None:
+def test_a_sample_without_points_is_not_a_number_and_a_group_hides_no_column():
     unscored = sample("1", None, robust=4, groups={"reply": ("short",)})
     frame = run("a", [unscored, sample("2", 2)]).samples()
     assert math.isnan(frame["official"][0])
@@ -272,27 +243,24 @@ def test_a_sample_without_points_is_not_a_number_and_a_group_hides_no_column() -
     assert frame["reply"].isna().all()
 
 
-def test_scores_are_a_table_with_a_row_for_each_metric_and_kind(out: Path) -> None:
+def test_scores_are_a_table_with_a_row_for_each_metric_and_kind(out):
     opened = load_run(out)
     frame = opened.scores()
     assert tuple(frame.columns) == SCORE_COLUMNS
     scores = [score for task in opened.tasks.values() for score in task.scores]
     assert frame["metric"].to_list() == [score.metric for score in scores]
     assert frame["scored"].to_list() == [score.scored for score in scores]
-    expected = [[score.percent, *(score.interval or (None, None))] for score in scores]
-    numbers = frame[["percent", "low", "high"]]
-    np.testing.assert_array_equal(numbers, np.array(expected, dtype=float))
+    expected = np.array([[one.percent, *(one.interval or (None, None))] for one in scores], float)
+    np.testing.assert_array_equal(frame[["percent", "low", "high"]], expected)
     missing = frame["percent"].isna()
     assert frame.loc[missing, "why_not"].str.contains("score").all()
 
 
-def test_the_example_reads_a_run_and_asks_a_judge(
-    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_example_reads_a_run_and_asks_a_judge(out, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     with JudgeServer("a kite") as server:
-        words = [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"]
-        monkeypatch.setattr(sys, "argv", words)
+        judge = f"openai:judge-model,base_url={server.url}"
+        monkeypatch.setattr(sys, "argv", [str(EXAMPLE), str(out), judge])
         runpy.run_path(str(EXAMPLE), run_name="__main__")
     printed = capsys.readouterr().out
     assert printed.endswith("a kite\na kite\n")

@@ -36,18 +36,16 @@ def verdict(points):
     return Unscored("unparsed") if points is None else Scored(float(points))
 
 
-def make_run(points, signatures=None, robust=None, styles=None, groups=None):
+def make_run(points, signature="judge:made_up|task:letters@1-A", robust=None, styles=None):
     """A run of the samples in `points`: id to points, None for unscored, or an `Unscored`."""
     samples = tuple(
         record_of(
             name,
             verdict(value),
             verdict((robust or {}).get(name, value)),
-            groups=(groups or {}).get(name, {"letter": (name[0],)}),
-            shares={"official": {"style": styles[name]}} if styles and name in styles else {},
-            signature=signature_from(
-                (signatures or {}).get(name, "judge:made_up|task:letters@1-A")
-            ),
+            groups={"letter": (name[0],)},
+            shares={"official": {"style": styles[name]}} if styles else {},
+            signature=signature_from(signature),
         )
         for name, value in points.items()
     )

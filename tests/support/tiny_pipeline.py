@@ -77,62 +77,6 @@ def write_tiny_pipeline(folder: Path, *, seed: int = 0, flags_everything: bool =
     return folder
 
 
-def write_tiny_sd3(folder: Path) -> Path:
-    """Write a Stable Diffusion 3: a transformer instead of a UNet, and three text encoders."""
-    import torch
-
-    with quietly():
-        from diffusers import (
-            AutoencoderKL,
-            FlowMatchEulerDiscreteScheduler,
-            SD3Transformer2DModel,
-            StableDiffusion3Pipeline,
-        )
-
-    with torch.random.fork_rng(devices=[]), quietly():
-        torch.manual_seed(0)
-        transformer = SD3Transformer2DModel(
-            sample_size=PICTURE_PX,
-            patch_size=1,
-            in_channels=4,
-            num_layers=1,
-            attention_head_dim=8,
-            num_attention_heads=4,
-            caption_projection_dim=32,
-            joint_attention_dim=2 * WIDTH,
-            pooled_projection_dim=2 * WIDTH,
-            out_channels=4,
-        )
-        vae = AutoencoderKL(
-            block_out_channels=(4,),
-            norm_num_groups=4,
-            latent_channels=4,
-            sample_size=PICTURE_PX,
-            shift_factor=0.06,
-        )
-        pipeline = StableDiffusion3Pipeline(
-            transformer=transformer,
-            scheduler=FlowMatchEulerDiscreteScheduler(),
-            vae=vae,
-            text_encoder=_text_encoder(projection=WIDTH),
-            tokenizer=tiny_tokenizer(folder / "tokenizer"),
-            text_encoder_2=_text_encoder(projection=WIDTH),
-            tokenizer_2=tiny_tokenizer(folder / "tokenizer_2"),
-            text_encoder_3=_t5(),
-            tokenizer_3=tiny_tokenizer(folder / "tokenizer_3"),
-        )
-        pipeline.save_pretrained(folder, safe_serialization=True)
-    return folder
-
-
-def _t5() -> Any:
-    from transformers import T5Config, T5EncoderModel
-
-    return T5EncoderModel(
-        T5Config(vocab_size=514, d_model=2 * WIDTH, d_ff=WIDTH, d_kv=8, num_layers=1, num_heads=2)
-    )
-
-
 def _strict_checker() -> Any:
     from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
     from transformers import CLIPConfig
@@ -146,9 +90,7 @@ def _strict_checker() -> Any:
         "patch_size": 16,
     }
     checker = StableDiffusionSafetyChecker(CLIPConfig(projection_dim=WIDTH, vision_config=vision))
-    checker.concept_embeds_weights.data.fill_(
-        -2
-    )  # the least similarity to a concept that is rejected
+    checker.concept_embeds_weights.data.fill_(-2)  # the least similarity that is rejected
     return checker
 
 
@@ -166,8 +108,8 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def _text_encoder(projection: int = 0) -> Any:
-    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
+def _text_encoder() -> Any:
+    from transformers import CLIPTextConfig, CLIPTextModel
 
     config = CLIPTextConfig(
         vocab_size=514,
@@ -179,9 +121,9 @@ def _text_encoder(projection: int = 0) -> Any:
         bos_token_id=512,
         eos_token_id=513,
         pad_token_id=513,
-        projection_dim=projection or WIDTH,
+        projection_dim=WIDTH,
     )
-    return CLIPTextModelWithProjection(config) if projection else CLIPTextModel(config)
+    return CLIPTextModel(config)
 
 
 def tiny_tokenizer(folder: Path) -> Any:
