@@ -1,29 +1,24 @@
 """What every benchmark promises to a run and to the results commands, on the bundled examples."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os
 import random
 import runpy
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from support.hostile import JUNK, outcome, spoil
 from support.settings import change
 
 from mmie_tasks.answers.failures import MISSING
-from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.judgement import Judgement
-from mmie_tasks.record.record import BadRecord, Line, Record
+from mmie_tasks.record.record import BadRecord, Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.signature import Signature
 
@@ -34,9 +29,7 @@ ANSWERS = ["", "B", "A red kite.\n" * 999, MISSING, "3", '{"content": []}', "\ud
 
 
 @pytest.fixture(params=SELECTIONS)
-def benchmark(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Benchmark:
+def benchmark(request, monkeypatch, tmp_path):
     name = request.param
     (loaded,) = (entry.load() for entry in entries() if entry.name == name)
     monkeypatch.setenv(f"{name.upper()}_DATA", str(EXAMPLES / name / "data"))
@@ -47,13 +40,13 @@ def benchmark(
     return loaded
 
 
-def docs(benchmark: Benchmark) -> list[Mapping[str, Any]]:
+def docs(benchmark):
     samples = benchmark.documents(SELECTIONS[benchmark.name], os.environ)
     benchmark.check_data(samples)
     return list(samples)
 
 
-def test_a_question_has_texts_and_files(benchmark: Benchmark) -> None:
+def test_a_question_has_texts_and_files(benchmark):
     for doc in docs(benchmark):
         content = benchmark.question(doc, {})
         assert content
@@ -64,8 +57,8 @@ def test_a_question_has_texts_and_files(benchmark: Benchmark) -> None:
 
 
 def test_missing_data_names_its_variable_and_folder_and_ends_the_process(
-    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    benchmark, monkeypatch, tmp_path
+):
     variable, selection = f"{benchmark.name.upper()}_DATA", SELECTIONS[benchmark.name]
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "notes.txt").touch()
@@ -76,12 +69,12 @@ def test_missing_data_names_its_variable_and_folder_and_ends_the_process(
         assert str(tmp_path / folder) in missing.value.message
         assert content in missing.value.message
         with pytest.raises(SystemExit, match=str(tmp_path / folder)):
-            benchmark.process_docs(SimpleNamespace(config_name=selection))  # type: ignore[arg-type]
+            benchmark.process_docs(SimpleNamespace(config_name=selection))
 
 
 def test_a_missing_image_of_a_question_is_named_before_a_model_generates(
-    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, logs: list[str]
-) -> None:
+    benchmark, monkeypatch, tmp_path, logs
+):
     data = shutil.copytree(EXAMPLES / benchmark.name / "data", tmp_path / "data")
     monkeypatch.setenv(f"{benchmark.name.upper()}_DATA", str(data))
     samples = benchmark.documents(SELECTIONS[benchmark.name], os.environ)
@@ -96,17 +89,13 @@ def test_a_missing_image_of_a_question_is_named_before_a_model_generates(
         benchmark.check_data(samples)
 
 
-def test_only_answers_that_may_have_pictures_are_searched_for_them_and_exported(
-    benchmark: Benchmark,
-) -> None:
+def test_only_answers_that_may_have_pictures_are_searched_for_them_and_exported(benchmark):
     has_pictures = benchmark.name in WITH_PICTURES
     assert (benchmark.has_picture_answers, benchmark.has_export) == (has_pictures, has_pictures)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=range(len(ANSWERS)))
-def test_any_answer_makes_a_record_that_is_read_as_it_was_written(
-    benchmark: Benchmark, answer: str
-) -> None:
+def test_any_answer_makes_a_record_that_is_read_as_it_was_written(benchmark, answer):
     doc = docs(benchmark)[0]
     prepared = benchmark.prepared(doc, [answer])
     record = prepared.record
@@ -126,7 +115,7 @@ REPLIES = [
 ANSWER = "B"
 
 
-def scored_lines(benchmark: Benchmark) -> list[dict[str, Any]]:
+def scored_lines(benchmark):
     """Lines of a log: an answer to the first sample with each reply, or its score by rule."""
     prepared = benchmark.prepared(docs(benchmark)[0], [ANSWER])
     record = prepared.record
@@ -141,29 +130,27 @@ def scored_lines(benchmark: Benchmark) -> list[dict[str, Any]]:
     return lines
 
 
-def line_of(record: Record) -> dict[str, Any]:
+def line_of(record):
     return {"record": json.loads(json.dumps(record.logged))}
 
 
-def again(benchmark: Benchmark, line: Line) -> object:
+def again(benchmark, line):
     return benchmark.regraded(Record.of_line(line))
 
 
-def test_a_line_is_scored_again_as_it_was_logged(benchmark: Benchmark) -> None:
+def test_a_line_is_scored_again_as_it_was_logged(benchmark):
     for line in scored_lines(benchmark):
         assert again(benchmark, line) == Record.of_line(line)
 
 
-def test_scoring_again_looks_at_the_reply_or_answer_and_not_at_the_stored_verdict(
-    benchmark: Benchmark,
-) -> None:
+def test_scoring_again_looks_at_the_reply_or_answer_and_not_at_the_stored_verdict(benchmark):
     for line in scored_lines(benchmark):
         stored = copy.deepcopy(line)
         stored["record"]["verdicts"] = {"official": {"points": 0.125}, "robust": {"points": 0.125}}
         assert again(benchmark, stored) == Record.of_line(line)
 
 
-def test_what_was_scored_and_is_not_in_the_log_cannot_be_scored_again(benchmark: Benchmark) -> None:
+def test_what_was_scored_and_is_not_in_the_log_cannot_be_scored_again(benchmark):
     record = Record.of_line(scored_lines(benchmark)[0]).scored(
         Verdicts(official=Scored(1), robust=Scored(1))
     )
@@ -176,7 +163,7 @@ def test_what_was_scored_and_is_not_in_the_log_cannot_be_scored_again(benchmark:
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=repr)
-def test_a_spoiled_line_is_read_or_is_a_bad_record(benchmark: Benchmark, junk: object) -> None:
+def test_a_spoiled_line_is_read_or_is_a_bad_record(benchmark, junk):
     for line in scored_lines(benchmark):
         for attempt in range(20):
             spoiled = copy.deepcopy(line)
@@ -187,7 +174,7 @@ def test_a_spoiled_line_is_read_or_is_a_bad_record(benchmark: Benchmark, junk: o
                 assert outcome(lambda one: again(benchmark, one), spoiled) != ""
 
 
-def test_the_signature_names_task_version_and_data(benchmark: Benchmark) -> None:
+def test_the_signature_names_task_version_and_data(benchmark):
     signature = benchmark.signature(docs(benchmark)[0])
     assert signature.benchmark["task"] == f"{benchmark.name}@{benchmark.version}"
     assert str(signature.benchmark["data"]).startswith("sha256:")
@@ -195,9 +182,7 @@ def test_the_signature_names_task_version_and_data(benchmark: Benchmark) -> None
 
 
 @pytest.mark.parametrize("name", ["mia_bench", "mmie", "opening"])
-def test_an_example_is_what_its_program_writes(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_example_is_what_its_program_writes(name, monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(EXAMPLES / name))
     again = tmp_path / "again"

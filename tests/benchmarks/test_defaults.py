@@ -1,18 +1,13 @@
 """Benchmarks that override only what they must: one with a judge, one scored by rule."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
 
-from mmie_tasks.benchmarks.benchmark import Benchmark, Doc
+from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import DataBroken
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.metrics import Scale
@@ -27,13 +22,13 @@ class ByRule(Benchmark):
     name = title = "by_rule"
     scale = Scale(full_marks=1, unit="points, 0 or 1", percent=lambda mean: 100 * mean)
 
-    def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
+    def question(self, doc, options):
         return ["What is it?"]
 
-    def groups(self, sample: Doc) -> dict[str, str | tuple[str, ...]]:
+    def groups(self, sample):
         return {"kind": sample["kind"], "letter": ("a", "k")}
 
-    def score(self, sample: Doc, answer: str) -> Verdicts:
+    def score(self, sample, answer):
         verdict = Scored(float(answer == sample["gold"]), answer)
         return Verdicts(official=verdict, robust=verdict)
 
@@ -43,22 +38,22 @@ class ByJudge(ByRule):
     judge = BenchmarkJudge("by_judge", "openai:m")
     scale = Scale(full_marks=5, unit="points, 0 to 5", percent=lambda mean: 20 * mean)
 
-    def request(self, doc: Doc, answer: str) -> JudgeRequest:
+    def request(self, doc, answer):
         return JudgeRequest(parts=(answer,), max_tokens=9)
 
-    def read(self, reply: str) -> Verdict:
+    def read(self, reply):
         return Scored(float(reply)) if reply.lstrip("-").isdigit() else Unscored("unparsed")
 
 
-def logged(record: Record) -> Record:
+def logged(record):
     """The record as it is read from a log."""
     return Record.of_line({"record": json.loads(json.dumps(record.logged))})
 
 
-def test_the_record_has_groups_question_answer_facts_and_what_json_has_of_the_sample() -> None:
+def test_the_record_has_groups_question_answer_facts_and_what_json_has_of_the_sample():
     class Noting(ByRule):
-        def facts(self, doc: Doc, record: Record) -> dict[str, int | float | str]:
-            return {"points": record.official.points}  # type: ignore[union-attr]
+        def facts(self, doc, record):
+            return {"points": record.official.points}
 
     rows = Noting().process_results(DOC, ["<think>Hm.</think>a kite"])
     assert set(rows) == {"record", "coverage", "official", "robust"}
@@ -71,7 +66,7 @@ def test_the_record_has_groups_question_answer_facts_and_what_json_has_of_the_sa
     assert record.facts == {"thinking": 1, "points": 1}
 
 
-def test_samples_without_an_id_and_wrong_groups_end_a_run_before_it_generates() -> None:
+def test_samples_without_an_id_and_wrong_groups_end_a_run_before_it_generates():
     ByRule().check_data([DOC])
     with pytest.raises(DataBroken, match="have no `id`"):
         ByRule().check_data([{"kind": "scene"}])
@@ -79,7 +74,7 @@ def test_samples_without_an_id_and_wrong_groups_end_a_run_before_it_generates() 
         ByRule().check_data([{"id": 7}])
 
 
-def test_an_answer_is_scored_again_from_the_sample_in_its_record() -> None:
+def test_an_answer_is_scored_again_from_the_sample_in_its_record():
     record = logged(ByRule().prepared(DOC, ["a kite"]).record)
     changed = record.model_copy(update={"sample": {**record.sample, "gold": "a bird"}})
     assert ByRule().regraded(changed).official == Scored(0, "a kite")
@@ -93,14 +88,14 @@ def test_an_answer_is_scored_again_from_the_sample_in_its_record() -> None:
         pytest.param("<thi<think>a</think>nk>a kite", id="thinking-of-two-parts"),
     ],
 )
-def test_an_answer_in_a_log_is_not_read_a_second_time(answer: str) -> None:
+def test_an_answer_in_a_log_is_not_read_a_second_time(answer):
     record = ByRule().prepared(DOC, [answer]).record
     assert ByRule().regraded(logged(record)) == record
 
 
-def test_an_answer_to_an_image_that_could_not_be_opened_is_unscored(tmp_path: Path) -> None:
+def test_an_answer_to_an_image_that_could_not_be_opened_is_unscored(tmp_path):
     class Shown(ByRule):
-        def question(self, doc: Doc, options: Mapping[str, Any]) -> list[str | Path]:
+        def question(self, doc, options):
             return [tmp_path / "none.png"]
 
     benchmark = Shown()
@@ -116,21 +111,19 @@ def test_an_answer_to_an_image_that_could_not_be_opened_is_unscored(tmp_path: Pa
     [(["[NO_ANSWER] x"], "no_answer"), (["a", "b"], "not_text"), ([None], "not_text")],
 )
 @pytest.mark.parametrize("kind", [ByRule, ByJudge])
-def test_what_is_not_an_answer_is_unscored(
-    kind: type[Benchmark], results: list[object], reason: str
-) -> None:
+def test_what_is_not_an_answer_is_unscored(kind, results, reason):
     prepared = kind().prepared(DOC, results)
     assert prepared.request is None
     assert (prepared.record.official.reason, prepared.record.robust.reason) == (reason, reason)
 
 
-def test_a_judge_gets_an_answer_without_its_thinking() -> None:
+def test_a_judge_gets_an_answer_without_its_thinking():
     prepared = ByJudge().prepared(DOC, ["<think>Hm.</think>It flies."])
     assert prepared.request == JudgeRequest(parts=("It flies.",), max_tokens=9)
 
 
 class TwoReaders(ByJudge):
-    def read_robust(self, reply: str) -> Verdict:
+    def read_robust(self, reply):
         return Scored(float(reply.split("/")[0]))
 
 
@@ -150,11 +143,11 @@ class OpenEnded(ByJudge):
     ],
 )
 def test_official_is_the_first_reply_and_robust_the_last_within_the_scale(
-    kind: type[Benchmark], replies: tuple[str, ...], official: Verdict | str, robust: Verdict | str
-) -> None:
+    kind, replies, official, robust
+):
     answered = [JudgeReply(text=text, model="m") for text in replies]
     result = JudgeResult(**dict(zip(("reply", "second_reply"), answered, strict=False)))
     graded = kind().grade({}, result)
     for verdict, expected in ((graded.official, official), (graded.robust, robust)):
         is_reason = isinstance(expected, str)
-        assert (verdict.reason if is_reason else verdict) == expected  # type: ignore[union-attr]
+        assert (verdict.reason if is_reason else verdict) == expected

@@ -1,7 +1,5 @@
 """The guide for benchmarks of other packages shows the code of the examples, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -19,5 +17,5 @@ FILES = [
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[block.partition("\n")[0][:40] for block in BLOCKS])
-def test_code_in_the_guide_is_code_of_an_example(block: str) -> None:
+def test_code_in_the_guide_is_code_of_an_example(block):
     assert any(block.rstrip("\n") in text for text in FILES)

@@ -1,11 +1,7 @@
 """The images that saved answers name are found beside the file, or are missing by name."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from support.mmie_data import draw
@@ -17,7 +13,7 @@ from mmie_tasks.answers.matcher import MatchedAnswers
 from mmie_tasks.answers.saved import read_answers
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.model_answers import add_answer_folder
-from mmie_tasks.benchmarks.task_answers import NamedImages, TaskAnswers, named_images
+from mmie_tasks.benchmarks.task_answers import TaskAnswers, named_images
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.record.segment import Segment
 
@@ -27,11 +23,11 @@ NO_DATA = "data:image/png;base64,AAAA"
 
 
 @pytest.fixture(autouse=True)
-def no_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_folders(monkeypatch):
     monkeypatch.setattr(model_answers, "_answer_folders", {})
 
 
-def named(folder: Path, **record: object) -> NamedImages:
+def named(folder, **record):
     """What a record names; its file is in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "a.jsonl"
@@ -41,9 +37,7 @@ def named(folder: Path, **record: object) -> NamedImages:
 
 
 @pytest.mark.parametrize("write", [json.dumps, lambda x: json.dumps(x, ensure_ascii=False), list])
-def test_images_of_parts_are_found_beside_the_file(
-    tmp_path: Path, write: Callable[[object], object]
-) -> None:
+def test_images_of_parts_are_found_beside_the_file(tmp_path, write):
     draw(tmp_path / "my" / "ü 1.png")
     draw(tmp_path / "secret.png")
     parts = [{"image": image} for image in ("ü 1.png", "../secret.png", "no.png")]
@@ -58,7 +52,7 @@ def test_images_of_parts_are_found_beside_the_file(
 
 
 @pytest.mark.parametrize("text", [TEXT, None], ids=["in a text", "alone"])
-def test_images_in_a_field_beside_the_answer_are_its_own(tmp_path: Path, text: str | None) -> None:
+def test_images_in_a_field_beside_the_answer_are_its_own(tmp_path, text):
     draw(tmp_path / "0.png")
     images = named(tmp_path, answer=text, images=["0.png"])
     shown = Segment(image=str(tmp_path / "0.png"))
@@ -75,14 +69,12 @@ def test_images_in_a_field_beside_the_answer_are_its_own(tmp_path: Path, text: s
         pytest.param({"answer": [{"text": "A."}], "images": ["0.png"]}, "answer", id="parts"),
     ],
 )
-def test_images_that_may_be_those_of_the_question_are_an_error(
-    tmp_path: Path, record: dict[str, object], field: str
-) -> None:
+def test_images_that_may_be_those_of_the_question_are_an_error(tmp_path, record, field):
     with pytest.raises(AnswersUnusable, match=rf"a\.jsonl, .*\.png`, .*`{field}`"):
         named(tmp_path, **record)
 
 
-def test_an_image_in_the_text_of_a_question_is_ignored(tmp_path: Path) -> None:
+def test_an_image_in_the_text_of_a_question_is_ignored(tmp_path):
     question = [{"text": "?", "image": "q.png"}]
     assert named(tmp_path, answer="A.", question=question).answer == "A."
 
@@ -103,18 +95,16 @@ def test_an_image_in_the_text_of_a_question_is_ignored(tmp_path: Path) -> None:
         pytest.param(['{"images": ["1.png"]}', "B."], ("1.png",), id="round"),
     ],
 )
-def test_only_an_image_in_a_field_or_part_is_missing(
-    tmp_path: Path, answer: object, unusable: tuple[str, ...]
-) -> None:
+def test_only_an_image_in_a_field_or_part_is_missing(tmp_path, answer, unusable):
     assert tuple(dict(named(tmp_path, answer=answer).unusable)) == unusable
 
 
-def of_one(images: NamedImages) -> TaskAnswers:
+def of_one(images):
     matched = MatchedAnswers(task="mmie", answers=(None,), unanswered=())
     return TaskAnswers(answers=(images.answer,), matched=matched, images=(images,))
 
 
-def test_images_in_markdown_are_counted_and_stop_nothing(tmp_path: Path) -> None:
+def test_images_in_markdown_are_counted_and_stop_nothing(tmp_path):
     draw(tmp_path / "0.png")
     answer = "Fold. ![](0.png) Cut. ![](1.png) ![](https://h/2.png)"
     answers = of_one(named(tmp_path, answer=answer))
@@ -122,7 +112,7 @@ def test_images_in_markdown_are_counted_and_stop_nothing(tmp_path: Path) -> None
     answers.check_images(counts_missing=False, images_option="", count_option="")
 
 
-def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path: Path) -> None:
+def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path):
     draw(tmp_path / "0.png")
     (tmp_path / "1.png").write_bytes(b"<html>404</html>")
     record = {"answer": TEXT, "images": ["0.png", "1.png", "2.png"]}
@@ -157,7 +147,7 @@ def test_an_answer_that_is_none_or_may_be_misread_is_counted(
     "name",
     ["/scratch/u1/run7/images/0.png", r"C:\Users\u\run7\images\0.png", "../run7/images/0.png"],
 )
-def test_a_path_of_another_machine_is_found_by_its_longest_end(tmp_path: Path, name: str) -> None:
+def test_a_path_of_another_machine_is_found_by_its_longest_end(tmp_path, name):
     for folder in ("saved/images", "saved", "other/run7/images"):
         draw(tmp_path / folder / "0.png")
     answer = [{"text": "A.", "image": name}]
@@ -170,9 +160,7 @@ def test_a_path_of_another_machine_is_found_by_its_longest_end(tmp_path: Path, n
     assert of_one(images).text == f"mmie: answers 1 of 1, images 1 of 1; 1 found in `{found}`"
 
 
-def test_images_that_are_found_in_the_working_directory_are_counted_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_that_are_found_in_the_working_directory_are_counted_with_it(tmp_path, monkeypatch):
     for name in ("run/images/0.png", "run/images/1.png", "saved/images/0.png"):
         draw(tmp_path / name)
     monkeypatch.chdir(tmp_path / "run")
@@ -182,7 +170,7 @@ def test_images_that_are_found_in_the_working_directory_are_counted_with_it(
     assert images.elsewhere == (tmp_path / "run" / "images" / "1.png",)
 
 
-def test_two_images_that_are_found_as_one_file_are_an_error(tmp_path: Path) -> None:
+def test_two_images_that_are_found_as_one_file_are_an_error(tmp_path):
     draw(tmp_path / "0.png")
     answer = [{"text": "A.", "image": f"/scratch/{folder}/0.png"} for folder in ("one", "two")]
     answers = of_one(named(tmp_path, answer=answer))
@@ -190,7 +178,7 @@ def test_two_images_that_are_found_as_one_file_are_an_error(tmp_path: Path) -> N
         answers.check_images(counts_missing=True, images_option="", count_option="")
 
 
-def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path: Path) -> None:
+def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path):
     draw(tmp_path / "ä b.png")
     facts = DrawingFacts(signature="step-1,images,model=flux")
     drawn = write_drawn_answer([Segment(image="ä b.png", prompt="x")], facts)
@@ -198,7 +186,7 @@ def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path: Path) -
     assert segment == Segment(image=str(tmp_path / "ä b.png"), prompt="x")
 
 
-def test_an_image_in_a_form_that_is_not_read_is_not_called_a_missing_file(tmp_path: Path) -> None:
+def test_an_image_in_a_form_that_is_not_read_is_not_called_a_missing_file(tmp_path):
     part = {"type": "image", "source": {"data": "AAAA"}}
     images = named(tmp_path, answer=[{"type": "text", "text": "A."}, part])
     answers = of_one(images)

@@ -22,7 +22,7 @@ def in_order(items, *groupings):
 def test_at_every_prefix_each_group_differs_from_its_share_by_less_than_one(sizes):
     ordered = in_order(items_of(sizes), lambda item: str(item[0]))
     assert sorted(ordered) == sorted(items_of(sizes))
-    counts: Counter[int] = Counter()
+    counts = Counter()
     for n, (group, _) in enumerate(ordered, 1):
         counts[group] += 1
         assert all(abs(counts[one] - n * size / sum(sizes)) < 1 for one, size in enumerate(sizes))

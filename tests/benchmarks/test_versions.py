@@ -1,11 +1,7 @@
 """The number of a version changes with the scores: a digest of prompts, settings and readers."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from support.golden import GOLDEN, vectors
@@ -29,21 +25,21 @@ from mmie_tasks.benchmarks.opening.request import prepared
 from mmie_tasks.benchmarks.opening.sample import OpeningSample
 from mmie_tasks.benchmarks.opening.settings import OpeningSettings
 from mmie_tasks.benchmarks.registry import entry_of_task
-from mmie_tasks.core.verdict import SCORE_KINDS, Scored, Verdict
+from mmie_tasks.core.verdict import SCORE_KINDS, Scored
 from mmie_tasks.record.segment import Segment
 
 
-def settings_of(task: str) -> object:
+def settings_of(task):
     entry = entry_of_task(task)
     assert entry is not None
     return entry.task_files()[task].content["generation_kwargs"]
 
 
-def shown(verdict: Verdict) -> str:
+def shown(verdict):
     return f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
 
 
-def of_milebench() -> Iterator[str]:
+def of_milebench():
     golden = vectors("milebench")
     yield json.dumps(settings_of("milebench"))
     for case in golden["prompts"]:
@@ -68,7 +64,7 @@ def of_milebench() -> Iterator[str]:
             yield f"{case['id']} {kind} {shown(verdicts.verdict(kind))}"
 
 
-def of_mia_bench() -> Iterator[str]:
+def of_mia_bench():
     settings = [settings_of("mia_bench"), mia_prompts.MAX_TOKENS, mia_prompts.SHA256]
     yield json.dumps(settings)
     for case in vectors("mia_bench")["cases"]:
@@ -79,7 +75,7 @@ def of_mia_bench() -> Iterator[str]:
             yield f"{case['id']} {shown(verdict)}"
 
 
-def of_mmie() -> Iterator[str]:
+def of_mmie():
     yield json.dumps([settings_of("mmie"), mmie_prompts.MAX_TOKENS])
     answer = [Segment("A <image>", image) for image in ("i.png", None, "i.png", None, "i.png")]
     for category, gold in (("SA", "no"), ("MSR", "7")):
@@ -102,7 +98,7 @@ OPENING_REPLIES = (
 )
 
 
-def of_opening() -> Iterator[str]:
+def of_opening():
     yield json.dumps(settings_of("opening"))
     answers = {answer.id: answer.answer for answer in read_answers([EXAMPLE]).answers}
     docs = {doc["id"]: doc for doc in dataset({"OPENING_DATA": str(EXAMPLE / "data")})}
@@ -119,9 +115,7 @@ def of_opening() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("behaviour", [of_milebench, of_mia_bench, of_mmie, of_opening])
-def test_the_number_of_a_version_changes_when_a_score_can(
-    behaviour: Callable[[], Iterator[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_number_of_a_version_changes_when_a_score_can(behaviour, monkeypatch, tmp_path):
     """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path))
     name = behaviour.__name__.removeprefix("of_")

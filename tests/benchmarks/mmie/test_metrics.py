@@ -47,13 +47,16 @@ def test_the_length_of_the_request_is_noted(tokens, facts):
     assert judge_facts(Record(id="1", verdicts=NOT_JUDGED)) == {}
 
 
+@pytest.mark.parametrize("reason", ["unparsed", "cut_off"])
 @pytest.mark.parametrize(
     ("n_good", "n_bad", "warns"), [(19, 1, False), (18, 1, True)], ids=["95 percent", "below"]
 )
-def test_few_readable_replies_are_warned_of(n_good, n_bad, warns):
-    unparsed, no_reply = Verdicts.unscored("unparsed", ""), Verdicts.unscored("no_answer", "")
-    several = [record()] * n_good + [record(unparsed)] * n_bad + [record(no_reply)]
-    assert counts(several)["parse_rate"] == 100 * n_good / (n_good + n_bad)
+def test_few_readable_replies_are_warned_of(n_good, n_bad, warns, reason):
+    unread, no_reply = Verdicts.unscored(reason, ""), Verdicts.unscored("unavailable", "")
+    several = [record()] * n_good + [record(unread)] * n_bad + [record(no_reply)]
+    assert counts(several) == {"parse_rate": 100 * n_good / (n_good + n_bad)}
+    assert counts([record(unread)]) == {"parse_rate": 0}
+    assert counts([record(no_reply)]) == {}
     assert any(line.startswith("WARNING: only 94.74 %") for line in notes(several)) is warns
 
 
@@ -62,15 +65,3 @@ def test_answers_that_the_judge_saw_in_part_are_counted():
     (line,) = notes([cut, record(), cut])
     assert line.startswith("answers judged without what follows the third image")
     assert line.endswith(": 2")
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "rate"),
-    [
-        pytest.param(Verdicts.unscored("unparsed", ""), 0, id="unparsed"),
-        pytest.param(Verdicts.unscored("cut_off", ""), 0, id="cut off"),
-        pytest.param(Verdicts.unscored("unavailable", ""), None, id="no reply"),
-    ],
-)
-def test_only_a_reply_can_be_readable_or_not(verdicts, rate):
-    assert counts([record(verdicts)]).get("parse_rate") == rate

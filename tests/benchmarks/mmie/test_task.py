@@ -1,7 +1,5 @@
 """The functions the YAML names, without the runner's evaluator and with a judge of ours."""
 
-import hashlib
-import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,24 +7,17 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from PIL import Image
-from support.golden import GOLDEN, vectors
 from support.logged_records import signature_of
-from support.mmie_data import conversations_folder, draw, in_file_order
+from support.mmie_data import conversations_folder, in_file_order
 from support.mmie_judge import surround
 from support.settings import change
 
-from mmie_tasks.benchmarks.mmie import benchmark, data, prompts
-from mmie_tasks.benchmarks.mmie.official import read_official
-from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.benchmarks.mmie.sample import MmieSample
+from mmie_tasks.benchmarks.mmie import benchmark, data
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import task_dir
-from mmie_tasks.core.verdict import Scored
 from mmie_tasks.drawing import protocol
 from mmie_tasks.hub.run_images import ImageOpener
-from mmie_tasks.record.segment import Segment
-
-SHARED = task_dir() / "mmie" / "_mmie_shared"
+from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 
 @pytest.fixture(autouse=True)
@@ -50,15 +41,12 @@ def test_the_tested_model_is_shown_the_question_with_its_images_in_their_places(
     assert isinstance(image["url"], Image.Image)
 
 
-def test_wrappers_that_take_text_and_images_apart_get_a_mark_at_each_place(docs):
+def test_wrappers_that_take_text_and_images_apart_get_a_mark_at_the_place_of_each_file(docs):
     assert benchmark.doc_to_text(docs[2]) == "Tale 2 begins.\n<image>\nHow much is 2 and 2?"
     labelled = benchmark.doc_to_text(docs[2], {"image_token": "[image {n}]"})
     assert labelled == "Tale 2 begins.\n[image 1]\nHow much is 2 and 2?"
     assert len(benchmark.doc_to_visual(docs[2])) == 1
     assert benchmark.doc_to_target(docs[2]) == "4"
-
-
-def test_an_image_that_is_not_there_has_no_place_either(docs):
     Path(docs[2]["question"][0]["image"]).unlink()
     assert benchmark.doc_to_text(docs[2]) == "Tale 2 begins.\nHow much is 2 and 2?"
     assert benchmark.doc_to_visual(docs[2]) == []
@@ -96,9 +84,7 @@ def test_missing_images_stop_the_run_unless_they_are_to_be_counted(docs, monkeyp
     assert record.facts["missing_images"] == 1
 
 
-def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answers(
-    docs, monkeypatch
-):
+def test_a_judge_or_words_that_nobody_checked_cost_the_scores_only(docs, monkeypatch):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody:nothing")
     rows = dict(benchmark.process_results(docs[0], ["Plain."]).items())
     assert rows["official"]["unscored"] == "unavailable"
@@ -108,19 +94,14 @@ def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answer
     assert signature_of(rows["record"]).startswith("judge:unknown|why:")
 
 
-def listed():
-    return yaml.safe_load(SHARED.read_text("utf-8").replace("!function", ""))
-
-
-def test_an_answer_may_be_json_so_the_runner_takes_no_thinking_out_of_it():
-    assert listed()["generation_kwargs"]["until"] == []
-
-
-ROWS = [{"id": "a", "points": 4.0, "score": 66.7}, {"id": "b", "points": 3.0, "score": 50.0}]
+def test_a_reply_that_ran_into_its_limit_is_read_officially_only():
+    reply = JudgeReply(text="### Score\n4", model="m", finish="length")
+    verdicts = benchmark.grade(JudgeResult(reply=reply))
+    assert (verdicts.official.points, verdicts.robust.reason) == (4, "cut_off")
 
 
 def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monkeypatch):
-    rows = [*ROWS, {"unscored": "refused"}]
+    rows = [{"points": 4.0, "score": 66.7}, {"points": 3.0, "score": 50.0}, {"unscored": "refused"}]
     assert math.isnan(benchmark.percent(rows))
     assert benchmark.percent([{**row, "min_coverage": 0.5} for row in rows]) == 58.33
     assert "min_coverage" not in str(benchmark.BENCHMARK.signature(docs[0]))
@@ -129,37 +110,3 @@ def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monke
     assert "min_coverage" not in benchmark.BENCHMARK.provenance(docs[0])
     rows = benchmark.process_results(docs[0], ["[NO_ANSWER] x"])
     assert rows["official"]["min_coverage"] == 0.5
-
-
-def assemblies():
-    """Requests for samples and answers that meet every rule, as texts."""
-    draw(Path("i.png"))
-    images = [str(Path("i.png")), None]
-    for category, gold in (("SA", "no"), ("MSR", "7")):
-        for question_images in range(4):
-            question = tuple(Segment("Q", images[0]) for _ in range(question_images)) or (
-                Segment("Q"),
-            )
-            of = MmieSample(
-                id=category, index=0, row=0, category=category, field="", question=question,
-                gold=(Segment(gold),),
-            )  # fmt: skip
-            answer = [Segment("A <image>", images[i % 2]) for i in range(5)]
-            yield prompts.query(prompts.assemble(of, answer, "{question}|{answer}"))
-
-
-def behaviour():
-    """A digest of everything that can move a score: prompt, settings and both readers."""
-    lines = [json.dumps([listed()["generation_kwargs"], prompts.MAX_TOKENS]), *assemblies()]
-    for case in vectors("mmie_scores")["cases"]:
-        for read in (read_official, read_robust):
-            verdict = read(case["text"])
-            points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
-            lines.append(f"{case['text']} {points}")
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def test_the_version_moves_when_a_score_can():
-    """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
-    noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["mmie"]
-    assert {"version": benchmark.BENCHMARK.version, "behaviour": behaviour()} == noted

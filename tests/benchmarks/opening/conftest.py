@@ -1,9 +1,5 @@
 """Surroundings of OpenING's tests: our own prompts, and an empty cache."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from support.opening_data import EXAMPLE, PROMPTS
 
@@ -14,7 +10,7 @@ from mmie_tasks.hub.run_images import ImageOpener
 
 
 @pytest.fixture(autouse=True)
-def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={EXAMPLE / 'replies.jsonl'}")
     monkeypatch.setattr(benchmark.BENCHMARK, "settings", OpeningSettings(prompts=PROMPTS))

@@ -1,7 +1,5 @@
 """Samples, folders, rows that cannot be used, missing pictures."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
@@ -19,7 +17,7 @@ STEP = {"text": "a", "image": ""}
 PICTURE = [{"text": "<BEGIN> <image>", "image": "./images/Task/1-i-1.jpg"}]
 
 
-def test_a_row_has_its_topic_in_its_id() -> None:
+def test_a_row_has_its_topic_in_its_id():
     sample = OpeningSample.from_row(
         row("1201003", [STEP], [{"text": "b", "image": "c.jpg"}]), "row 1"
     )
@@ -45,12 +43,12 @@ def test_a_row_has_its_topic_in_its_id() -> None:
         pytest.param(row(gold=[{"text": "a", "image": 3}]), r"output\[0\].image`", id="image"),
     ],
 )
-def test_an_odd_row_is_named_with_its_field(fields: object, words: str) -> None:
+def test_an_odd_row_is_named_with_its_field(fields, words):
     with pytest.raises(BadSample, match=f"row 7.*{words}|{words}"):
         OpeningSample.from_row(fields, "row 7")
 
 
-def test_the_example_is_read_with_absolute_pictures() -> None:
+def test_the_example_is_read_with_absolute_pictures():
     docs = dataset({"OPENING_DATA": str(EXAMPLE / "data")})
     assert len(docs) == 7
     assert sorted(docs["row"]) == list(range(7))
@@ -70,18 +68,14 @@ def test_the_example_is_read_with_absolute_pictures() -> None:
         ("OpenING-benchmark", "OpenING-benchmark/OpenING"),
     ],
 )
-def test_data_and_pictures_are_found_where_people_unpack_them(
-    tmp_path: Path, below: str, images: str
-) -> None:
+def test_data_and_pictures_are_found_where_people_unpack_them(tmp_path, below, images):
     write_data(tmp_path / below, row(question=PICTURE))
     path = draw(tmp_path / images / "images/Task/1-i-1.jpg")
     (doc,) = dataset({"OPENING_DATA": str(tmp_path)})
     assert Path(doc["question"][0]["image"]) == path
 
 
-def test_pictures_alone_are_joined_by_the_official_questions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_alone_are_joined_by_the_official_questions(tmp_path, monkeypatch):
     source = write_data(tmp_path / "cache", row(question=PICTURE)) / "test_data.jsonl"
     content = source.read_bytes()
     pin = Pin(
@@ -118,14 +112,12 @@ def test_pictures_alone_are_joined_by_the_official_questions(
         pytest.param(["", " "], "no list of rows", id="no rows"),
     ],
 )
-def test_a_data_file_that_cannot_be_used_is_an_error_that_names_the_row(
-    tmp_path: Path, lines: list[object], words: str
-) -> None:
+def test_a_data_file_that_cannot_be_used_is_an_error_that_names_the_row(tmp_path, lines, words):
     with pytest.raises(DataBroken, match=rf"test_data\.jsonl.*{words}"):
         dataset({"OPENING_DATA": str(write_data(tmp_path, *lines))})
 
 
-def test_samples_have_a_random_order_that_does_not_depend_on_the_file(tmp_path: Path) -> None:
+def test_samples_have_a_random_order_that_does_not_depend_on_the_file(tmp_path):
     rows = [row(f"01010{i:02}", subtask_name=f"Task {i // 5}") for i in range(10)]
     for lines in (rows, rows[::-1]):
         docs = dataset({"OPENING_DATA": str(write_data(tmp_path, *lines))})

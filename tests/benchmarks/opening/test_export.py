@@ -1,10 +1,6 @@
 """``mmie-tasks export opening``: what the official summary reads."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.opening_data import reply
@@ -13,7 +9,7 @@ from mmie_tasks.benchmarks.opening.export import run_export
 from mmie_tasks.core.errors import AnswersUnusable
 
 
-def line(uid: str, *replies: str, judges: int = 1) -> dict[str, Any]:
+def line(uid, *replies, judges=1):
     verdicts = {"official": {"points": 7}, "robust": {"points": 7}}
     answered = ({"text": text, "model": "m"} for text in replies)
     judgement = {
@@ -25,7 +21,7 @@ def line(uid: str, *replies: str, judges: int = 1) -> dict[str, Any]:
     return {"doc_id": 0, "filtered_resps": "a", "record": record}
 
 
-def run(folder: Path, *lines: object) -> Path:
+def run(folder, *lines):
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "20260101_000000_samples_opening.jsonl"
     log.write_text("".join(f"{json.dumps(one)}\n" for one in lines), encoding="utf-8")
@@ -35,7 +31,7 @@ def run(folder: Path, *lines: object) -> Path:
 WRAPPED = json.dumps({"scores": json.loads(reply(7))})
 
 
-def test_the_replies_that_the_summary_can_read_are_written(tmp_path: Path) -> None:
+def test_the_replies_that_the_summary_can_read_are_written(tmp_path):
     folder = run(
         tmp_path / "a",
         line("0101001", reply(7)),
@@ -55,7 +51,7 @@ def test_the_replies_that_the_summary_can_read_are_written(tmp_path: Path) -> No
     ]
 
 
-def test_a_run_of_several_judges_cannot_be_exported(tmp_path: Path) -> None:
+def test_a_run_of_several_judges_cannot_be_exported(tmp_path):
     folder = run(tmp_path / "a", line("0101001", reply(7), judges=2))
     with pytest.raises(AnswersUnusable, match="several judges"):
         run_export([str(folder), "-o", str(tmp_path)], {})

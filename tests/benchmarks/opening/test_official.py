@@ -1,7 +1,5 @@
 """The official reading of replies, and the official table."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -32,7 +30,7 @@ from mmie_tasks.core.verdict import Scored, Unscored
         "[" * 100_000,
     ],
 )
-def test_a_reply_that_the_script_asks_for_again_has_no_points(text: str) -> None:
+def test_a_reply_that_the_script_asks_for_again_has_no_points(text):
     assert asks_again(text)
     assert read_official(text) == Unscored("unparsed", "no JSON that the official script accepts")
 
@@ -52,7 +50,7 @@ def test_a_reply_that_the_script_asks_for_again_has_no_points(text: str) -> None
         pytest.param('{"correctness": {"Score": 2}}', 2, id="any name"),
     ],
 )
-def test_points_are_the_mean_of_the_numbers(text: str, points: float) -> None:
+def test_points_are_the_mean_of_the_numbers(text, points):
     assert read_official(text) == Scored(points)
 
 
@@ -72,7 +70,7 @@ def test_points_are_the_mean_of_the_numbers(text: str, points: float) -> None:
         pytest.param('{"Correctness": 7}', "unparsed", id="no object"),
     ],
 )
-def test_why_a_reply_has_no_points(text: str, reason: str) -> None:
+def test_why_a_reply_has_no_points(text, reason):
     verdict = read_official(text)
     assert isinstance(verdict, Unscored)
     assert verdict.reason == reason
@@ -88,17 +86,17 @@ def test_why_a_reply_has_no_points(text: str, reason: str) -> None:
         ),
     ).map(json.dumps)
 )
-def test_any_text_has_a_verdict(text: str) -> None:
+def test_any_text_has_a_verdict(text):
     verdict = read_official(text)
     assert isinstance(verdict, (Scored, Unscored))
     assert isinstance(read_scores(text), Unscored) or not asks_again(text)
 
 
-def test_the_means_of_metrics_are_rounded_before_their_mean() -> None:
+def test_the_means_of_metrics_are_rounded_before_their_mean():
     row = summary([{"a": 0.0049, "b": 0.0049, "c": 0.0149}])
     assert row == {"a": 0.0, "b": 0.0, "c": 0.01, "Overall": 0.0}  # the plain mean is 0.0082
 
 
-def test_metrics_have_their_own_numbers_and_no_replies_have_no_row() -> None:
+def test_metrics_have_their_own_numbers_and_no_replies_have_no_row():
     assert summary([{"a": 1.0}, {"b": 3.0}, {"b": 4.0}]) == {"a": 1.0, "b": 3.5, "Overall": 2.25}
     assert summary([]) == summary([{}]) == {}

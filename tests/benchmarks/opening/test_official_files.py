@@ -1,10 +1,7 @@
 """Where the official files come from: a clone, our cache or a download, each by its SHA-256."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -26,7 +23,7 @@ CONTENTS = {
 }
 
 
-def pin(path: str, content: str) -> Pin:
+def pin(path, content):
     return Pin(
         name=path,
         url=f"http://127.0.0.1:9/{path}",
@@ -37,23 +34,23 @@ def pin(path: str, content: str) -> Pin:
 
 
 @pytest.fixture(autouse=True)
-def small_pins(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_pins(monkeypatch):
     pins = {path: pin(path, content) for path, content in CONTENTS.items()}
     monkeypatch.setattr(official_files, "PINS", pins)
 
 
-def clone(folder: Path, **changed: str) -> Path:
+def clone(folder, **changed):
     for path, content in CONTENTS.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(changed.get(Path(path).stem, content), encoding="utf-8")
     return folder
 
 
-def environment(tmp_path: Path, **more: str) -> Mapping[str, str]:
+def environment(tmp_path, **more):
     return {"MMIE_TASKS_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1", **more}
 
 
-def test_a_clone_has_the_texts(tmp_path: Path) -> None:
+def test_a_clone_has_the_texts(tmp_path):
     texts = read_texts(environment(tmp_path, OPENING_DATA=str(clone(tmp_path / "clone"))))
     assert (texts.system, texts.ending, texts.instruction) == ("Judge.", "End.", "Write.")
     assert (texts.schema.name, texts.schema.description) == ("grade", "Grades.")
@@ -62,20 +59,20 @@ def test_a_clone_has_the_texts(tmp_path: Path) -> None:
     assert texts.name == "official@56b663b"
 
 
-def test_another_file_is_never_taken_in_the_place_of_an_official_one(tmp_path: Path) -> None:
+def test_another_file_is_never_taken_in_the_place_of_an_official_one(tmp_path):
     folder = clone(tmp_path / "clone", detailed_score_system="Judge kindly.")
     with pytest.raises(DataMissing, match=r"detailed_score_system\.txt could not be downloaded"):
         read_texts(environment(tmp_path, OPENING_DATA=str(folder)))
 
 
-def test_other_prompts_are_marked_with_their_hash(logs: list[str]) -> None:
+def test_other_prompts_are_marked_with_their_hash(logs):
     texts = fixed_texts(PROMPTS)
     digest = hashlib.sha256(PROMPTS.read_bytes()).hexdigest()[:12]
     assert texts.name == f"other:{digest}"
     assert any(digest in line and "not with its own" in line for line in logs)
 
 
-def test_unusable_other_prompts_are_named(tmp_path: Path) -> None:
+def test_unusable_other_prompts_are_named(tmp_path):
     texts = json.loads(PROMPTS.read_text(encoding="utf-8"))
     texts["judge"].pop("ending")
     path = tmp_path / "prompts.json"
@@ -84,9 +81,7 @@ def test_unusable_other_prompts_are_named(tmp_path: Path) -> None:
         fixed_texts(path)
 
 
-def test_prefetch_gets_questions_and_prompts_by_their_pins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prefetch_gets_questions_and_prompts_by_their_pins(tmp_path, monkeypatch):
     change(monkeypatch, BENCHMARK, prompts=None)
     online = {**environment(tmp_path), "HF_HUB_OFFLINE": "0"}
     data, prompts = BENCHMARK.assets((), online)

@@ -1,7 +1,5 @@
 """The texts of requests: the official rules."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -59,9 +57,7 @@ ASKED = (Segment("<BEGIN> Draw <image>"),)
         ),
     ],
 )
-def test_the_judge_reads_question_and_answer(
-    question: tuple[Segment, ...], answer: tuple[Segment, ...], parts: tuple[str | Path, ...]
-) -> None:
+def test_the_judge_reads_question_and_answer(question, answer, parts):
     assert judge_parts(question, answer, "End.") == (*parts, "End.")
 
 
@@ -74,14 +70,12 @@ def test_the_judge_reads_question_and_answer(
         pytest.param([("a", None), ("", "1")], [("a", None), ("", "1")], id="official steps"),
     ],
 )
-def test_a_picture_belongs_to_the_text_before_it(
-    segments: list[tuple[str | None, str | None]], steps: list[tuple[str, str | None]]
-) -> None:
+def test_a_picture_belongs_to_the_text_before_it(segments, steps):
     merged = answer_steps(Segment(text, image) for text, image in segments)
     assert [(step.text, step.image) for step in merged] == steps
 
 
-def test_a_lost_picture_keeps_its_problem_and_its_place() -> None:
+def test_a_lost_picture_keeps_its_problem_and_its_place():
     lost = Segment(image="x.png", problem="missing", detail="gone")
     assert answer_steps([Segment("a"), lost, Segment(image="b.png")]) == (
         Segment("a", "x.png", "missing", "gone"),
@@ -94,7 +88,7 @@ def test_a_lost_picture_keeps_its_problem_and_its_place() -> None:
     [("Use 3: ", ["Write.", "\n", "Use 3:", "\n"]), ("", ["Write.", "\n"])],
     ids=["told", "untold"],
 )
-def test_the_tested_model_is_asked_with_pictures_in_place(opening: str, before: list[str]) -> None:
+def test_the_tested_model_is_asked_with_pictures_in_place(opening, before):
     question = (Segment("<BEGIN> Look. <image> ", "a.jpg"), Segment("<image>"), Segment("Go."))
     parts = question_content(question, "Write.", opening)
     assert parts == [*before, "Look.", "\n", A, "\n", "Go."]

@@ -1,7 +1,5 @@
 """Requests for answers: pictures that are sent or lost, and answers that are not judged."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -12,7 +10,6 @@ from PIL import Image
 from support.opening_data import PROMPTS, draw
 from support.settings import change
 
-from mmie_tasks.benchmarks.benchmark import Prepared
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Unscored
 
@@ -22,7 +19,7 @@ TEXTS = json.loads(PROMPTS.read_text(encoding="utf-8"))
 DRAW = ("<BEGIN> Draw.", None)
 
 
-def doc_of(*question: tuple[str, Path | None], steps: int = 2) -> dict[str, object]:
+def doc_of(*question, steps=2):
     return {
         "id": "0101001",
         "row": 0,
@@ -33,17 +30,17 @@ def doc_of(*question: tuple[str, Path | None], steps: int = 2) -> dict[str, obje
     }
 
 
-def built(*steps: tuple[str, Path | None], question: tuple[str, Path | None] = DRAW) -> Prepared:
+def built(*steps, question=DRAW):
     content = [{"text": text, "image": image and str(image)} for text, image in steps]
     return BENCHMARK.prepared(doc_of(question), [json.dumps({"content": content})])
 
 
-def outcome(one: Prepared) -> Unscored:
+def outcome(one):
     assert isinstance(one.record.official, Unscored)
     return one.record.official
 
 
-def jpeg(path: Path) -> bytes:
+def jpeg(path):
     """What the official script makes of a picture."""
     encoded = io.BytesIO()
     with Image.open(path) as image:
@@ -51,9 +48,7 @@ def jpeg(path: Path) -> bytes:
     return encoded.getvalue()
 
 
-def test_a_request_has_system_message_schema_and_every_picture_as_a_square_jpeg(
-    tmp_path: Path,
-) -> None:
+def test_a_request_has_system_message_schema_and_every_picture_as_a_square_jpeg(tmp_path):
     asked, cut = draw(tmp_path / "q.jpg"), draw(tmp_path / "a.png", kind="PNG")
     request = built(("Cut.", cut), question=("<BEGIN> Look <image>", asked)).request
     assert request is not None
@@ -70,7 +65,7 @@ def test_a_request_has_system_message_schema_and_every_picture_as_a_square_jpeg(
     ]
 
 
-def test_a_picture_in_a_mode_that_jpeg_lacks_is_lost_and_counted(tmp_path: Path) -> None:
+def test_a_picture_in_a_mode_that_jpeg_lacks_is_lost_and_counted(tmp_path):
     odd, usual = draw(tmp_path / "a.png", "RGBA"), draw(tmp_path / "b.jpg")
     lost = built(("Cut.", odd), ("Fold.", usual))
     assert (lost.record.facts["pictures_lost"], lost.record.facts["lost"]) == (1, "no JPEG (1)")
@@ -89,17 +84,15 @@ def test_a_picture_in_a_mode_that_jpeg_lacks_is_lost_and_counted(tmp_path: Path)
         ("t.jpg", "unreadable"),
     ],
 )
-def test_a_picture_that_is_no_file_or_no_picture_is_lost_and_counted(
-    tmp_path: Path, name: str, reason: str
-) -> None:
+def test_a_picture_that_is_no_file_or_no_picture_is_lost_and_counted(tmp_path, name, reason):
     (tmp_path / "t.jpg").write_text("text", encoding="utf-8")
     assert built(("Cut.", tmp_path / name)).record.facts["lost"] == f"{reason} (1)"
 
 
 @pytest.mark.parametrize("name", ["none.jpg", "alpha.png"])
 def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, name, monkeypatch
+):
     draw(tmp_path / "alpha.png", "RGBA")
     question = ("Look <image>", tmp_path / name)
     unseen = built(("Cut.", None), question=question)
@@ -116,15 +109,13 @@ def test_a_question_without_its_picture_is_not_judged_unless_a_setting_says_so(
 
 
 @pytest.mark.parametrize(("answer", "text"), [("", "\nOUTPUT: "), ("[]", "\nOUTPUT: None")])
-def test_an_empty_answer_is_judged(answer: str, text: str) -> None:
+def test_an_empty_answer_is_judged(answer, text):
     request = BENCHMARK.prepared(doc_of(DRAW), [answer]).request
     assert request is not None
     assert request.parts[1] == text
 
 
-def test_the_number_of_steps_is_told_unless_a_setting_says_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_number_of_steps_is_told_unless_a_setting_says_not(monkeypatch):
     doc = doc_of(DRAW, steps=3)
     assert "Answer in 3 steps" in str(BENCHMARK.question(doc, {}))
     assert BENCHMARK.request_provenance()["steps"] == "told"
@@ -133,13 +124,13 @@ def test_the_number_of_steps_is_told_unless_a_setting_says_not(
     assert BENCHMARK.request_provenance()["steps"] == "untold"
 
 
-def test_a_missing_picture_is_left_out_of_the_question(tmp_path: Path) -> None:
+def test_a_missing_picture_is_left_out_of_the_question(tmp_path):
     there = draw(tmp_path / "a.jpg")
     doc = doc_of(("a", tmp_path / "none.jpg"), ("b", there))
     assert BENCHMARK.question(doc, {})[-5:] == ["a", "\n", "b", "\n", there]
 
 
-def test_the_record_has_the_sha256_of_each_image_of_the_answer(tmp_path: Path) -> None:
+def test_the_record_has_the_sha256_of_each_image_of_the_answer(tmp_path):
     first, second = draw(tmp_path / "1.jpg"), draw(tmp_path / "2.jpg", "L")
     answer = built(("One.", first), ("Two.", None), ("Three.", second)).record.answer
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (first, second)]

@@ -1,7 +1,5 @@
 """The robust reading of replies."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -34,7 +32,7 @@ LETTERS = {name.lower().replace("-", "_").replace(" ", "_"): 7 for name in METRI
         pytest.param(json.dumps({n: {"score": 7} for n in METRICS}), id="lower case"),
     ],
 )
-def test_points_that_a_reply_evidently_gives_are_read(text: str) -> None:
+def test_points_that_a_reply_evidently_gives_are_read(text):
     assert read_robust(text) == Scored(7)
 
 
@@ -58,7 +56,7 @@ def test_points_that_a_reply_evidently_gives_are_read(text: str) -> None:
         pytest.param(reply(10**400), "off_scale", id="too large"),
     ],
 )
-def test_in_doubt_there_are_no_points(text: str, reason: str) -> None:
+def test_in_doubt_there_are_no_points(text, reason):
     verdict = read_robust(text)
     assert isinstance(verdict, Unscored)
     assert verdict.reason == reason
@@ -74,6 +72,6 @@ def test_in_doubt_there_are_no_points(text: str, reason: str) -> None:
         ),
     ).map(json.dumps)
 )
-def test_any_text_has_a_verdict_on_the_scale(text: str) -> None:
+def test_any_text_has_a_verdict_on_the_scale(text):
     verdict = read_robust(text)
     assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 10

@@ -1,9 +1,5 @@
 """The functions that the task file names, with a replayed judge, and both scores of its replies."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from PIL import Image
 from support.opening_data import EXAMPLE, reply
@@ -20,11 +16,11 @@ from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 
-def docs() -> dict[str, dict[str, Any]]:
+def docs():
     return {doc["id"]: dict(doc) for doc in dataset({"OPENING_DATA": str(EXAMPLE / "data")})}
 
 
-def test_the_examples_replies_have_both_scores_and_the_official_table_to_the_digit() -> None:
+def test_the_examples_replies_have_both_scores_and_the_official_table_to_the_digit():
     answers = {answer.id: answer.answer for answer in read_answers([EXAMPLE]).answers}
     records = {
         sample_id: Record.of_line(benchmark.process_results(doc, [answers[sample_id]]))
@@ -52,7 +48,7 @@ def test_the_examples_replies_have_both_scores_and_the_official_table_to_the_dig
     assert any("Overall 6.24" in line for line in metrics.notes([*records.values()]))
 
 
-def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
+def test_the_signature_names_judge_prompt_pictures_steps_and_data():
     signature = str(BENCHMARK.signature(next(iter(docs().values()))))
     assert signature.startswith("judge:made_up|model:made-up|replayed:")
     for part in (
@@ -62,7 +58,7 @@ def test_the_signature_names_judge_prompt_pictures_steps_and_data() -> None:
         assert part in signature
 
 
-def test_the_tested_model_gets_texts_and_pictures_in_order() -> None:
+def test_the_tested_model_gets_texts_and_pictures_in_order():
     doc = docs()["2001006"]
     (turn,) = benchmark.doc_to_messages(doc)
     content = turn["content"]
@@ -78,7 +74,7 @@ def test_the_tested_model_gets_texts_and_pictures_in_order() -> None:
     assert BENCHMARK.picture_limit(doc) == 3
 
 
-def said(text: str, finish: str = "stop") -> JudgeReply:
+def said(text, finish="stop"):
     return JudgeReply(text=text, model="m", finish=finish)
 
 
@@ -93,9 +89,7 @@ def said(text: str, finish: str = "stop") -> JudgeReply:
         pytest.param([said(reply(7), "length")], 7, "cut_off", id="whole JSON at the limit"),
     ],
 )
-def test_the_last_reply_that_the_official_script_would_ask_for_counts(
-    replies: list[JudgeReply], official: float | str, robust: float | str
-) -> None:
+def test_the_last_reply_that_the_official_script_would_ask_for_counts(replies, official, robust):
     result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
     verdicts = grade(result)
     for verdict, expected in ((verdicts.official, official), (verdicts.robust, robust)):
