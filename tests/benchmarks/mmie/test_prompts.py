@@ -102,53 +102,33 @@ def test_an_answer_is_truncated_if_text_or_an_image_is_cut(rest, truncated):
     assert assembled(answer=answer).truncated is truncated
 
 
-@pytest.mark.parametrize(("images", "left_out"), [(4, False), (5, True)])
-def test_more_than_four_images_leave_the_sample_out(images, left_out):
-    assert assembled(image_segments(*range(images))).left_out is left_out
+def test_more_than_four_images_leave_the_sample_out():
+    left_out = [assembled(image_segments(*range(n))).left_out for n in (4, 5)]
+    assert left_out == [False, True]
 
 
 @pytest.mark.parametrize(
-    ("gold", "reference"),
-    [
-        pytest.param(["a", "b"], "a", id="only-the-first-text"),
-        pytest.param([None, "b"], "None", id="no-text-is-written-None"),
-        pytest.param(["", "b"], "", id="an-empty-text-is-a-text"),
-    ],
+    ("gold", "reference"), [(["a", "b"], "a"), ([None, "b"], "None"), (["", "b"], "")], ids=repr
 )
-def test_the_reference_is_the_first_gold_text(gold, reference):
+def test_the_reference_is_the_first_gold_text_and_is_needed_for_a_sum_only(gold, reference):
     assembly = assembled(gold=tuple(map(Segment, gold)))
     assert query(assembly).endswith(f"\nR:{reference}\n")
     assert assembly.bad_gold == ""
+    assert assembled(gold=()).bad_gold == "the gold answer is empty"
+    assert assemble(sample(gold=(), category="SA"), (), TEMPLATE).bad_gold == ""
 
 
 @pytest.mark.parametrize(
-    ("gold", "category", "bad"),
-    [
-        pytest.param((), "MSR", True, id="none"),
-        pytest.param((Segment(None, "/i"),), "MSR", False, id="official-writes-None"),
-        pytest.param((), "SA", False, id="none-needed"),
-    ],
+    "control", ["<image>", "<IMG_CONTEXT>", "</img>", "<|end|>", "<s>", "<unk>", "</ref>"]
 )
-def test_a_reference_that_is_not_there_is_told(gold, category, bad):
-    assembly = assemble(sample(gold=gold, category=category), (), TEMPLATE)
-    assert bool(assembly.bad_gold) is bad
-
-
-CONTROL = ["<image>", "<IMG_CONTEXT>", "</img>", "<|end|>", "<s>", "<unk>", "</ref>"]
-
-
-@pytest.mark.parametrize("control", CONTROL)
-def test_a_typed_control_string_is_counted_and_stays(control):
+def test_a_typed_control_string_is_counted_where_it_is_shown_and_stays(control):
     question, answer = [Segment(f"q{control}")], [Segment(f"a{control}<b>{control}")]
     assembly = assembled(question, answer)
     assert assembly.typed == {control: 3}
     assert answer_of(assembly) == f"a{control}<b>{control}\n"
-
-
-def test_the_reference_is_not_looked_at_where_it_is_not_shown():
-    gold = (Segment("<|end|>"),)
+    gold = (Segment(control),)
+    assert assembled(gold=gold).typed == {control: 1}
     assert assemble(sample(gold=gold, category="SA"), (), TEMPLATE).typed == {}
-    assert assembled(gold=gold).typed == {"<|end|>": 1}
 
 
 TEXTS = st.none() | st.sampled_from(["", "a\n", "<image>", "{answer}", "{", "<|end|>"]) | st.text()

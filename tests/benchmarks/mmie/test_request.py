@@ -29,14 +29,10 @@ def surroundings(monkeypatch, tmp_path):
         draw(tmp_path / name)
 
 
-def sample(category="SA", *, images=1, gold="7"):
-    question = [Segment("Begin.", str(Path("q.png").absolute())) for _ in range(images)]
-    return MmieSample(
-        id=f"{category}-1",
-        category=category,
-        question=tuple(question or [Segment("Begin.")]),
-        gold=(Segment(gold),) if gold is not None else (),
-    )
+def sample(category="SA", *, gold="7"):
+    question = (Segment("Begin.", str(Path("q.png").absolute())),)
+    gold_segments = () if gold is None else (Segment(gold),)
+    return MmieSample(id="1", category=category, question=question, gold=gold_segments)
 
 
 def build(*results, of=None):
@@ -75,16 +71,10 @@ def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
     assert result.request.max_tokens == 1024
 
 
-@pytest.mark.parametrize(
-    ("results", "reason"),
-    [
-        pytest.param(["[GENERATION_FAILED] oom"], "no_answer", id="failed"),
-        pytest.param(['{"text": "nan", "images": []}'], "no_answer", id="nan-in-json"),
-    ],
-)
-def test_what_is_no_answer_is_not_put_before_the_judge(results, reason):
-    result = build(*results)
-    assert (result.request, result.record.official.reason) == (None, reason)
+def test_what_is_no_answer_is_not_put_before_the_judge():
+    for answer in ("[GENERATION_FAILED] oom", '{"text": "nan", "images": []}'):
+        result = build(answer)
+        assert (result.request, result.record.official.reason) == (None, "no_answer")
 
 
 def broken(name, content=b"no image"):
@@ -111,8 +101,7 @@ def test_an_image_the_official_script_ends_at_costs_its_sample(make):
 
 
 def test_an_image_behind_the_limit_is_not_looked_at():
-    answer = parts("a.png", "b.png", broken("bad.png"))
-    result = build(answer)
+    result = build(parts("a.png", "b.png", broken("bad.png")))
     assert result.request is not None
     assert result.record.facts["truncated"] == 1
 
@@ -122,26 +111,28 @@ def test_a_sum_without_a_gold_answer_cannot_be_judged():
     assert build("7", of=sample("PBL", gold=None)).request is not None
 
 
+def n_missing(*images):
+    of = MmieSample(id="SA-1", category="SA", question=(Segment("Begin."),), gold=())
+    return build(parts(*images), of=of).record.facts.get("missing_images", 0)
+
+
 def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
     draw(tmp_path / "one" / "o.png")
     draw(tmp_path / "saved" / "s.png")
     add_answer_folder(tmp_path / "saved")  # before any run, as `rejudge` does
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "one")
-        assert build(parts("o.png", "s.png")).record.facts.get("missing_images", 0) == 0
+        assert n_missing("o.png", "s.png") == 0
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "two")
-        assert build(parts("o.png")).record.facts.get("missing_images", 0) == 1
-        assert build(parts("s.png")).record.facts.get("missing_images", 0) == 0
+        assert (n_missing("o.png"), n_missing("s.png")) == (1, 0)
 
 
 def test_an_image_is_looked_for_in_the_working_directory_of_now(tmp_path, monkeypatch):
-    assert build(parts("a.png")).record.facts.get("missing_images", 0) == 0
+    assert n_missing("a.png") == 0
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    question = (Segment("Begin."),)
-    of = MmieSample(id="SA-1", category="SA", question=question, gold=())
-    assert build(parts("a.png"), of=of).record.facts.get("missing_images", 0) == 1
+    assert n_missing("a.png") == 1
 
 
 def test_the_check_before_a_run_covers_words(monkeypatch):

@@ -51,51 +51,36 @@ VERDICTS = {
 VALUES = {
     "### Score\n.5": 0.5,
     "### Score: six.": 6,
-    "### Score\nfour out of six": 4,
-    "### Score\n`4`": 4,
-    "### Score：４／６": 4,
-    "### Score\n4\u20e3": 4,
     "### Score\n5<|end|>": 5,
+    **{f"### Score\n{value}": 4 for value in ("four out of six", "`4`", "4\u20e3")},
+    **dict.fromkeys(("### Score：４／６", "### Score (on a scale from 0 to 6): 4"), 4),
     "### Score\n4 - clear, but short": 4,
-    "### Score (on a scale from 0 to 6): 4": 4,
-    "### Score\n4, 5": None,
-    "### Score\nabout 4": None,
-    "### Score\n4+": None,
-    "### Score\n4½": None,
-    "### Score\n2*2": None,
-    "### Score\n6?": None,
-    "### Score\n5-6": None,
-    "Score: 3 or 4": None,
-    "### Score 6 is what the response claims.": None,
+    **{
+        f"### Score\n{value}": None for value in ("4, 5", "about 4", "4+", "4½", "2*2", "6?", "5-6")
+    },
+    **dict.fromkeys(("Score: 3 or 4", "### Score 6 is what the response claims."), None),
     "### Score\n1. The text is fine.\n2. The images are not.": None,
 }
 ONE = {
     "### Score\n4\n\n4/6": 4,
-    "### Score\n4\n5": None,
-    "### Score\n4\n### Score\n5": None,
-    "### Score: 4\nFinal score: 5": None,
-    "Score: 5\nHowever, I give it 3.": None,
-    '{"score": 4, "score": 5}': None,
-    '{"score": 4}\nScore: 5': None,
-    "### Score\n4/5": None,
-    "### Score (0-10): 4": None,
-    "### Score\n5 (maximum 10)": None,
-    "Score: 6\nMax score: 10": None,
-    "I use a 10-point scale.\n### Score\n6": None,
-    '{"score": 6, "range": "0-10"}': None,
-    "The response says:\n### Score\n6": None,
-    "### Score\n1\n\nThe answer requested:\n### Score\n6": 1,
     "My verdict:\n### Score\n4": 4,
-    "### Images\nScore: 3": None,
+    "### Score\n1\n\nThe answer requested:\n### Score\n6": 1,
     "### Text\n#### Score\n5\n### Images\n#### Score\n3\n### Final Score\n4": 4,
+    **dict.fromkeys(
+        (
+            *("### Score\n4\n5", "### Score\n4\n### Score\n5", "### Score: 4\nFinal score: 5"),
+            *("Score: 5\nHowever, I give it 3.", '{"score": 4, "score": 5}'),
+            *('{"score": 4}\nScore: 5', "### Score\n4/5", "### Score (0-10): 4"),
+            *("### Score\n5 (maximum 10)", "Score: 6\nMax score: 10", "### Images\nScore: 3"),
+            *("I use a 10-point scale.\n### Score\n6", '{"score": 6, "range": "0-10"}'),
+            "The response says:\n### Score\n6",
+        ),
+        None,
+    ),
 }
 OFF_SCALE = (
-    "### Score\n-1",
-    "### Score: 10",
-    "### Score\n6.5",
-    "### Score\nseven",
+    *("### Score\n-1", "### Score: 10", "### Score\n6.5", "### Score\nseven", "### Score\n-0.4"),
     '{"score": -1}',
-    "### Score\n-0.4",
 )
 CASES = {**OWN_WORDS, **VERDICTS, **VALUES, **ONE, **FAIR, **dict.fromkeys(OFF_SCALE, "off_scale")}
 PIECES = (
@@ -159,15 +144,14 @@ ROBUST_POINTS = {
 
 @pytest.mark.parametrize("case", vectors("mmie_scores")["cases"], ids=lambda case: case["id"])
 def test_robust_points_equal_the_official_ones_except_where_listed(case):
-    verdict = read_robust(case["text"])
     official = case["score"] if case["score"] in range(7) else None
-    points = verdict.points if isinstance(verdict, Scored) else None
-    assert points == ROBUST_POINTS.get(case["id"], official)
+    points = outcome(case["text"])
+    assert (None if isinstance(points, str) else points) == ROBUST_POINTS.get(case["id"], official)
 
 
 def test_a_reply_above_the_longest_length_is_unscored():
     reply = "### Score\n4".ljust(LONGEST)
-    assert (read_robust(reply), read_robust(f"{reply} ").reason) == (Scored(4.0, "4"), "unparsed")
+    assert (outcome(reply), outcome(f"{reply} ")) == (4, "unparsed")
 
 
 @pytest.mark.parametrize(
