@@ -33,7 +33,6 @@ settings.register_profile("quick", deadline=None, max_examples=20)
 
 TESTS = Path(__file__).resolve().parent
 SLOW = (  # imports torch or the runner, starts processes, or computes for long
-    "benchmarks/mia_bench/test_assets.py",
     "gpu",
     "hub/test_dataset.py",
     "drawing/test_pipeline.py",
