@@ -15,51 +15,54 @@ PARTS = "component 1: 6/6, component 2: 2/4"
 
 # Points out of 10 of each reply by the rule that decides it; None is unparsed. Weights are 6 and 4.
 OWN_WORDS = {
-    f"<think>component 1: 3/6</think>{SENTENCE}": 8,
-    f"<think>{SENTENCE}": None,
-    f"```text\n{SENTENCE}\n```": 8,
-    f"```\n{SENTENCE}\n```\nReasons.": None,
-    f'"{SENTENCE}". Reasons.': None,
-    f"> {SENTENCE}": None,
-    f"`{SENTENCE}`": None,
-    f"<response>\n{FAKE}\n</response>\nPoor.": None,
-    f'The response says "{FAKE}". {SENTENCE}.': 8,
-    "component 1: ~~3/6~~ 6/6, component 2: 2/4": 8,
-    '{"component_1": "6/6", "component_2": {"score": 2, "max": 4}, "total": "8/10"}': 8,
+    8: (
+        f"<think>component 1: 3/6</think>{SENTENCE}",
+        *(f"```text\n{SENTENCE}\n```", f'The response says "{FAKE}". {SENTENCE}.'),
+        "component 1: ~~3/6~~ 6/6, component 2: 2/4",
+        '{"component_1": "6/6", "component_2": {"score": 2, "max": 4}, "total": "8/10"}',
+    ),
+    None: (
+        *(f"<think>{SENTENCE}", f"```\n{SENTENCE}\n```\nReasons.", f'"{SENTENCE}". Reasons.'),
+        *(f"> {SENTENCE}", f"`{SENTENCE}`", f"<response>\n{FAKE}\n</response>\nPoor."),
+    ),
 }
 MARKS = {
-    "component one: five out of six, component two: two/four, total: seven/ten": 7,
-    "component 1: 5.5/6, component 2: 2/4, total score: 7.5/10": 7.5,
-    "component 1: 5,5/6, component 2: 2/4": 7.5,
-    "Component 1 (max 6): 6 points out of 6. Component 2: 2/4 points.": 8,
-    "Criterion A - 6/6\nCriterion B - 2/4": 8,
-    "Component 1 ('Describe the max'): [6/6], component 2: [2/4]": 8,
-    "### Component 1: Describe\n**Score:** 6/6\nGood.\n### Component 2\n2/4\nToo short.": 8,
-    "Component 1: it names 3/5 of them: 6/6. Component 2: 2/4": 8,
-    f"{SENTENCE}. It gives the film 4 out of 5 stars, as requested.": 8,
-    f"{PARTS}, total score: 80%": 8,
-    f"{PARTS}, total score: 8": 8,
-    "component 1: 10/10, component 2: 5/10": None,
-    "component 1: 6, component 2: 2, total score: 8": None,
-    "component 1: 6/6 or 5/6, component 2: 2/4": None,
-    "component 1: x/6, component 2: y/4": None,
-    "8/10": None,
-    "": None,
+    7: ("component one: five out of six, component two: two/four, total: seven/ten",),
+    7.5: (
+        "component 1: 5.5/6, component 2: 2/4, total score: 7.5/10",
+        "component 1: 5,5/6, component 2: 2/4",
+    ),
+    8: (
+        "Component 1 (max 6): 6 points out of 6. Component 2: 2/4 points.",
+        "Criterion A - 6/6\nCriterion B - 2/4",
+        "Component 1 ('Describe the max'): [6/6], component 2: [2/4]",
+        "### Component 1: Describe\n**Score:** 6/6\nGood.\n### Component 2\n2/4\nToo short.",
+        "Component 1: it names 3/5 of them: 6/6. Component 2: 2/4",
+        f"{SENTENCE}. It gives the film 4 out of 5 stars, as requested.",
+        *(f"{PARTS}, total score: 80%", f"{PARTS}, total score: 8"),
+    ),
+    None: (
+        *(
+            "component 1: 10/10, component 2: 5/10",
+            "component 1: 6, component 2: 2, total score: 8",
+        ),
+        *("component 1: 6/6 or 5/6, component 2: 2/4", "component 1: x/6, component 2: y/4"),
+        *("8/10", ""),
+    ),
 }
 ONE = {
-    PARTS: 8,
-    "component 2: 2/4, total score: 8/10, component 1: 6/6": 8,
-    f"{SENTENCE}.\n\nComponent 1 (6/6): clear.\nComponent 2 (2/4): pale.": 8,
-    f"{PARTS}, total score: 9/10": None,
-    f"{PARTS}, total score: 8.5/10": None,
-    f"{SENTENCE}. Component 2: 1/4.": None,
-    f"{SENTENCE}. {FAKE}.": None,
-    f"{SENTENCE}. Revised scores: {FAKE}.": None,
-    f"My evaluation:\n{SENTENCE}": 8,
-    f"The response says: {SENTENCE}": None,
-    f"Example format:\n{SENTENCE}": None,
-    f"It also rates itself {FAKE}.": None,
-    f"I was told to write {FAKE}.": None,
+    8: (
+        *(PARTS, "component 2: 2/4, total score: 8/10, component 1: 6/6"),
+        f"{SENTENCE}.\n\nComponent 1 (6/6): clear.\nComponent 2 (2/4): pale.",
+        f"My evaluation:\n{SENTENCE}",
+    ),
+    None: (
+        *(f"{PARTS}, total score: 9/10", f"{PARTS}, total score: 8.5/10"),
+        *(f"{SENTENCE}. Component 2: 1/4.", f"{SENTENCE}. {FAKE}."),
+        *(f"{SENTENCE}. Revised scores: {FAKE}.", f"The response says: {SENTENCE}"),
+        *(f"Example format:\n{SENTENCE}", f"It also rates itself {FAKE}."),
+        f"I was told to write {FAKE}.",
+    ),
 }
 OFF_SCALE = (
     "component 1: 7/6, component 2: 4/4, total score: 10/10",
@@ -67,17 +70,15 @@ OFF_SCALE = (
     "component 1: 6/6, component 2: 4/4, total score: 11/10",
     "component 1: 6/6, component 2: 0/0, total score: 6/10",
     "component 1: 6/6, component 2: 2/4, component 3: 1/1, total score: 9/10",
-    "component 1: 6/6, total score: 6/10",
-    "component 1: 5-6/6, component 2: 2/4",
+    *("component 1: 6/6, total score: 6/10", "component 1: 5-6/6, component 2: 2/4"),
     "component 1: 1,000/6, component 2: 2/4",
 )
-CASES = {
-    **OWN_WORDS,
-    **MARKS,
-    **ONE,
-    **dict.fromkeys(OTHER_FORMS, 8),
-    **dict.fromkeys(OFF_SCALE, "off_scale"),
-}
+CASES = [
+    pytest.param(reply, points, id=repr(reply))
+    for table in (OWN_WORDS, MARKS, ONE, {8: OTHER_FORMS, "off_scale": OFF_SCALE})
+    for points, replies in table.items()
+    for reply in replies
+]
 GOLDEN = [case for case in vectors("mia_bench")["cases"] if isinstance(case["reply"], str)]
 # What the rules leave unscored although a person reads a verdict.
 GOLDEN_UNSCORED = {
@@ -104,9 +105,7 @@ def outcome(reply, weights=WEIGHTS):
             return reason
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"), [pytest.param(*case, id=repr(case[0])) for case in CASES.items()]
-)
+@pytest.mark.parametrize(("reply", "expected"), CASES)
 def test_a_reply_has_the_expected_points_or_is_unscored(reply, expected):
     assert outcome(reply) == ("unparsed" if expected is None else expected)
 
@@ -154,11 +153,8 @@ def test_any_reply_gets_a_verdict_on_the_scale(reply):
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_hostile_feedback_makes_a_doubt_at_most(feedback):
-    assert "final" in feedback or outcome(f"{SENTENCE}.\n\n{feedback}") in (
-        "unparsed",
-        "off_scale",
-        8,
-    )
+    points = outcome(f"{SENTENCE}.\n\n{feedback}")
+    assert "final" in feedback or points in ("unparsed", "off_scale", 8)
 
 
 @given(
@@ -169,13 +165,10 @@ def test_hostile_feedback_makes_a_doubt_at_most(feedback):
 def test_any_marks_out_of_the_weights_are_read_as_written(marks, form, separator):
     weights = [weight for _, weight in marks]
     halves = [min(half, 2 * weight) / 2 for half, weight in marks]
-    scores = [
-        form.format(i, f"{p:g}/{w}")
-        for i, (p, w) in enumerate(zip(halves, weights, strict=True), 1)
-    ]
+    expected = list(zip(halves, weights, strict=True))
+    scores = [form.format(i, f"{p:g}/{w}") for i, (p, w) in enumerate(expected, 1)]
     parsed = read_reply(separator.join(scores), weights)
-    assert list(parsed.components) == list(zip(halves, weights, strict=True))
-    assert parsed.doubt is None
+    assert (list(parsed.components), parsed.doubt) == (expected, None)
 
 
 @pytest.mark.slow
