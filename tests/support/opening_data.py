@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from PIL import Image
 
 from mmie_tasks.benchmarks.opening.official import METRICS
+from mmie_tasks.hub.pinned_file import Pin
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "opening"
 PROMPTS = EXAMPLE / "prompts.json"
@@ -56,12 +58,21 @@ def write_data(folder: Path, *rows: object) -> Path:
     return folder
 
 
+def pin(path: str, content: str) -> Pin:
+    """An official file with this content, which cannot be downloaded."""
+    return Pin(
+        name=path,
+        url=f"http://127.0.0.1:9/{path}",
+        size_bytes=len(content),
+        sha256=hashlib.sha256(content.encode()).hexdigest(),
+        local="put there",
+    )
+
+
 def draw(path: Path, mode: str = "RGB", kind: str | None = None) -> Path:
     """Write a picture."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    image = Image.new("RGB", (8, 8), "red").convert("L" if mode == "I;16" else mode)
-    image = Image.new("I;16", (8, 8), 60_000) if mode == "I;16" else image
-    image.save(path, kind or ("JPEG" if mode in ("RGB", "L", "CMYK") else "PNG"))
+    Image.new("RGB", (8, 8), "red").convert(mode).save(path, kind)
     return path
 
 

@@ -5,14 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
-from support.opening_data import GENERATOR, PROMPTS, SCORER
+from support.opening_data import GENERATOR, PROMPTS, SCORER, pin
 from support.settings import change
 
 from mmie_tasks.benchmarks.opening import official_files
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.opening.judge_prompts import fixed_texts, read_texts
 from mmie_tasks.core.errors import DataMissing, SettingWrong
-from mmie_tasks.hub.pinned_file import Pin
 
 CONTENTS = {
     "GPT_score_A.py": SCORER,
@@ -21,16 +20,6 @@ CONTENTS = {
     "prompts/zero-shot_generation_system.txt": "Write.",
     "OpenING-benchmark/test_data.jsonl": "{}",
 }
-
-
-def pin(path, content):
-    return Pin(
-        name=path,
-        url=f"http://127.0.0.1:9/{path}",
-        size_bytes=len(content),
-        sha256=hashlib.sha256(content.encode()).hexdigest(),
-        local="put there",
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -89,8 +78,6 @@ def test_prefetch_gets_questions_and_prompts_by_their_pins(tmp_path, monkeypatch
     assert not data.is_here()
     assert data.plan().size_bytes == 2
     assert prompts.plan().size_bytes == sum(map(len, CONTENTS.values())) - 2
-    local, _ = BENCHMARK.assets(
-        (), environment(tmp_path, OPENING_DATA=str(clone(tmp_path / "clone")))
-    )
-    assert local.origin == "local"
-    assert local.is_here()
+    offline = environment(tmp_path, OPENING_DATA=str(clone(tmp_path / "clone")))
+    local, _ = BENCHMARK.assets((), offline)
+    assert (local.origin, local.is_here()) == ("local", True)
