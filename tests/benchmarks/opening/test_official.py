@@ -3,17 +3,9 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.opening_data import reply
 
-from mmie_tasks.benchmarks.opening.official import (
-    METRICS,
-    asks_again,
-    read_official,
-    read_scores,
-    summary,
-)
+from mmie_tasks.benchmarks.opening.official import asks_again, read_official, summary
 from mmie_tasks.core.verdict import Scored, Unscored
 
 
@@ -74,22 +66,6 @@ def test_why_a_reply_has_no_points(text, reason):
     verdict = read_official(text)
     assert isinstance(verdict, Unscored)
     assert verdict.reason == reason
-
-
-@settings(max_examples=50)
-@given(
-    st.text()
-    | st.recursive(
-        st.none() | st.booleans() | st.floats() | st.text(),
-        lambda inner: (
-            st.lists(inner) | st.dictionaries(st.sampled_from([*METRICS, "scores", "Score"]), inner)
-        ),
-    ).map(json.dumps)
-)
-def test_any_text_has_a_verdict(text):
-    verdict = read_official(text)
-    assert isinstance(verdict, (Scored, Unscored))
-    assert isinstance(read_scores(text), Unscored) or not asks_again(text)
 
 
 def test_the_means_of_metrics_are_rounded_before_their_mean():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.opening_data import reply
 
-from mmie_tasks.benchmarks.opening.official import METRICS
+from mmie_tasks.benchmarks.opening.official import METRICS, asks_again, read_official, read_scores
 from mmie_tasks.benchmarks.opening.robust import read_robust
 from mmie_tasks.core.verdict import Scored, Unscored
 
@@ -72,6 +72,8 @@ def test_in_doubt_there_are_no_points(text, reason):
         ),
     ).map(json.dumps)
 )
-def test_any_text_has_a_verdict_on_the_scale(text):
+def test_any_text_has_a_verdict(text):
     verdict = read_robust(text)
     assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 10
+    assert isinstance(read_official(text), (Scored, Unscored))
+    assert isinstance(read_scores(text), Unscored) or not asks_again(text)
