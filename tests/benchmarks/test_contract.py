@@ -56,25 +56,21 @@ def test_a_question_has_texts_and_files(benchmark):
         assert len(benchmark.doc_to_visual(doc)) == sum(isinstance(p, Path) for p in content)
 
 
-def test_missing_data_names_its_variable_and_folder_and_ends_the_process(
-    benchmark, monkeypatch, tmp_path
-):
+def test_missing_data_is_named_and_ends_the_process(benchmark, monkeypatch, tmp_path):
     variable, selection = f"{benchmark.name.upper()}_DATA", SELECTIONS[benchmark.name]
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "notes.txt").touch()
     for folder, content in (("none", variable), ("data", "notes.txt")):
-        monkeypatch.setenv(variable, str(tmp_path / folder))
+        path = tmp_path / folder
+        monkeypatch.setenv(variable, str(path))
         with pytest.raises(DataMissing) as missing:
             benchmark.documents(selection, os.environ)
-        assert str(tmp_path / folder) in missing.value.message
-        assert content in missing.value.message
-        with pytest.raises(SystemExit, match=str(tmp_path / folder)):
+        assert all(text in missing.value.message for text in (str(path), content))
+        with pytest.raises(SystemExit, match=str(path)):
             benchmark.process_docs(SimpleNamespace(config_name=selection))
 
 
-def test_a_missing_image_of_a_question_is_named_before_a_model_generates(
-    benchmark, monkeypatch, tmp_path, logs
-):
+def test_a_missing_image_of_a_question_is_named(benchmark, monkeypatch, tmp_path, logs):
     data = shutil.copytree(EXAMPLES / benchmark.name / "data", tmp_path / "data")
     monkeypatch.setenv(f"{benchmark.name.upper()}_DATA", str(data))
     samples = benchmark.documents(SELECTIONS[benchmark.name], os.environ)
@@ -138,25 +134,20 @@ def again(benchmark, line):
     return benchmark.regraded(Record.of_line(line))
 
 
-def test_a_line_is_scored_again_as_it_was_logged(benchmark):
+def test_a_line_is_scored_again_from_its_reply_or_answer_whatever_verdict_is_stored(benchmark):
+    stored = {"official": {"points": 0.125}, "robust": {"points": 0.125}}
     for line in scored_lines(benchmark):
-        assert again(benchmark, line) == Record.of_line(line)
-
-
-def test_scoring_again_looks_at_the_reply_or_answer_and_not_at_the_stored_verdict(benchmark):
-    for line in scored_lines(benchmark):
-        stored = copy.deepcopy(line)
-        stored["record"]["verdicts"] = {"official": {"points": 0.125}, "robust": {"points": 0.125}}
-        assert again(benchmark, stored) == Record.of_line(line)
+        expected = Record.of_line(line)
+        assert again(benchmark, line) == expected
+        assert again(benchmark, {"record": line["record"] | {"verdicts": stored}}) == expected
 
 
 def test_what_was_scored_and_is_not_in_the_log_cannot_be_scored_again(benchmark):
-    record = Record.of_line(scored_lines(benchmark)[0]).scored(
-        Verdicts(official=Scored(1), robust=Scored(1))
-    )
+    line = Record.of_line(scored_lines(benchmark)[0])
+    record = line.scored(Verdicts(official=Scored(1), robust=Scored(1)))
     record = record.model_copy(update={"judgements": ()})
     if benchmark.judge is None:  # the log has the answer
-        assert benchmark.regraded(record) == Record.of_line(scored_lines(benchmark)[0])
+        assert benchmark.regraded(record) == line
         return
     with pytest.raises(BadRecord, match="does not hold the reply or answer"):
         benchmark.regraded(record)
@@ -185,13 +176,11 @@ def test_the_signature_names_task_version_and_data(benchmark):
 def test_an_example_is_what_its_program_writes(name, monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(EXAMPLES / name))
-    again = tmp_path / "again"
-    again.mkdir()
-    runpy.run_path(str(EXAMPLES / name / "make.py"))["main"](again)
-    written = [path for path in again.rglob("*") if path.is_file()]
+    runpy.run_path(str(EXAMPLES / name / "make.py"))["main"](tmp_path / "again")
+    written = [path for path in (tmp_path / "again").rglob("*") if path.is_file()]
     assert len(written) > 10
     for path in written:
-        bundled = EXAMPLES / name / path.relative_to(again)
+        bundled = EXAMPLES / name / path.relative_to(tmp_path / "again")
         assert bundled.is_file()
         if path.suffix in (".json", ".jsonl"):  # the bytes of images depend on their encoder
             assert bundled.read_bytes() == path.read_bytes(), "run make.py"

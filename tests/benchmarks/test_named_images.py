@@ -104,12 +104,17 @@ def of_one(images):
     return TaskAnswers(answers=(images.answer,), matched=matched, images=(images,))
 
 
+def check(images, *, counts_missing=False):
+    options = {"images_option": "--images", "count_option": "--missing count"}
+    of_one(images).check_images(counts_missing=counts_missing, **options)
+
+
 def test_images_in_markdown_are_counted_and_stop_nothing(tmp_path):
     draw(tmp_path / "0.png")
     answer = "Fold. ![](0.png) Cut. ![](1.png) ![](https://h/2.png)"
-    answers = of_one(named(tmp_path, answer=answer))
-    assert answers.text == "mmie: answers 1 of 1, images 1 of 3; 2 in Markdown missing"
-    answers.check_images(counts_missing=False, images_option="", count_option="")
+    images = named(tmp_path, answer=answer)
+    assert of_one(images).text == "mmie: answers 1 of 1, images 1 of 3; 2 in Markdown missing"
+    check(images)
 
 
 def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path):
@@ -118,12 +123,11 @@ def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path):
     record = {"answer": TEXT, "images": ["0.png", "1.png", "2.png"]}
     images = named(tmp_path, **record)
     assert images.unusable == (("1.png", "unreadable"), ("2.png", "missing"))
-    answers = of_one(images)
-    assert answers.text == "mmie: answers 1 of 1, images 1 of 3; missing (1), unreadable (1)"
-    options = {"images_option": "--images", "count_option": "--missing count"}
+    text = "mmie: answers 1 of 1, images 1 of 3; missing (1), unreadable (1)"
+    assert of_one(images).text == text
     with pytest.raises(AnswersUnusable, match=r"`1\.png` is not an image[\s\S]*of 3 images"):
-        answers.check_images(counts_missing=False, **options)
-    answers.check_images(counts_missing=True, **options)
+        check(images)
+    check(images, counts_missing=True)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +177,9 @@ def test_images_that_are_found_in_the_working_directory_are_counted_with_it(tmp_
 def test_two_images_that_are_found_as_one_file_are_an_error(tmp_path):
     draw(tmp_path / "0.png")
     answer = [{"text": "A.", "image": f"/scratch/{folder}/0.png"} for folder in ("one", "two")]
-    answers = of_one(named(tmp_path, answer=answer))
+    images = named(tmp_path, answer=answer)
     with pytest.raises(AnswersUnusable, match=r"/one/0\.png` and `/scratch/two/0\.png`"):
-        answers.check_images(counts_missing=True, images_option="", count_option="")
+        check(images, counts_missing=True)
 
 
 def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path):
@@ -189,6 +193,5 @@ def test_pictures_of_drawn_answers_are_found_beside_their_file(tmp_path):
 def test_an_image_in_a_form_that_is_not_read_is_not_called_a_missing_file(tmp_path):
     part = {"type": "image", "source": {"data": "AAAA"}}
     images = named(tmp_path, answer=[{"type": "text", "text": "A."}, part])
-    answers = of_one(images)
     with pytest.raises(AnswersUnusable, match="in a form that is not read"):
-        answers.check_images(counts_missing=False, images_option="", count_option="")
+        check(images)

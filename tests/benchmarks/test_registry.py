@@ -14,10 +14,10 @@ def package(tmp_path, monkeypatch):
 
     def install(**entries):
         for value in entries.values():
-            package = value.partition(":")[0].partition(".")[0]
-            if not package.startswith("no_such"):
-                (tmp_path / package).mkdir(exist_ok=True)
-                (tmp_path / package / "__init__.py").touch()
+            if not value.startswith("no_such"):
+                folder = tmp_path / value.partition(".")[0]
+                folder.mkdir()
+                (folder / "__init__.py").touch()
         monkeypatch.setattr(module, "_plugins", lambda _path: sorted(entries.items()))
         return tmp_path
 
@@ -27,12 +27,8 @@ def package(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("task", "name"),
     [
-        pytest.param("mmie", "mmie", id="the-benchmark"),
-        pytest.param("mmie_sa", "mmie", id="a-task"),
-        pytest.param("milebench_Spot-the-Diff", "milebench", id="a-dataset"),
-        pytest.param("mmie2", None, id="another-name"),
-        pytest.param("mia", None, id="part-of-a-name"),
-        pytest.param("mmmu_val", None, id="not-ours"),
+        *[("mmie", "mmie"), ("mmie_sa", "mmie"), ("milebench_Spot-the-Diff", "milebench")],
+        *[("mmie2", None), ("mia", None), ("mmmu_val", None)],
     ],
 )
 def test_a_task_is_of_the_benchmark_that_it_is_named_like(task, name):
@@ -79,6 +75,7 @@ class Sketch(Benchmark):
     def question(self, doc, options): return []
 BENCHMARK = Sketch()
 """
+BY_RULE = JUDGED.replace('BenchmarkJudge("sketch", "openai:m")', "None")
 JUDGE_OF_MMIE = """
 from mmie_tasks.benchmarks.mmie.benchmark import Mmie
 class Sketch(Mmie):
@@ -94,11 +91,7 @@ BENCHMARK = Sketch()
         pytest.param(JUDGE_OF_MMIE, "judge of `mmie`", id="judge-of-another-benchmark"),
         pytest.param("BENCHMARK = len(5)", "TypeError", id="fails-when-imported"),
         pytest.param(JUDGED, "lacks `title`, `request`, `read`", id="parts-of-a-judged-one"),
-        pytest.param(
-            JUDGED.replace('BenchmarkJudge("sketch", "openai:m")', "None"),
-            "lacks `title`, `score`",
-            id="parts-of-one-scored-by-rule",
-        ),
+        pytest.param(BY_RULE, "lacks `title`, `score`", id="parts-of-one-scored-by-rule"),
     ],
 )
 def test_an_unusable_benchmark_is_named(package, request, source, problem):

@@ -49,9 +49,7 @@ def test_the_bundled_replies_have_both_scores(docs):
         (f"replay:path={EXAMPLE / 'replies.jsonl'}", ("judge:made_up|", "|paper_judge:no|")),
     ],
 )
-def test_the_signature_names_judge_prompt_and_data_and_whether_the_paper_asked_it(
-    docs, monkeypatch, judge, parts
-):
+def test_the_signature_names_judge_prompt_and_data(docs, monkeypatch, judge, parts):
     monkeypatch.delenv("MMIE_TASKS_JUDGE")
     if judge:
         monkeypatch.setenv("MMIE_TASKS_JUDGE", judge)
