@@ -11,7 +11,15 @@ SIZES = st.lists(st.integers(1, 15), min_size=1, max_size=6)
 
 
 def items_of(sizes):
-    return [(group, f"{group}-{i}") for group, size in enumerate(sizes) for i in range(size)]
+    return [(str(group), f"{group}-{i}") for group, size in enumerate(sizes) for i in range(size)]
+
+
+def group_of(item):
+    return item[0]
+
+
+def length_of(item):
+    return str(len(item[1]))
 
 
 def in_order(items, *groupings):
@@ -20,28 +28,23 @@ def in_order(items, *groupings):
 
 @given(SIZES)
 def test_at_every_prefix_each_group_differs_from_its_share_by_less_than_one(sizes):
-    ordered = in_order(items_of(sizes), lambda item: str(item[0]))
+    ordered = in_order(items_of(sizes), group_of)
     assert sorted(ordered) == sorted(items_of(sizes))
     counts = Counter()
     for n, (group, _) in enumerate(ordered, 1):
         counts[group] += 1
-        assert all(abs(counts[one] - n * size / sum(sizes)) < 1 for one, size in enumerate(sizes))
+        assert all(abs(counts[str(g)] - n * size / sum(sizes)) < 1 for g, size in enumerate(sizes))
 
 
 @given(st.permutations(items_of([3, 5, 1, 7])))
 def test_the_order_of_the_items_does_not_matter(items):
-    def group(item):
-        return str(item[0])
-
-    assert in_order(items, group) == in_order(items_of([3, 5, 1, 7]), group)
+    assert in_order(items, group_of) == in_order(items_of([3, 5, 1, 7]), group_of)
 
 
 @given(SIZES)
 def test_a_group_has_the_order_that_it_has_alone_and_divides_in_proportion_too(sizes):
     items = items_of(sizes)
-    ordered = in_order(items, lambda item: str(item[0]), lambda item: str(len(item[1])))
-    for group in range(len(sizes)):
+    ordered = in_order(items, group_of, length_of)
+    for group in map(str, range(len(sizes))):
         own = [item for item in items if item[0] == group]
-        assert [item for item in ordered if item[0] == group] == in_order(
-            own, lambda item: str(len(item[1]))
-        )
+        assert [item for item in ordered if item[0] == group] == in_order(own, length_of)

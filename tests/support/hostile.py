@@ -1,4 +1,4 @@
-"""Log lines with invalid content."""
+"""Log lines with invalid content, and any JSON."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hypothesis import strategies as st
+
 from mmie_tasks.record.record import BadRecord
 
 JUNK = [None, 3, -1.5, math.nan, 10**400, "x", [], [1], ["x"], {}, {"a": 1}, True]
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner),
+    max_leaves=8,
+)
 
 
 def spoil(value: Any, lots: random.Random, junk: object) -> None:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.hostile import JSON_VALUES
 from support.mmie_data import conversation, conversations_folder, folder, in_file_order, segment
 
 from mmie_tasks.benchmarks.mmie import data
@@ -21,11 +22,6 @@ from mmie_tasks.core.errors import BadSample, DataBroken, DataMissing, SettingWr
 from mmie_tasks.record.segment import Segment
 
 ORDER = ["PBL-1", "SA-1", "PBL-3", "PBL-4", "SA-0", "PBL-2", "MSR-0", "PBL-0", "SA-2"]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=8,
-)
 
 
 def load(path, selection="all"):
@@ -57,10 +53,11 @@ def test_a_sample_has_the_turns_of_each_role_in_order():
 
 
 @given(
-    st.fixed_dictionaries(
-        {"id": st.just("SA-1") | JSON}, optional={"conversations": JSON, "field": JSON}
+    JSON_VALUES
+    | st.fixed_dictionaries(
+        {"id": st.just("SA-1") | JSON_VALUES},
+        optional={"conversations": JSON_VALUES, "field": JSON_VALUES},
     )
-    | JSON
 )
 def test_any_json_is_read_or_refused(row):
     with suppress(BadSample):

@@ -34,11 +34,8 @@ def answer_of(assembled):
 def test_one_count_runs_through_question_and_answer():
     assembly = assembled(image_segments(1), image_segments(2))
     assert assembly.parts == (
-        "Rate {this}.\nQ:t1\nImage-0: ",
-        Path("/i/1.png"),
-        "\n\nA:t2\nImage-1: ",
-        Path("/i/2.png"),
-        "\n\nR:gold\n",
+        *("Rate {this}.\nQ:t1\nImage-0: ", Path("/i/1.png")),
+        *("\n\nA:t2\nImage-1: ", Path("/i/2.png"), "\n\nR:gold\n"),
     )
     assert assembly.images == ("/i/1.png", "/i/2.png")
     assert "Q:t1\nImage-0: <image>\n\nA:t2\nImage-1: <image>\n\n" in query(assembly)
@@ -71,35 +68,25 @@ def test_a_missing_image_leaves_its_number_to_the_next():
     assert assembly.images == ("/i/1.png", "/i/2.png", "/i/3.png")
 
 
-@pytest.mark.parametrize(
-    ("in_question", "shown"),
-    [
-        pytest.param(0, "t1 I0 t2 I1 t3 I2", id="none-in-the-question"),
-        pytest.param(1, "t1 I1 t2 I2", id="one"),
-        pytest.param(2, "t1 I2", id="two"),
-        pytest.param(3, "t1", id="three-leave-one-text"),
-    ],
-)
-def test_the_answer_ends_with_the_third_image(in_question, shown):
-    assembly = assembled(
-        image_segments(*range(10, 10 + in_question)), image_segments(1, 2, 3, 4, 5)
-    )
-    lines = answer_of(assembly).replace("Image-", "I").replace(": <image>", "").split()
-    assert (lines, assembly.truncated) == (shown.split(), True)
+def test_the_answer_ends_with_the_third_image():
+    for in_question, expected in enumerate(("t1 I0 t2 I1 t3 I2", "t1 I1 t2 I2", "t1 I2", "t1")):
+        question = image_segments(*range(10, 10 + in_question))
+        assembly = assembled(question, image_segments(1, 2, 3, 4, 5))
+        shown = answer_of(assembly).replace("Image-", "I").replace(": <image>", "").split()
+        assert (" ".join(shown), assembly.truncated) == (expected, True)
 
 
 @pytest.mark.parametrize(
     ("rest", "truncated"),
     [
-        pytest.param(Segment(" \n", "/gone", problem="missing"), False, id="blank-and-missing"),
-        pytest.param(Segment(None), False, id="nothing"),
-        pytest.param(Segment("end"), True, id="text"),
-        pytest.param(Segment(None, "/i/4.png"), True, id="image"),
+        (Segment(" \n", "/gone", problem="missing"), False),
+        (Segment(None), False),
+        (Segment("end"), True),
+        (Segment(None, "/i/4.png"), True),
     ],
 )
 def test_an_answer_is_truncated_if_text_or_an_image_is_cut(rest, truncated):
-    answer = [*image_segments(1, 2, 3), rest]
-    assert assembled(answer=answer).truncated is truncated
+    assert assembled(answer=[*image_segments(1, 2, 3), rest]).truncated is truncated
 
 
 def test_more_than_four_images_leave_the_sample_out():

@@ -1,7 +1,5 @@
 """From odd answers to the judge's request: whatever a model says, something sensible is asked."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from support.hostile import JSON_VALUES
 from support.mmie_data import draw
 from support.mmie_judge import surround
 from support.settings import change
@@ -64,7 +63,7 @@ STEP = "Step.\nImage-1: <image>\n"
         pytest.param("<think>on and on", "\n", id="only-thinking"),
         pytest.param("Say <image> <|end|>", "Say <image> <|end|>\n", id="control-strings"),
     ],
-)  # fmt: skip
+)
 def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
     result = build(answer)
     assert answer_part(result) == expected
@@ -116,23 +115,19 @@ def n_missing(*images):
     return build(parts(*images), of=of).record.facts.get("missing_images", 0)
 
 
-def test_images_in_the_folder_of_one_run_are_not_those_of_the_next(tmp_path):
+def test_images_are_looked_for_in_the_folders_of_this_run_and_in_todays_working_one(
+    tmp_path, monkeypatch
+):
     draw(tmp_path / "one" / "o.png")
     draw(tmp_path / "saved" / "s.png")
     add_answer_folder(tmp_path / "saved")  # before any run, as `rejudge` does
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "one")
-        assert n_missing("o.png", "s.png") == 0
+        assert n_missing("a.png", "o.png", "s.png") == 0
+    monkeypatch.chdir(tmp_path / "saved")
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "two")
-        assert (n_missing("o.png"), n_missing("s.png")) == (1, 0)
-
-
-def test_an_image_is_looked_for_in_the_working_directory_of_now(tmp_path, monkeypatch):
-    assert n_missing("a.png") == 0
-    (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path / "empty")
-    assert n_missing("a.png") == 1
+        assert [n_missing(name) for name in ("a.png", "o.png", "s.png")] == [1, 1, 0]
 
 
 def test_the_check_before_a_run_covers_words(monkeypatch):
@@ -144,15 +139,8 @@ def test_the_check_before_a_run_covers_words(monkeypatch):
         BENCHMARK.check_setup()
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner),
-    max_leaves=8,
-)
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(answer=st.text() | JSON.map(json.dumps) | JSON)
+@given(answer=st.text() | JSON_VALUES.map(json.dumps) | JSON_VALUES)
 def test_nothing_a_model_says_raises(answer):
     result = build(answer)
     assert (result.request is None) == bool(result.record.official.detail)
