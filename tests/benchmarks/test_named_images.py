@@ -40,25 +40,20 @@ def named(folder, **record):
 def test_images_of_parts_are_found_beside_the_file(tmp_path, write):
     draw(tmp_path / "my" / "ü 1.png")
     draw(tmp_path / "secret.png")
-    parts = [{"image": image} for image in ("ü 1.png", "../secret.png", "no.png")]
-    images = named(tmp_path / "my", answer=write(parts))
-    content = json.loads(str(images.answer))
-    shown = [part["image"] for part in content]
-    assert shown == [str(tmp_path / "my" / "ü 1.png"), "../secret.png", "no.png"]
-    assert (images.count, images.unusable) == (
-        3,
-        (("../secret.png", "missing"), ("no.png", "missing")),
-    )
+    names = ["ü 1.png", "../secret.png", "no.png"]
+    images = named(tmp_path / "my", answer=write([{"image": name} for name in names]))
+    shown = [part["image"] for part in json.loads(str(images.answer))]
+    assert shown == [str(tmp_path / "my" / "ü 1.png"), *names[1:]]
+    assert (images.count, images.unusable) == (3, tuple((name, "missing") for name in names[1:]))
 
 
-@pytest.mark.parametrize("text", [TEXT, None], ids=["in a text", "alone"])
-def test_images_in_a_field_beside_the_answer_are_its_own(tmp_path, text):
+def test_images_in_a_field_beside_the_answer_are_its_own(tmp_path):
     draw(tmp_path / "0.png")
-    images = named(tmp_path, answer=text, images=["0.png"])
     shown = Segment(image=str(tmp_path / "0.png"))
-    expected = (Segment("Fold."), shown, Segment("Cut.")) if text else (shown,)
-    assert read_answer([images.answer]).segments == expected
-    assert (images.count, images.unusable) == (1, ())
+    for text, expected in ((TEXT, (Segment("Fold."), shown, Segment("Cut."))), (None, (shown,))):
+        images = named(tmp_path, answer=text, images=["0.png"])
+        assert read_answer([images.answer]).segments == expected
+        assert (images.count, images.unusable) == (1, ())
 
 
 @pytest.mark.parametrize(
@@ -82,17 +77,15 @@ def test_an_image_in_the_text_of_a_question_is_ignored(tmp_path):
 @pytest.mark.parametrize(
     ("answer", "unusable"),
     [
-        pytest.param("Look: ![x](fig.png)", (), id="mentioned"),
-        pytest.param("fig.png", (), id="a text"),
-        pytest.param(
-            {"text": "A.", "images": ["https://h/0.png"]}, ("https://h/0.png",), id="a URL"
-        ),
-        pytest.param({"text": "A.", "images": [DATA_URI]}, (), id="data"),
-        pytest.param({"text": "A.", "images": [NO_DATA]}, (NO_DATA,), id="data of no image"),
-        pytest.param({"text": "A.", "images": ["x/fig.png"]}, ("x/fig.png",), id="list"),
-        pytest.param({"text": "A.", "image": "fig.png"}, ("fig.png",), id="object"),
-        pytest.param([{"text": "A.", "image": "fig.png"}], ("fig.png",), id="part"),
-        pytest.param(['{"images": ["1.png"]}', "B."], ("1.png",), id="round"),
+        ("Look: ![x](fig.png)", ()),
+        ("fig.png", ()),
+        ({"text": "A.", "images": ["https://h/0.png"]}, ("https://h/0.png",)),
+        ({"text": "A.", "images": [DATA_URI]}, ()),
+        ({"text": "A.", "images": [NO_DATA]}, (NO_DATA,)),
+        ({"text": "A.", "images": ["x/fig.png"]}, ("x/fig.png",)),
+        ({"text": "A.", "image": "fig.png"}, ("fig.png",)),
+        ([{"text": "A.", "image": "fig.png"}], ("fig.png",)),
+        (['{"images": ["1.png"]}', "B."], ("1.png",)),
     ],
 )
 def test_only_an_image_in_a_field_or_part_is_missing(tmp_path, answer, unusable):
@@ -168,9 +161,8 @@ def test_images_that_are_found_in_the_working_directory_are_counted_with_it(tmp_
     for name in ("run/images/0.png", "run/images/1.png", "saved/images/0.png"):
         draw(tmp_path / name)
     monkeypatch.chdir(tmp_path / "run")
-    absolute = str(tmp_path / "run" / "images" / "1.png")
-    named_in_answer = ["images/0.png", "images/1.png", absolute]
-    images = named(tmp_path / "saved", answer="A.", images=named_in_answer)
+    names = ["images/0.png", "images/1.png", str(tmp_path / "run" / "images" / "1.png")]
+    images = named(tmp_path / "saved", answer="A.", images=names)
     assert images.elsewhere == (tmp_path / "run" / "images" / "1.png",)
 
 

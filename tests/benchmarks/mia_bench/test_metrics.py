@@ -26,23 +26,17 @@ IMPOSSIBLE = "score of component 1: 9/6, score of component 2: 4/4, total score:
 
 
 def sample(weights=(6, 4), categories=("describe", "mention")):
-    return MiaSample(
-        id="3",
-        instruction="Name it in red.",
-        type="complex",
-        components=tuple("abcde"[: len(weights)]),
-        weights=tuple(weights),
-        categories=tuple(categories),
-    )
+    fields = {"id": "3", "instruction": "Name it in red.", "type": "complex"}
+    components = tuple("abcde"[: len(weights)])
+    return MiaSample(**fields, components=components, weights=weights, categories=categories)
 
 
 def result_of(*texts, finish="stop"):
     """A judge's result with one reply or two; without texts it failed."""
     replies = [JudgeReply(text=text, model="m", finish=finish) for text in texts]
     failure = None if texts else Unscored("unavailable", "down")
-    return JudgeResult(
-        **dict(zip(("reply", "second_reply"), replies, strict=False)), failure=failure
-    )
+    named = dict(zip(("reply", "second_reply"), replies, strict=False))
+    return JudgeResult(**named, failure=failure)
 
 
 def judged(*results, of=None):
@@ -131,7 +125,7 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
     officially, ours = defaultdict(list), defaultdict(list)
     for case in vectors("mia_bench")["cases"]:
         text = case["reply"] if isinstance(case["reply"], str) else ""
-        of = sample(case["component_weight"], case["component_type"])
+        of = sample(tuple(case["component_weight"]), tuple(case["component_type"]))
         for line, row in TABLE.rows(judged(result_of(text), of=of)).items():
             ours[line] += [row["points"]] if "points" in row else []
         for name, share in (case["official"].get("scores") or {}).items():

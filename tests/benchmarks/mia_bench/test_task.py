@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 from support.logged_records import replies_of
 
 from mmie_tasks.benchmarks.mia_bench import benchmark, prompts
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.data import dataset
+from mmie_tasks.benchmarks.mia_bench.prompts import find_function, judge_prompt
 from mmie_tasks.core.errors import DataBroken
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
@@ -66,13 +69,6 @@ def test_the_judge_is_asked_the_official_text_and_then_shown_the_image(docs):
     assert sent.max_tokens == 2000
 
 
-def test_another_text_of_the_runner_stops_the_run(monkeypatch):
-    monkeypatch.setattr(prompts, "find_function", lambda _: "")
-    prompts.runner_prompt.cache_clear()
-    with pytest.raises(DataBroken):
-        BENCHMARK.check_setup()
-
-
 def test_the_tested_model_gets_the_image_then_the_instruction(docs):
     (turn,) = benchmark.doc_to_messages(docs[0], {"pre_prompt": "<", "post_prompt": ">"})
     image, text = turn["content"]
@@ -88,3 +84,31 @@ def test_the_word_that_the_official_script_skips_is_no_answer_and_an_empty_text_
     assert skipped["official"]["unscored"] == skipped["robust"]["unscored"] == "no_answer"
     assert replies_of(skipped["record"]) == ()
     assert BENCHMARK.prepared(docs[0], [""]).request is not None
+
+
+# The official prompt, made from the installed runner's function
+
+PIECES = ["EXACT ", " Use only numbers", " Then explain", "x", "\n"]
+BEFORE, AFTER = judge_prompt("I", ["C1", "C2"], [4, 6], "\0").split("\0")
+
+
+@given(st.lists(st.sampled_from(PIECES)))
+def test_no_answer_moves_what_is_cut(pieces):
+    answer = "".join(pieces)
+    assert judge_prompt("I", ["C1", "C2"], [4, 6], answer) == f"{BEFORE}{answer}{AFTER}"
+
+
+def test_the_additions_of_the_runner_are_cut():
+    assert not any(piece in AFTER for piece in PIECES[:2])
+    assert PIECES[2] in AFTER
+    assert all(text in BEFORE + AFTER for text in ("I", "C1", "C2", "4", "6"))
+
+
+def test_no_other_function_is_run_and_none_stops_the_run(monkeypatch):
+    other = "def generate_prompt(d, response):\n    return response"
+    for source in ("def generate_prompt(", "x = 1\0", other):
+        assert find_function(source) == ""
+    monkeypatch.setattr(prompts, "find_function", lambda _: "")
+    prompts.runner_prompt.cache_clear()
+    with pytest.raises(DataBroken):
+        BENCHMARK.check_setup()

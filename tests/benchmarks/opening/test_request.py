@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 from PIL import Image
@@ -11,8 +12,10 @@ from support.opening_data import PROMPTS, draw
 from support.settings import change
 
 from mmie_tasks.benchmarks.opening.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.opening.jpeg import reencode
 
 TEXTS = json.loads(PROMPTS.read_text(encoding="utf-8"))
+NOISE = Image.frombytes("RGB", (40, 40), Random(0).randbytes(4_800))  # noqa: S311 - not secret
 DRAW = ("<BEGIN> Draw.", None)
 
 
@@ -32,12 +35,25 @@ def built(*steps, question=DRAW):
     return BENCHMARK.prepared(doc_of(question), [json.dumps({"content": content})])
 
 
-def jpeg(path):
-    """What the official script makes of a picture."""
-    encoded = io.BytesIO()
-    with Image.open(path) as image:
-        image.resize((512, 512)).save(encoded, format="JPEG")
-    return encoded.getvalue()
+def encoded(image, kind):
+    file = io.BytesIO()
+    image.save(file, kind)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK", "1"])
+def test_an_image_is_encoded_again_as_pillow_does_it(tmp_path, mode):
+    image = NOISE.convert(mode)
+    (tmp_path / "a").write_bytes(encoded(image, "TIFF"))
+    path = reencode(tmp_path / "a", tmp_path / "new", (51, 52))
+    assert path.read_bytes() == encoded(image.resize((51, 52)), "JPEG")
+
+
+@pytest.mark.parametrize("content", [b"", b"text", encoded(NOISE, "PNG")[:-20]])
+def test_what_is_no_whole_image_is_not_encoded(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    assert reencode(tmp_path / "a", tmp_path, (8, 8)) is None
+    assert reencode(tmp_path / "none", tmp_path, (8, 8)) is None
 
 
 def test_a_request_has_system_message_schema_and_every_picture_as_a_square_jpeg(tmp_path):
@@ -49,9 +65,10 @@ def test_a_request_has_system_message_schema_and_every_picture_as_a_square_jpeg(
     assert request.schema.parameters == json.dumps(function["parameters"])
     assert request.max_tokens == 2000
     shown = [p.read_bytes() if isinstance(p, Path) else p for p in request.parts]
+    square = [encoded(Image.open(path).resize((512, 512)), "JPEG") for path in (asked, cut)]
     assert shown == [
-        *("INPUT:  Look  <IMG_0></IMG_0>", jpeg(asked)),
-        *("\nOUTPUT: Cut. <IMG_1></IMG_1>", jpeg(cut), TEXTS["judge"]["ending"]),
+        *("INPUT:  Look  <IMG_0></IMG_0>", square[0]),
+        *("\nOUTPUT: Cut. <IMG_1></IMG_1>", square[1], TEXTS["judge"]["ending"]),
     ]
 
 
