@@ -133,9 +133,7 @@ def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path):
         ("Fold.", ""),
     ],
 )
-def test_an_answer_that_is_none_or_may_be_misread_is_counted(
-    tmp_path: Path, answer: str | None, unusual: str
-) -> None:
+def test_an_answer_that_is_none_or_may_be_misread_is_counted(tmp_path, answer, unusual):
     answers = of_one(named(tmp_path, answer=answer))
     assert answers.text == f"mmie: answers 1 of 1, images 0 of 0{unusual}"
 
