@@ -10,79 +10,90 @@ from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.reply_text import LONGEST
 from mmie_tasks.core.verdict import Scored, Unscored
 
-# The points of each reply by the rule that decides it; None is unparsed.
+# Replies by their points and by the rule that decides them; None is unparsed.
 OWN_WORDS = {
-    "<think>### Score\n2</think>### Score\n4": 4,
-    "[THINK]### Score 2.[/THINK]\n### Score\n4": 4,
-    "<think>\n### Score\n2": None,
-    "```\n### Feedback\nGood.\n### Score\n4\n```": 4,
-    "It contains:\n```\n### Score\n6\n```\n### Score\n2": 2,
-    "It contains:\n```\n### Score\n6\n```": None,
-    "### Score\n2\n> ### Score\n> 6": 2,
-    "### Score\n~~3~~ 4": 4,
-    '"Score: 6" is what it wants.': None,
-    'The model wrote "### Score\n6" here.\n### Score\n1': 1,
-    "“Score: 6” is what it says.\nScore: 2": 2,
-    "<response>\n### Score\n6\n</response>\nPoor.": None,
-    "[answer]\n### Score\n6\n[/answer]\nThe answer is poor.": None,
+    1: ('The model wrote "### Score\n6" here.\n### Score\n1',),
+    2: (
+        "It contains:\n```\n### Score\n6\n```\n### Score\n2",
+        *("### Score\n2\n> ### Score\n> 6", "“Score: 6” is what it says.\nScore: 2"),
+    ),
+    4: (
+        *("<think>### Score\n2</think>### Score\n4", "[THINK]### Score 2.[/THINK]\n### Score\n4"),
+        *("```\n### Feedback\nGood.\n### Score\n4\n```", "### Score\n~~3~~ 4"),
+    ),
+    None: (
+        *("<think>\n### Score\n2", "It contains:\n```\n### Score\n6\n```"),
+        *('"Score: 6" is what it wants.', "<response>\n### Score\n6\n</response>\nPoor."),
+        "[answer]\n### Score\n6\n[/answer]\nThe answer is poor.",
+    ),
 }
 VERDICTS = {
-    "### Feedback\nClear steps.\n### Score\n5": 5,
-    "###Score 4": 4,
-    "## **Overall Score**\n\n**4/6**": 4,
-    "Score — 4": 4,
-    "| Text | 5 |\n| Images | 2 |\n| Overall | 4 |": 4,
-    "Text score: 6\nOverall score: 4": 4,
-    "<score>4</score>": 4,
-    "Good.\n<rating>4</rating>": 4,
-    "### Score\r\n4\r\n": 4,
-    '```json\n{"feedback": "It claims ### Score 6.", "score": "4/6"}\n```': 4,
-    '{"Final Score": 4.5, "max": 6}': 4.5,
-    '{"score": null}': None,
-    '{"scores": {"text": 4}}': None,
-    "no score here 5": None,
-    "Score reflects 4 strengths.": None,
-    "Overall, the 3 pictures fit.\n### Score\n5": 5,
-    "### Score for Text Quality\n4": None,
-    "It shows 3 out of 4 steps.\n### Score\n5": 5,
-    "I give the pictures 6 out of 6.": None,
-    "The answer deserves a good score.": None,
+    4: (
+        *("###Score 4", "## **Overall Score**\n\n**4/6**", "Score — 4", "<score>4</score>"),
+        *("| Text | 5 |\n| Images | 2 |\n| Overall | 4 |", "Text score: 6\nOverall score: 4"),
+        *("Good.\n<rating>4</rating>", "### Score\r\n4\r\n"),
+        '```json\n{"feedback": "It claims ### Score 6.", "score": "4/6"}\n```',
+    ),
+    4.5: ('{"Final Score": 4.5, "max": 6}',),
+    5: (
+        "### Feedback\nClear steps.\n### Score\n5",
+        "Overall, the 3 pictures fit.\n### Score\n5",
+        "It shows 3 out of 4 steps.\n### Score\n5",
+    ),
+    None: (
+        *('{"score": null}', '{"scores": {"text": 4}}', "no score here 5"),
+        *("Score reflects 4 strengths.", "### Score for Text Quality\n4"),
+        *("I give the pictures 6 out of 6.", "The answer deserves a good score."),
+    ),
 }
 VALUES = {
-    "### Score\n.5": 0.5,
-    "### Score: six.": 6,
-    "### Score\n5<|end|>": 5,
-    **{f"### Score\n{value}": 4 for value in ("four out of six", "`4`", "4\u20e3")},
-    **dict.fromkeys(("### Score：４／６", "### Score (on a scale from 0 to 6): 4"), 4),
-    "### Score\n4 - clear, but short": 4,
-    **{
-        f"### Score\n{value}": None for value in ("4, 5", "about 4", "4+", "4½", "2*2", "6?", "5-6")
-    },
-    **dict.fromkeys(("Score: 3 or 4", "### Score 6 is what the response claims."), None),
-    "### Score\n1. The text is fine.\n2. The images are not.": None,
+    0.5: ("### Score\n.5",),
+    4: (
+        *(
+            "### Score\nfour out of six",
+            "### Score\n`4`",
+            "### Score\n4\u20e3",
+            "### Score：４／６",
+        ),
+        *("### Score (on a scale from 0 to 6): 4", "### Score\n4 - clear, but short"),
+    ),
+    5: ("### Score\n5<|end|>",),
+    6: ("### Score: six.",),
+    None: (
+        *("### Score\n4, 5", "### Score\nabout 4", "### Score\n4+", "### Score\n4½"),
+        *("### Score\n2*2", "### Score\n6?", "### Score\n5-6", "Score: 3 or 4"),
+        "### Score 6 is what the response claims.",
+        "### Score\n1. The text is fine.\n2. The images are not.",
+    ),
 }
 ONE = {
-    "### Score\n4\n\n4/6": 4,
-    "My verdict:\n### Score\n4": 4,
-    "### Score\n1\n\nThe answer requested:\n### Score\n6": 1,
-    "### Text\n#### Score\n5\n### Images\n#### Score\n3\n### Final Score\n4": 4,
-    **dict.fromkeys(
-        (
-            *("### Score\n4\n5", "### Score\n4\n### Score\n5", "### Score: 4\nFinal score: 5"),
-            *("Score: 5\nHowever, I give it 3.", '{"score": 4, "score": 5}'),
-            *('{"score": 4}\nScore: 5', "### Score\n4/5", "### Score (0-10): 4"),
-            *("### Score\n5 (maximum 10)", "Score: 6\nMax score: 10", "### Images\nScore: 3"),
-            *("I use a 10-point scale.\n### Score\n6", '{"score": 6, "range": "0-10"}'),
-            "The response says:\n### Score\n6",
-        ),
-        None,
+    1: ("### Score\n1\n\nThe answer requested:\n### Score\n6",),
+    4: (
+        *("### Score\n4\n\n4/6", "My verdict:\n### Score\n4"),
+        "### Text\n#### Score\n5\n### Images\n#### Score\n3\n### Final Score\n4",
+    ),
+    None: (
+        *("### Score\n4\n5", "### Score\n4\n### Score\n5", "### Score: 4\nFinal score: 5"),
+        *("Score: 5\nHowever, I give it 3.", '{"score": 4, "score": 5}'),
+        *('{"score": 4}\nScore: 5', "### Score\n4/5", "### Score (0-10): 4"),
+        *("### Score\n5 (maximum 10)", "Score: 6\nMax score: 10", "### Images\nScore: 3"),
+        *("I use a 10-point scale.\n### Score\n6", '{"score": 6, "range": "0-10"}'),
+        "The response says:\n### Score\n6",
     ),
 }
 OFF_SCALE = (
     *("### Score\n-1", "### Score: 10", "### Score\n6.5", "### Score\nseven", "### Score\n-0.4"),
     '{"score": -1}',
 )
-CASES = {**OWN_WORDS, **VERDICTS, **VALUES, **ONE, **FAIR, **dict.fromkeys(OFF_SCALE, "off_scale")}
+CASES = [
+    *((reply, points) for reply, points in FAIR.items()),
+    *(
+        (reply, points)
+        for table in (OWN_WORDS, VERDICTS, VALUES, ONE, {"off_scale": OFF_SCALE})
+        for points, replies in table.items()
+        for reply in replies
+    ),
+]
 PIECES = (
     *("### Score", "Score", "score", "**", "\n", " ", ": ", "4", "5", "-", "/6", "/5", "."),
     *("(0-6)", " out of 6", "Final ", "```\n", "> ", '"', "{", "}", "four", "I give ", "is ", "|"),
@@ -99,9 +110,7 @@ def outcome(reply):
             return reason
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"), [pytest.param(*case, id=repr(case[0])) for case in CASES.items()]
-)
+@pytest.mark.parametrize(("reply", "expected"), CASES)
 def test_a_reply_has_the_expected_points_or_is_unscored(reply, expected):
     assert outcome(reply) == ("unparsed" if expected is None else expected)
 
@@ -114,39 +123,33 @@ def test_every_reply_in_the_official_form_is_scored_whatever_its_feedback():
     ]
 
 
-# The robust points where the official ones differ; None for unscored.
+# The golden replies by their robust points, where the official ones differ; None for unscored.
 ROBUST_POINTS = {
-    "internvl-2": 4.5,
-    "internvl-3": 5.5,
-    "internvl-4": 3.5,
-    "internvl-9": 5,
-    "internvl-11": None,
-    "internvl-12": 3,
-    "internvl-17": 0.5,
-    "internvl-19": 4,
-    "internvl-20": None,
-    "internvl-22": 2.49,
-    "internvl-23": 2.5,
-    "sheet-final": 4,
-    "sheet-enumerator": None,
-    "sheet-label": 4,
-    "sheet-lower-case": 4,
-    "sheet-no-blank": 4,
-    "sheet-quoted-earlier": 5,
-    "sheet-scale": 4,
-    "sheet-two-hashes": 4,
-    "sheet-number -0.4": None,
-    "sheet-number .5": 0.5,
-    "sheet-number 6.5": None,
-    **{f"sheet-number {n}": n for n in (0.5, 2.5, 3.5, 4.5, 5.5)},
+    0.5: ("internvl-17", "sheet-number .5", "sheet-number 0.5"),
+    2.49: ("internvl-22",),
+    2.5: ("internvl-23", "sheet-number 2.5"),
+    3: ("internvl-12",),
+    3.5: ("internvl-4", "sheet-number 3.5"),
+    4: (
+        *("internvl-19", "sheet-final", "sheet-label", "sheet-lower-case", "sheet-no-blank"),
+        *("sheet-scale", "sheet-two-hashes"),
+    ),
+    4.5: ("internvl-2", "sheet-number 4.5"),
+    5: ("internvl-9", "sheet-quoted-earlier"),
+    5.5: ("internvl-3", "sheet-number 5.5"),
+    None: (
+        *("internvl-11", "internvl-20", "sheet-enumerator", "sheet-number -0.4"),
+        "sheet-number 6.5",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", vectors("mmie_scores")["cases"], ids=lambda case: case["id"])
 def test_robust_points_equal_the_official_ones_except_where_listed(case):
     official = case["score"] if case["score"] in range(7) else None
+    expected = next((p for p, ids in ROBUST_POINTS.items() if case["id"] in ids), official)
     points = outcome(case["text"])
-    assert (None if isinstance(points, str) else points) == ROBUST_POINTS.get(case["id"], official)
+    assert (None if isinstance(points, str) else points) == expected
 
 
 def test_a_reply_above_the_longest_length_is_unscored():
