@@ -24,7 +24,6 @@ from mmie_tasks.record.signature import Signature
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SELECTIONS = {"mia_bench": "", "milebench": "DocVQA", "mmie": "all", "opening": "all"}
-WITH_PICTURES = ("mmie", "opening")
 ANSWERS = ["", "B", "A red kite.\n" * 999, MISSING, "3", '{"content": []}', "\ud800"]
 
 
@@ -83,11 +82,6 @@ def test_a_missing_image_of_a_question_is_named(benchmark, monkeypatch, tmp_path
         return
     with pytest.raises(DataMissing, match=rf"\b1 (of the \d+ )?images .*{missing}"):
         benchmark.check_data(samples)
-
-
-def test_only_answers_that_may_have_pictures_are_searched_for_them_and_exported(benchmark):
-    has_pictures = benchmark.name in WITH_PICTURES
-    assert (benchmark.has_picture_answers, benchmark.has_export) == (has_pictures, has_pictures)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=range(len(ANSWERS)))
@@ -165,11 +159,13 @@ def test_a_spoiled_line_is_read_or_is_a_bad_record(benchmark, junk):
                 assert outcome(lambda one: again(benchmark, one), spoiled) != ""
 
 
-def test_the_signature_names_task_version_and_data(benchmark):
-    signature = benchmark.signature(docs(benchmark)[0])
-    assert signature.benchmark["task"] == f"{benchmark.name}@{benchmark.version}"
-    assert str(signature.benchmark["data"]).startswith("sha256:")
-    assert ("paper_judge" in signature.benchmark) == (benchmark.judge is not None)
+def test_the_signature_names_task_version_and_data_and_answers_may_have_pictures(benchmark):
+    fields = benchmark.signature(docs(benchmark)[0]).benchmark
+    assert fields["task"] == f"{benchmark.name}@{benchmark.version}"
+    assert str(fields["data"]).startswith("sha256:")
+    assert ("paper_judge" in fields) == (benchmark.judge is not None)
+    has_pictures = benchmark.name in ("mmie", "opening")
+    assert (benchmark.has_picture_answers, benchmark.has_export) == (has_pictures, has_pictures)
 
 
 @pytest.mark.parametrize("name", ["mia_bench", "mmie", "opening"])

@@ -30,9 +30,7 @@ from mmie_tasks.record.segment import Segment
 
 
 def settings_of(task):
-    entry = entry_of_task(task)
-    assert entry is not None
-    return entry.task_files()[task].content["generation_kwargs"]
+    return entry_of_task(task).task_files()[task].content["generation_kwargs"]
 
 
 def shown(verdict):
@@ -44,29 +42,22 @@ def of_milebench():
     yield json.dumps(settings_of("milebench"))
     for case in golden["prompts"]:
         if not case["combine_image"]:
-            sample = MileSample.from_annotation(
-                case["annotation"],
-                dataset=case["dataset"],
-                rule="rouge",
-                instructions=case["task_instruction"],
-            )
+            texts = {"rule": "rouge", "instructions": case["task_instruction"]}
+            annotation = case["annotation"]
+            sample = MileSample.from_annotation(annotation, dataset=case["dataset"], **texts)
             parts = question_content(sample)
             yield "".join(part if isinstance(part, str) else PLACEHOLDER for part in parts)
     rules = {"multi_choice": "choice", "rouge": "rouge", "needle": "needle"}
     for case in golden["cases"]:
-        fields = {
-            "rule": rules[case["scorer"]],
-            "gold": case["gt_response"],
-            "choices": case.get("choice_list") or [],
-        }
+        fields = {"rule": rules[case["scorer"]], "gold": case["gt_response"]}
+        fields["choices"] = case.get("choice_list") or []
         verdicts = milebench.BENCHMARK.score(fields, case["pred_response"])
         for kind in SCORE_KINDS:
             yield f"{case['id']} {kind} {shown(verdicts.verdict(kind))}"
 
 
 def of_mia_bench():
-    settings = [settings_of("mia_bench"), mia_prompts.MAX_TOKENS, mia_prompts.SHA256]
-    yield json.dumps(settings)
+    yield json.dumps([settings_of("mia_bench"), mia_prompts.MAX_TOKENS, mia_prompts.SHA256])
     for case in vectors("mia_bench")["cases"]:
         for verdict in (
             mia_official.read_official(case["component_type"], case["reply"]),
@@ -81,9 +72,8 @@ def of_mmie():
     for category, gold in (("SA", "no"), ("MSR", "7")):
         for images in range(4):
             question = (Segment("Q", "i.png"),) * images or (Segment("Q"),)
-            sample = MmieSample(
-                id=category, category=category, question=question, gold=(Segment(gold),)
-            )
+            fields = {"id": category, "category": category, "gold": (Segment(gold),)}
+            sample = MmieSample(**fields, question=question)
             assembled = mmie_prompts.assemble(sample, answer, "{question}|{answer}")
             yield mmie_prompts.query(assembled)
     for case in vectors("mmie_scores")["cases"]:
@@ -105,8 +95,7 @@ def of_opening():
     settings = OpeningSettings(prompts=PROMPTS)
     for sample_id in sorted(docs):
         sample = OpeningSample.from_doc(docs[sample_id])
-        request = prepared(sample, [answers[sample_id]], settings).request
-        if request is not None:
+        if request := prepared(sample, [answers[sample_id]], settings).request:
             parts = [part if isinstance(part, str) else "picture" for part in request.parts]
             yield json.dumps([parts, request.max_tokens, request.system])
     for text in OPENING_REPLIES:
@@ -119,8 +108,6 @@ def test_the_number_of_a_version_changes_when_a_score_can(behaviour, monkeypatch
     """When this fails: raise the number of `version`, in the YAML too, and note the new digest."""
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path))
     name = behaviour.__name__.removeprefix("of_")
-    entry = entry_of_task(name)
-    assert entry is not None
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))[name]
     digest = hashlib.sha256("\n".join(behaviour()).encode()).hexdigest()
-    assert noted == {"version": entry.load().version, "behaviour": digest}
+    assert noted == {"version": entry_of_task(name).load().version, "behaviour": digest}
