@@ -74,9 +74,7 @@ def test_a_last_line_that_was_cut_off_is_left_out():
         pytest.param([], "no samples of mmie", id="empty"),
         pytest.param([{"doc_id": 0, "bypass": 999}], "line 1: no record under", id="predict-only"),
         pytest.param(
-            [line("SA-0"), line("SA-0", [{"text": "a"}])],
-            "another answer or reply to SA-0",
-            id="two-answers",
+            [line("A"), line("A", [{"text": "a"}])], "another answer or reply to A", id="two"
         ),
     ],
 )
