@@ -84,9 +84,9 @@ def test_missing_images_are_counted(tmp_path, monkeypatch):
     data = shutil.copytree(EXAMPLES / "mmie" / "data", tmp_path / "data")
     shutil.rmtree(data / "images")
     monkeypatch.setenv("MMIE_DATA", str(data))
-    findings = run("--tasks", "mmie", "--judge", "replay")
-    assert "images of MMIE's questions are missing" in findings["mmie: data"].text
-    assert findings["mmie: data"].hint
+    finding = run("--tasks", "mmie", "--judge", "replay")["mmie: data"]
+    assert "images of MMIE's questions are missing" in finding.text
+    assert finding.hint
 
 
 def test_each_judge_of_a_panel_is_contacted_and_no_key_is_printed(monkeypatch):
@@ -149,9 +149,7 @@ class BrokenJudge(Judge):
 @pytest.mark.parametrize(
     ("where", "text"), [("check", "ValueError: no side is up"), ("factory", "KeyError: 'sides'")]
 )
-def test_whatever_a_judge_of_another_package_raises_is_a_finding_like_others(
-    monkeypatch, where, text
-):
+def test_whatever_a_judge_of_another_package_raises_is_a_finding(monkeypatch, where, text):
     entry = EntryPoint("broken", f"{__name__}:BrokenJudge", names.ENTRY_POINTS)
     monkeypatch.setattr(names, "entry_points", lambda **_group: [entry])
     findings = run("--tasks", "mmie,mia_bench", "--judge", f"broken:where={where},{PROMPTS}")
@@ -159,28 +157,22 @@ def test_whatever_a_judge_of_another_package_raises_is_a_finding_like_others(
     assert text in findings["mmie: judge"].text
 
 
-@pytest.mark.parametrize(
-    ("judge", "subject", "text"),
-    [
-        ("nobody", "mmie: judge", "no judge `nobody`"),
-        ("replay mmei=openai", "MMIE_TASKS_JUDGE", "`mmei`, which is not a bench"),
-    ],
-)
-def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch, judge, subject, text):
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", judge)
-    assert text in run("--tasks", "mmie")[subject].text
+def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch):
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody")
+    assert "no judge `nobody`" in run("--tasks", "mmie")["mmie: judge"].text
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "replay mmei=openai")
+    assert "`mmei`, which is not a bench" in run("--tasks", "mmie")["MMIE_TASKS_JUDGE"].text
 
 
-def test_the_command_ends_with_the_status_and_an_example_in_a_hint_is_one_line(
-    monkeypatch, capsys, tmp_path
-):
+def test_the_command_has_a_status_and_shows_an_example_in_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("mmie_tasks.core.log.plain_logs", lambda _level: None)
-    (tmp_path / "a.csv").write_text("id,answer\n1,B\n")
-    command = ["mmie-tasks", "doctor", str(tmp_path / "a.csv"), "--tasks", "milebench"]
-    monkeypatch.setattr(sys, "argv", command)
+    answers = tmp_path / "a.csv"
+    answers.write_text("id,answer\n1,B\n")
+    monkeypatch.setattr(sys, "argv", ["", "doctor", str(answers), "--tasks", "milebench"])
     with pytest.raises(SystemExit) as ended:
         main()
-    printed, example = capsys.readouterr().out, '{"id": "ID", "answer": "Fold it. <image> Cut it.'
+    printed = capsys.readouterr().out
+    example = '{"id": "ID", "answer": "Fold it. <image> Cut it. <image>", "images": ["1.png", "2'
     assert ended.value.code == 1
     for words in ("\nproblem  answers: ", f"\n         {example}", "Problems: 1."):
         assert words in printed

@@ -150,9 +150,7 @@ def test_an_older_judge_of_another_models_answers_moves_the_judges_points(tmp_pa
         pytest.param(("x.png", ""), ("y.png", ""), False, id="unknown"),
     ],
 )
-def test_samples_with_other_answers_or_images_are_left_out_and_counted(
-    tmp_path, one, other, is_same
-):
+def test_samples_with_other_answers_or_images_are_left_out(tmp_path, one, other, is_same):
     for name, (image, sha256) in (("a", one), ("b", other)):
         made = lines(12)
         for line in made[:4]:

@@ -2,16 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Error, Page, expect, sync_playwright
+from playwright.sync_api import Error, expect, sync_playwright
 from support import report_page as made
 from support.report_page import HOSTILE, MARKUP, NAMES, hostile_runs, page_of
 
 PATIENCE_MS = 20_000  # enough for a busy machine; an idle one needs no waiting
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")  # no longer: while it is open, an event loop runs in this thread
@@ -69,15 +67,13 @@ def expect_samples(page, numbers):
 
 def test_hostile_texts_are_shown_and_do_nothing(opened, hostile):
     page = opened()
-    messages = []
-    requests = []
+    messages, requests = [], []
     page.on("console", lambda message: messages.append(message.text))
     page.on("pageerror", lambda error: messages.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(f"{hostile.as_uri()}?again#mmie")
     draw_and_open_all(page)
-    image = shown(page, "img").first
-    expect(image).to_have_js_property("naturalWidth", 1)
+    expect(shown(page, "img").first).to_have_js_property("naturalWidth", 1)
     assert messages == []
     assert [url for url in requests if not url.startswith("data:")] == [f"{hostile.as_uri()}?again"]
     assert page.evaluate("window.pwned") is None
@@ -119,9 +115,7 @@ def test_samples_are_filtered_searched_ordered_and_linked(opened):
     form.get_by_role("spinbutton", name="lowest").fill("4")
     form.get_by_role("combobox", name="Order").select_option("best")
     expect_samples(page, "07")
-    link = page.locator(".sample").nth(1).locator("a").get_attribute("href")
-    assert link is not None
-    linked = opened(link)
+    linked = opened(page.locator(".sample").nth(1).locator("a").get_attribute("href"))
     expect(linked.locator(".sample[open]")).to_have_count(1)
     missing = opened("#mmie/nothing")
     expect(shown(missing, "output")).to_contain_text("does not have the sample nothing")
@@ -137,7 +131,6 @@ def test_on_a_phone_no_column_is_out_of_reach(opened):
     for table in shown(page, ".block .wide").all():
         table.evaluate("(each) => each.scrollTo(1e6, 0)")
         box = table.locator("tr:last-child > :last-child").last.bounding_box()
-        assert box is not None
         assert box["x"] + box["width"] <= 390
 
 

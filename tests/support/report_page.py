@@ -55,21 +55,21 @@ BENCHMARK = varied(
     SKETCH,
     name="mmie",
     title="MMIE",
-    scale=replace(
-        SCALE, full_marks=6, unit="points, 0 to 6", percent=lambda points: points * 100 / 6
-    ),
+    scale=replace(SCALE, full_marks=6, unit="points, 0 to 6", percent=lambda mean: mean / 0.06),
     metrics=(
         Metric(name="", title="Overall", kind="headline"),
         *(
-            _metric(kind, by, str(index), title)
-            for kind, by in (("component", "place"), ("field", "place"), ("level", "place"))
+            _metric(kind, "place", str(index), title)
+            for kind in ("component", "field", "level")
             for index, title in enumerate(FIELDS)
         ),
     ),
 )
 
 
-def _sample(index: int, official: int | None, robust: int | None, answer: str) -> Record:
+def _sample(
+    index: int, official: int | None, robust: int | None, answer: str, picture: Path
+) -> Record:
     text = HOSTILE[index]
     reply = JudgeReply(
         text=f"### Feedback\n{text}\n### Score\n{official}",
@@ -86,7 +86,7 @@ def _sample(index: int, official: int | None, robust: int | None, answer: str) -
         signature=SIGNATURE,
         question=(Segment(f"Question {index}: {text}"), missing, Segment("and then?")),
         gold=(Segment("gold"),),
-        answer=(Segment(answer), Segment(image="pixel.png", prompt=f"prompt {text}")),
+        answer=(Segment(answer), Segment(image=str(picture), prompt=f"prompt {text}")),
         judgements=replied(reply),
         groups={"category": (("even", ATTACK)[index % 2],), "place": (str(index),)},
         facts={
@@ -101,31 +101,24 @@ def _sample(index: int, official: int | None, robust: int | None, answer: str) -
 
 def hostile_runs(folder: Path) -> list[Run]:
     """Two runs of two tasks, in which every text is an attack; the answers have a picture."""
-    (folder / "pixel.png").write_bytes(PIXEL)
+    picture = folder / "pixel.png"
+    picture.write_bytes(PIXEL)
     first, second = [], []
     for index, (official, robust, other) in enumerate(POINTS):
         text = HOSTILE[index] if index else LONG
-        first.append(_sample(index, official, robust, text))
+        first.append(_sample(index, official, robust, text, picture))
         if index != 1:
-            second.append(_sample(index, other, other, f"another answer {index}"))
+            second.append(_sample(index, other, other, f"another answer {index}", picture))
     runs = []
     for name, samples in zip(NAMES, (first, second), strict=True):
-        pictured = [_with_picture(logged, folder / "pixel.png") for logged in samples]
         settings = {"benchmark": BENCHMARK, "notes": (ATTACK,), "stored": {"official": 47.0}}
-        tasks = [run(name, pictured, task, **settings) for task in ("mmie", "mmie_sa")]  # type: ignore[arg-type]
+        tasks = [run(name, samples, task, **settings) for task in ("mmie", "mmie_sa")]  # type: ignore[arg-type]
         of_both = {**tasks[0].tasks, **tasks[1].tasks}
         runs.append(replace(tasks[0], tasks=of_both, notes=(ATTACK,), folder=Path(f"out/{ATTACK}")))
     return runs
 
 
-def _with_picture(logged: Record, path: Path) -> Record:
-    text, drawn = logged.answer
-    answer = (text, replace(drawn, image=str(path)))
-    return logged.model_copy(update={"answer": answer})
-
-
 def page_of(runs: Sequence[Run], **settings: object) -> str:
     """The report of some runs, as a file has it."""
     options = {"title": f"Report {ATTACK}", "max_samples": 1000, **settings}
-    page = report_page(runs, **options)  # type: ignore[arg-type]
-    return page.encode().decode()
+    return report_page(runs, **options).encode().decode()  # type: ignore[arg-type]
