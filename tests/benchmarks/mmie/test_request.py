@@ -119,16 +119,15 @@ def n_missing(*images):
     return build(parts(*images), of=of).record.facts.get("missing_images", 0)
 
 
-def test_images_are_looked_for_in_the_folders_of_this_run_and_in_todays_working_one(
-    tmp_path, monkeypatch
-):
+def test_images_are_looked_for_in_the_folders_of_this_run_only(tmp_path, monkeypatch):
     draw(tmp_path / "one" / "o.png")
     draw(tmp_path / "saved" / "s.png")
     add_answer_folder(tmp_path / "saved")  # before any run, as `rejudge` does
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "one")
         assert n_missing("a.png", "o.png", "s.png") == 0
-    monkeypatch.chdir(tmp_path / "saved")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
     with answer_folders_of_run():
         add_answer_folder(tmp_path / "two")
         assert [n_missing(name) for name in ("a.png", "o.png", "s.png")] == [1, 1, 0]
