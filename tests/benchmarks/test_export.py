@@ -25,6 +25,9 @@ OPENING_LOG = "20260101_120000_samples_opening.jsonl"
 @pytest.fixture(autouse=True)
 def work(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    conversations_folder(tmp_path / "data")
+    draw(tmp_path / "drawn.png")
+    monkeypatch.setenv("MMIE_DATA", "data")
 
 
 def line(sample_id, answer=(), reason=None, **record):
@@ -109,13 +112,6 @@ def test_a_run_has_the_name_that_is_given_or_that_of_its_tested_model():
 STEP = {"text": "Step.", "image": "drawn.png"}
 
 
-@pytest.fixture
-def mmie(monkeypatch, tmp_path):
-    conversations_folder(tmp_path / "data")
-    draw(tmp_path / "drawn.png")
-    monkeypatch.setenv("MMIE_DATA", "data")
-
-
 def export(*more, output="official", **environment):
     return run_export(["run", "-o", output, *more], environment or {"MMIE_DATA": "data"})
 
@@ -124,7 +120,6 @@ def written():
     return json.loads(Path("official/data.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.usefixtures("mmie")
 def test_a_sample_is_written_as_the_official_script_reads_it():
     log(line("SA-0", [STEP, {"text": None, "image": "gone/x.png", "problem": "missing"}]))
     assert export("--model", "ours") == "1 samples and 4 images written to `official`."
@@ -136,7 +131,6 @@ def test_a_sample_is_written_as_the_official_script_reads_it():
     assert row["gt_answer"][0]["text"] == "Step 1 of 0."
 
 
-@pytest.mark.usefixtures("mmie")
 def test_what_has_no_answer_is_left_out_and_what_is_unscored_is_not():
     log(
         line("SA-0", reason="no_answer"),
@@ -147,7 +141,6 @@ def test_what_has_no_answer_is_left_out_and_what_is_unscored_is_not():
     assert [row["id"] for row in written()] == ["PBL-1", "MSR-2"]
 
 
-@pytest.mark.usefixtures("mmie")
 def test_images_that_changed_since_the_run_are_counted():
     judged = hashlib.sha256(Path("drawn.png").read_bytes()).hexdigest()
     log(line("SA-0", [{**STEP, "sha256": judged}]), line("PBL-1", [STEP]))
@@ -156,7 +149,6 @@ def test_images_that_changed_since_the_run_are_counted():
     assert "; 1 image of answers changed" in export(output="other")
 
 
-@pytest.mark.usefixtures("mmie")
 def test_a_sample_that_is_not_in_the_data_stops_before_anything_is_written():
     log(line("SA-77"))
     with pytest.raises(DataBroken, match="SA-77"):
@@ -164,7 +156,6 @@ def test_a_sample_that_is_not_in_the_data_stops_before_anything_is_written():
     assert not Path("official").exists()
 
 
-@pytest.mark.usefixtures("mmie")
 def test_data_is_read_where_it_was_downloaded_and_never_downloaded(tmp_path, monkeypatch):
     def refuse(*_):
         raise AssertionError("a connection")
@@ -187,7 +178,6 @@ def test_data_is_read_where_it_was_downloaded_and_never_downloaded(tmp_path, mon
     assert [row["id"] for row in written()] == ["SA-0"]
 
 
-@pytest.mark.usefixtures("mmie")
 def test_the_command_says_what_it_did_and_what_is_wrong_in_words(monkeypatch, capsys):
     def command(*words):
         monkeypatch.setattr(sys, "argv", ["mmie-tasks", "export", *words])

@@ -25,22 +25,17 @@ def record_of(doc, answer="A"):
     return Record.of_line(benchmark.process_results(doc, [answer]))
 
 
-def test_a_chat_model_gets_images_at_their_placeholders_and_no_file_name():
-    doc = docs()[0]
-    (turn,) = benchmark.doc_to_messages(doc)
-    images = [part for part in turn["content"] if part["type"] == "image"]
-    text = "".join(part.get("text", "") for part in turn["content"])
-    assert turn["content"][0] == {"type": "text", "text": doc["instruction"] + "\n"}
-    assert [part["type"] for part in turn["content"]].index("image") == 1
-    assert len(images) == len(doc["images"])
-    assert all(isinstance(part["url"], Image.Image) for part in images)
-    assert ".png" not in text
-    assert "DocVQA" not in text
-
-
-def test_a_wrapper_gets_placeholders_or_labels():
+def test_a_model_gets_images_at_their_placeholders_and_no_file_name():
     doc = docs()[0]
     n = len(doc["images"])
+    (turn,) = benchmark.doc_to_messages(doc)
+    images = [part["url"] for part in turn["content"] if part["type"] == "image"]
+    text = "".join(part.get("text", "") for part in turn["content"])
+    assert turn["content"][0] == {"type": "text", "text": doc["instruction"] + "\n"}
+    assert turn["content"][1]["type"] == "image"
+    assert [isinstance(image, Image.Image) for image in images] == [True] * n
+    assert ".png" not in text
+    assert "DocVQA" not in text
     assert benchmark.doc_to_text(doc).count("<image>") == n == len(benchmark.doc_to_visual(doc))
     labelled = benchmark.doc_to_text(doc, {"image_token": "[image {n}]"})
     assert "[image 1][image 2]" in labelled
@@ -106,8 +101,7 @@ def test_the_depth_of_a_needle_is_its_position_in_the_text(context, depth):
 
 
 def test_a_sample_that_had_no_gold_is_scored_again():
-    record = record_of(docs()[0]).scored(
-        benchmark.BENCHMARK.score({"rule": "choice", "gold": "x", "choices": ["y"]}, "A")
-    )
+    fields = {"rule": "choice", "gold": "x", "choices": ["y"]}
+    record = record_of(docs()[0]).scored(benchmark.BENCHMARK.score(fields, "A"))
     assert record.official.reason == record.robust.reason == "bad_gold"
     assert isinstance(benchmark.BENCHMARK.regraded(record).robust, Scored)

@@ -34,17 +34,10 @@ def test_a_sample_counts_for_its_own_category_and_field_only():
     assert table["robust"]["score"] == 75.0
 
 
-@pytest.mark.parametrize(
-    ("tokens", "facts"),
-    [
-        pytest.param(0, {}, id="unknown"),
-        pytest.param(4096, {"judge_tokens": 4096.0}, id="as long as the judge's window"),
-        pytest.param(4097, {"judge_tokens": 4097.0, "over_4096": 1}, id="longer"),
-    ],
-)
-def test_the_length_of_the_request_is_noted(tokens, facts):
-    assert judge_facts(record(judge_tokens=tokens)) == facts
-    assert judge_facts(Record(id="1", verdicts=NOT_JUDGED)) == {}
+def test_the_length_of_the_request_is_noted_and_whether_it_exceeds_the_judges_window():
+    assert judge_facts(Record(id="1", verdicts=NOT_JUDGED)) == judge_facts(record()) == {}
+    assert judge_facts(record(judge_tokens=4096)) == {"judge_tokens": 4096.0}
+    assert judge_facts(record(judge_tokens=4097)) == {"judge_tokens": 4097.0, "over_4096": 1}
 
 
 @pytest.mark.parametrize("reason", ["unparsed", "cut_off"])

@@ -86,7 +86,8 @@ OFF_SCALE = (
     '{"score": -1}',
 )
 CASES = [
-    *((reply, points) for reply, points in FAIR.items()),
+    *official_form(),  # whatever its feedback
+    *FAIR.items(),
     *(
         (reply, points)
         for table in (OWN_WORDS, VERDICTS, VALUES, ONE, {"off_scale": OFF_SCALE})
@@ -113,14 +114,6 @@ def outcome(reply):
 @pytest.mark.parametrize(("reply", "expected"), CASES)
 def test_a_reply_has_the_expected_points_or_is_unscored(reply, expected):
     assert outcome(reply) == ("unparsed" if expected is None else expected)
-
-
-def test_every_reply_in_the_official_form_is_scored_whatever_its_feedback():
-    replies = list(official_form())
-    assert len(replies) == 60
-    assert [read_robust(text) for text, _ in replies] == [
-        Scored(float(n), f"{n}") for _, n in replies
-    ]
 
 
 # The golden replies by their robust points, where the official ones differ; None for unscored.
@@ -154,7 +147,8 @@ def test_robust_points_equal_the_official_ones_except_where_listed(case):
 
 def test_a_reply_above_the_longest_length_is_unscored():
     reply = "### Score\n4".ljust(LONGEST)
-    assert (outcome(reply), outcome(f"{reply} ")) == (4, "unparsed")
+    assert read_robust(reply) == Scored(4.0, "4")
+    assert outcome(f"{reply} ") == "unparsed"
 
 
 @pytest.mark.parametrize(
