@@ -36,7 +36,7 @@ def task(
     kind: str = "generate_until",
     id_name: str = "id",
 ) -> SimpleNamespace:
-    """A task with one request for each sample, as the runner has it after generation."""
+    """A task as the runner has it after generation; it has generated one answer twice."""
     instances = [
         Instance(
             kind,
@@ -49,7 +49,9 @@ def task(
     ]
     docs = [{id_name: f"s{n}"} for n in range(len(responses))]
     return SimpleNamespace(
-        config=SimpleNamespace(task=name), eval_docs_no_media=docs, instances=instances
+        config=SimpleNamespace(task=name),
+        eval_docs_no_media=docs,
+        instances=[*instances, *instances[:1]],
     )
 
 
@@ -70,6 +72,8 @@ def test_saved_answers_are_read_as_the_model_gave_them(
     begun(tmp_path).save([task([responses])])
     (saved,) = read_answers([tmp_path]).answers
     assert (saved.answer, saved.task, saved.id) == (answer, "t", "s0")
+    (path,) = tmp_path.rglob("*_answers_t.jsonl")
+    assert path.read_text(encoding="utf-8").count("\n") == 1
 
 
 def logged(folder: Path, samples: list[dict[str, Any]]) -> None:

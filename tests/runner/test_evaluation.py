@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK as MMIE
 from mmie_tasks.benchmarks.model_answers import add_answer_folder, resolver
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.runner import hooks
-from mmie_tasks.runner.evaluation import RunningEvaluation, running_evaluation
+from mmie_tasks.runner.evaluation import (
+    RunningEvaluation,
+    new_evaluation,
+    running,
+    running_evaluation,
+)
 
 
 class Model:
@@ -55,3 +62,14 @@ def test_nothing_is_left_of_an_evaluation_that_dies(tmp_path: Path) -> None:
         assert len({id(getattr(one, name)) for one in evaluations}) == 2
     assert running_evaluation() is None
     assert finds_image == [True, False]
+
+
+def test_all_tasks_of_a_benchmark_have_the_same_settings_until_the_evaluation_ends() -> None:
+    for _ in range(2):
+        evaluation = new_evaluation({}, {})
+        with running(evaluation):
+            assert MMIE.settings.min_coverage == 0.9
+            evaluation.configure("mmie", MMIE, {"min_coverage": 0.5})
+            assert MMIE.settings.min_coverage == 0.5
+            with pytest.raises(SettingWrong, match="`mmie_sa` has other settings"):
+                evaluation.configure("mmie_sa", MMIE, {})

@@ -15,8 +15,9 @@ from support.unloaded_benchmark import varied
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.core.choice import Choice
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.judges.choice import ChosenJudges
+from mmie_tasks.judges.session import JudgingSession
 from mmie_tasks.runner import early_checks, hooks, results_metadata
 
 PACKAGE = "their_package"
@@ -125,6 +126,28 @@ def test_a_model_that_batches_gets_one_task_per_call_beside_a_task_of_ours(
     assert model.calls == calls
     assert [answer[0] for answer in answers] == list("aabcc")
     assert "generate_until" not in vars(model)
+
+
+def test_broken_data_ends_a_command_before_generation_and_closes_the_judges(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def check_data(docs: object) -> None:
+        raise DataMissing(f"2 of {len(docs)} images are not there", hint="draw them")
+
+    def evaluate(lm, task_dict, limit, offset, cli_args):  # noqa: ARG001 - of the runner
+        raise AssertionError("generates answers")
+
+    task, folders, closed = Task(), list[Path](), list[JudgingSession]()
+    broken = benchmark(check_data=check_data, add_answer_folder=folders.append)
+    monkeypatch.setattr(hooks, "benchmark_of", {task: broken}.get)
+    monkeypatch.setattr(JudgingSession, "close", lambda session: closed.append(session))
+    options = {"lm": Model(1), "task_dict": {"mine": task}, "limit": 0.5, "offset": 1}
+    command_line = SimpleNamespace(output_path="out")
+    with pytest.raises(SystemExit, match="2 of 3 images are not there"):
+        hooks.judge_answers(evaluate)(**options, cli_args=command_line)
+    assert (folders, len(closed)) == ([Path("out")], 1)
+    with pytest.raises(DataMissing):
+        hooks.judge_answers(evaluate)(**options, cli_args=None)
 
 
 @pytest.mark.parametrize("rank", [0, 1])

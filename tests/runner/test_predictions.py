@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from datasets import Dataset
-from support.mmie_data import draw
+from support.judge_server import JudgeServer
+from support.mmie_data import conversations_folder, draw
+from support.pictures import MODERATION
 
 from mmie_tasks.answers.failures import MISSING
 from mmie_tasks.benchmarks import model_answers
+from mmie_tasks.benchmarks.mmie.data import dataset
 from mmie_tasks.runner.predictions import Predictions
 
 
@@ -120,6 +123,17 @@ def test_two_images_of_another_machine_that_are_found_as_one_file_end_the_run(
         Predictions(path=path, missing="count").generate_until(requests(DOCS, 0, 1, task="mmie"))
     draw(tmp_path / "SA-1" / "0.png")
     Predictions(path=path).generate_until(requests(DOCS, 0, 1, task="mmie"))
+
+
+def test_a_dead_drawer_ends_the_run(tmp_path: Path) -> None:
+    docs = dataset("all", {"MMIE_DATA": str(conversations_folder(tmp_path / "data", 1))})
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"SA-0": "A cat.[picture]"}), encoding="utf-8")
+    with JudgeServer(models=("image-model",)) as server:
+        server.draws(MODERATION)
+        t2i = f"images:image-model;base_url={server.url};size=32x32"
+        with pytest.raises(SystemExit, match="could not be drawn, the last: HTTP 400"):
+            Predictions(path=path, t2i=t2i).generate_until(requests(docs, 0, task="mmie_step"))
 
 
 def test_a_task_without_a_single_answer_ends_the_run(saved: Path) -> None:

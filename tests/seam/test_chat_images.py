@@ -1,50 +1,103 @@
-"""``--model chat_images`` through lmms-eval: the judge sees the images of a server's replies."""
+"""``--model chat_images`` through lmms-eval, on a server whose model is its own judge."""
 
 from __future__ import annotations
 
 import base64
-import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from support.judge_server import Body, JudgeServer, completion
-from support.mmie_judge import content_of
-from support.mmie_seam import N, evaluate
+from support.logged_records import signature_of
+from support.mmie_judge import content_of, gives, text_of
+from support.mmie_seam import KEY, N, create_workplace, evaluate, samples
 from support.pictures import picture
-from support.runner import Workplace
+from support.runner import CommandResult, Workplace
+
+from mmie_tasks.results.commands import report, table
+
+MARK = "judge and tested model are one: judge-model at 127.0.0.1"
 
 
-def asked_text(body: Body) -> str:
-    """All texts of a chat request."""
-    parts = body["messages"][-1]["content"]
-    return "".join(part["text"] for part in parts if part["type"] == "text")
+def asks_a_judge(body: Body) -> bool:
+    return text_of(body).startswith("Rate the")
 
 
 def image_for(body: Body) -> bytes:
-    return picture(asked_text(body), width=64, height=64)
+    """The image in the reply to a request for an answer."""
+    parts = body["messages"][-1]["content"]
+    text = "".join(part["text"] for part in parts if part["type"] == "text")
+    return picture(text, width=64, height=64)
 
 
-def reply(body: Body) -> Body:
+def reply(body: Body) -> str | Body:
+    if asks_a_judge(body):
+        return gives(3)
     url = "data:image/png;base64," + base64.b64encode(image_for(body)).decode()
     message: dict[str, Any] = {"content": "See: <image> Done."}
     return completion({**message, "images": [{"type": "image_url", "image_url": {"url": url}}]})
 
 
-def shown(requests: list[Body]) -> set[bytes]:
-    """The images in requests to a judge."""
-    return {part for body in requests for part in content_of(body) if isinstance(part, bytes)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfJudgedRun:
+    """A run that ended, with its folder and its server."""
+
+    workplace: Workplace
+    server: JudgeServer
+    result: CommandResult
 
 
-def test_the_judge_gets_the_images_of_replies(workplace: Workplace, judge: JudgeServer) -> None:
-    with JudgeServer(reply, check=None) as server:
-        arguments = f"model=org/drawing,base_url={server.url},max_retries=1,modalities=image;text"
-        options = ("--model", "chat_images", "--model_args", arguments)
-        result = evaluate(workplace, *options, url=judge.url)
-    assert result.status == 0, result.output
-    assert len(server) == N
-    assert {tuple(body["modalities"]) for body in server.asked} == {("image", "text")}
-    expected = {image_for(body) for body in server.asked}
+def variables(server: JudgeServer) -> dict[str, str]:
+    return {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SelfJudgedRun]:
+    workplace = create_workplace(tmp_path_factory.mktemp("chat_images"))
+    arguments = "model=judge-model,max_retries=1,modalities=image;text"
+    model = ("--model", "chat_images", "--model_args", arguments)
+    judge = ("--launcher_args", "name=openai,model=judge-model,prompts=words.json")
+    with JudgeServer(reply, key=KEY) as server:
+        result = evaluate(workplace, *model, *judge, **variables(server))
+        assert result.status == 0, result.output
+        yield SelfJudgedRun(workplace=workplace, server=server, result=result)
+
+
+def test_the_judge_gets_the_images_of_replies(run: SelfJudgedRun) -> None:
+    answered = [body for body in run.server.asked if not asks_a_judge(body)]
+    judged = [body for body in run.server.asked if asks_a_judge(body)]
+    assert len(answered) == len(judged) == N
+    assert {tuple(body["modalities"]) for body in answered} == {("image", "text")}
+    expected = {image_for(body) for body in answered}
     assert len(expected) == N
-    (folder,) = (workplace.folder / "out").glob("*/images")
+    (folder,) = (run.workplace.folder / "out").glob("*/images")
     assert {path.read_bytes() for path in folder.iterdir()} == expected
-    assert expected <= shown(judge.asked)
-    assert "reconstruction" not in json.dumps(judge.asked) + result.output
+    assert expected <= {part for body in judged for part in content_of(body)}
+    assert "reconstruction" not in run.result.output
+
+
+def test_a_judge_that_is_the_tested_model_is_marked_wherever_the_score_is(
+    run: SelfJudgedRun,
+) -> None:
+    workplace, server, output = run.workplace, run.server, run.result.output
+    first = (
+        f"judge judge-model at {server.url}, from `OPENAI_BASE_URL`, which the tested model uses "
+        "too"
+    )
+    assert output.count(first) == 1
+    assert MARK in output.partition("mmie-tasks: scores in percent")[2]
+    (signature,) = {signature_of(line["record"]) for line in samples(workplace)}
+    assert "|judges_itself:judge-model at 127.0.0.1|" in signature
+    moved = workplace.folder / "moved"
+    (workplace.folder / "out").rename(moved)
+    assert MARK in table([str(moved)], {})
+    report([str(moved), "-o", str(workplace.folder / "report.html")], {})
+    assert MARK in (workplace.folder / "report.html").read_text(encoding="utf-8")
+    asked, image = len(server), next(moved.glob("*/images/*"))
+    image.write_bytes(picture("another", width=64, height=64))
+    words = ("rejudge", "moved", "--failed", "--model_args", "missing=stop")
+    again = workplace.run("mmie-tasks", *words, **variables(server))
+    assert MARK in again.output, again.output
+    assert again.output.count("1 image of answers changed since the run") == 1
+    assert len(server) == asked + 1  # other replies are found under the server's address

@@ -13,7 +13,7 @@ from support.logged_records import signature_of
 from support.mmie_judge import by_category, content_of, text_of
 from support.mmie_seam import KEY, N, create_workplace, evaluate, results, samples
 from support.pictures import MODERATION, drawn
-from support.runner import CommandResult, Workplace
+from support.runner import Workplace
 from support.tiny_pipeline import write_tiny_pipeline
 
 N_ASKED = 4  # of the samples: two tales and two series of steps; each shows the judge two images
@@ -54,20 +54,6 @@ def judge() -> Iterator[JudgeServer]:
         yield server
 
 
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with JudgeServer(models=("image-model",)) as server:
-        yield server
-
-
-def score(
-    workplace: Workplace, command: list[str], judge: JudgeServer, t2i: str, output: str
-) -> CommandResult:
-    pairs = f"base_url={judge.url},prompts=words.json,cache=off"
-    options = ("-o", output, "--judge", "openai:judge-model", "--judge_args", pairs)
-    return workplace.run(*command, t2i, *options, MMIE_DATA="data", OPENAI_API_KEY=KEY)
-
-
 def shown(judge: JudgeServer) -> set[bytes]:
     """The images that a judge got."""
     return {part for body in judge.asked for part in content_of(body) if isinstance(part, bytes)}
@@ -79,11 +65,14 @@ def stored(workplace: Workplace) -> set[bytes]:
 
 
 def test_the_judge_sees_what_one_model_wrote_and_another_drew(
-    workplace: Workplace, command: list[str], judge: JudgeServer, server: JudgeServer
+    workplace: Workplace, command: list[str], judge: JudgeServer
 ) -> None:
-    server.draws(lambda body: MODERATION if body["prompt"] == SECOND else drawn(body))
-    t2i = f"images:image-model,base_url={server.url},size=512x512"
-    result = score(workplace, command, judge, t2i, "out")
+    pairs = f"base_url={judge.url},prompts=words.json"
+    options = ("-o", "out", "--judge", "openai:judge-model", "--judge_args", pairs)
+    with JudgeServer(models=("image-model",)) as server:
+        server.draws(lambda body: MODERATION if body["prompt"] == SECOND else drawn(body))
+        t2i = f"images:image-model,base_url={server.url},size=512x512"
+        result = workplace.run(*command, t2i, *options, MMIE_DATA="data", OPENAI_API_KEY=KEY)
     assert result.status == 0, result.output
     checked, drawer, *_ = result.output.splitlines()
     assert checked == f"mmie_step: answers {N} of {N}, images 0 of 0"
@@ -112,17 +101,6 @@ def check_counts(workplace: Workplace) -> None:
     assert [details[f"pictures_{name}"] for name in ("drawn", "failed", "unused")] == [N_ASKED] * 3
     (signature,) = {signature_of(line["record"]) for line in logged}
     assert "|answers:step-3,images,model=image-model,size=512x512," in signature
-
-
-def test_a_dead_drawer_ends_the_run_before_any_answer_is_judged(
-    workplace: Workplace, command: list[str], judge: JudgeServer, server: JudgeServer
-) -> None:
-    server.draws(MODERATION)
-    t2i = f"images:image-model,base_url={server.url},size=32x32"
-    result = score(workplace, command, judge, t2i, "dead")
-    assert result.status == 1
-    assert "could not be drawn, the last: HTTP 400" in result.output
-    assert len(judge) == 0
 
 
 def test_pipelines_of_two_processes_draw_in_the_texts_of_any_task(

@@ -11,35 +11,14 @@ from pathlib import Path
 
 import pytest
 from support.judge_server import JudgeServer
-from support.mia_judge import full_marks, image_of, stormy
+from support.mia_judge import image_of, stormy
 from support.mmie_seam import KEY, printed
 from support.runner import CommandResult, Workplace
 
 from mmie_tasks.results.run import open_runs
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mia_bench"
-DATA = EXAMPLE / "data"
-
-
-def stub_workplace(folder: Path) -> Workplace:
-    workplace = Workplace(folder=folder)
-    workplace.install_stub_model()
-    return workplace
-
-
-def evaluate(workplace: Workplace, url: str, *more: str) -> CommandResult:
-    """An evaluation of the stub model."""
-    judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}")
-    output = ("--output_path", "out", "--log_samples")
-    return run(
-        workplace, "lmms-eval", "--model", "stub", "--tasks", "mia_bench", *output, *judge, *more
-    )
-
-
-def run(workplace: Workplace, *command: str) -> CommandResult:
-    return workplace.run(*command, MIA_BENCH_DATA=str(DATA), OPENAI_API_KEY=KEY)
-
-
+DATA = Path(__file__).resolve().parents[2] / "examples" / "mia_bench" / "data"
+SETTINGS = {"MIA_BENCH_DATA": str(DATA), "OPENAI_API_KEY": KEY}
 COLUMNS = ["id", "score", "robust", "unscored", "question", "answer", "reply"]
 FULL = {"official": 97.5, "robust": 100.0, "coverage": 100.0, "differ": 1.0}
 """What full marks for all eight samples print; one of them is worth 8 points of 10."""
@@ -56,25 +35,35 @@ class ScoredRun:
 
 
 @pytest.fixture(scope="module")
-def scored_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScoredRun]:
-    workplace = stub_workplace(tmp_path_factory.mktemp("mia_bench"))
-    with JudgeServer(stormy(seed=50), key="another") as judge:  # faults come before the last reply
-        options = ("--model_args", "pretrained=org/stub-7b", "--predict_only")
-        written = evaluate(workplace, judge.url, *options)
-        assert len(judge) == 0
-        judge.key = KEY
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    workplace = Workplace(folder=tmp_path_factory.mktemp("mia_bench"))
+    workplace.install_stub_model()
+    return workplace
+
+
+def evaluate(workplace: Workplace, judge: JudgeServer, *more: str) -> CommandResult:
+    """An evaluation of the stub model."""
+    pairs = f"name=openai,model=judge-model,base_url={judge.url}"
+    options = ("--model", "stub", "--tasks", "mia_bench", "--launcher_args", pairs, *more)
+    return workplace.run("lmms-eval", *options, **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def run(workplace: Workplace) -> Iterator[ScoredRun]:
+    with JudgeServer(stormy(seed=50), key=KEY) as judge:  # faults come before the last reply
+        model = ("--model_args", "pretrained=org/stub-7b", "--predict_only")
+        written = evaluate(workplace, judge, *model, "--output_path", "out", "--log_samples")
+        assert len(judge.log) == 0
         command = shlex.split(written.output.rstrip().splitlines()[-1])
         words = ("--judge", "openai:judge-model", "--judge_args", f"base_url={judge.url}")
-        scored = run(workplace, *command, *words)
+        scored = workplace.run(*command, *words, **SETTINGS)
         yield ScoredRun(workplace=workplace, judge=judge, written=written, scored=scored)
 
 
-def test_a_predict_only_run_needs_no_judge_and_is_scored_under_its_name(
-    scored_run: ScoredRun,
-) -> None:
-    assert "stub: generating 8 answers" in scored_run.written.output, scored_run.written.output
-    assert re.search("^mia_bench +stub-7b ", scored_run.scored.output, re.MULTILINE)
-    output = scored_run.workplace.folder / "out"
+def test_a_predict_only_run_needs_no_judge_and_is_scored_under_its_name(run: ScoredRun) -> None:
+    assert "stub: generating 8 answers" in run.written.output, run.written.output
+    assert re.search("^mia_bench +stub-7b ", run.scored.output, re.MULTILINE)
+    output = run.workplace.folder / "out"
     (folder,) = output.iterdir()
     names = {json.loads(path.read_text())["model_name"] for path in folder.glob("*_results.json")}
     assert (folder.name, names) == ("org__stub-7b", {"org/stub-7b"})
@@ -82,19 +71,18 @@ def test_a_predict_only_run_needs_no_judge_and_is_scored_under_its_name(
     assert of_run.name == "stub-7b"
 
 
-def test_a_storm_of_the_judges_faults_costs_no_sample(scored_run: ScoredRun) -> None:
-    result, judge = scored_run.scored, scored_run.judge
-    assert FULL.items() <= printed(result, "MIA-Bench").items(), result.output
+def test_a_storm_of_the_judges_faults_costs_no_sample(run: ScoredRun) -> None:
+    assert FULL.items() <= printed(run.scored, "MIA-Bench").items(), run.scored.output
     # The check, eight replies, one cut off and two empty ones; a reset.
-    assert judge.statuses == {200: 1 + 8 + 1 + 2, 429: 2, 500: 2, 0: 1}
-    pictures = {path.read_bytes() for path in (DATA / "images").iterdir()}
-    assert {image_of(body) for body in judge.asked} == pictures
+    assert run.judge.statuses == {200: 1 + 8 + 1 + 2, 429: 2, 500: 2, 0: 1}
+    images = {path.read_bytes() for path in (DATA / "images").iterdir()}
+    assert {image_of(body) for body in run.judge.asked} == images
 
 
 def test_the_log_and_the_results_file_have_the_scores_the_signature_and_no_key(
-    scored_run: ScoredRun,
+    run: ScoredRun,
 ) -> None:
-    folder = scored_run.workplace.folder
+    folder = run.workplace.folder
     log = max((folder / "out").rglob("*_samples_mia_bench.jsonl"))
     logged = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     scores = {line["id"]: line["score"] for line in logged}
@@ -106,17 +94,17 @@ def test_the_log_and_the_results_file_have_the_scores_the_signature_and_no_key(
     signature = results_file["configs"]["mia_bench"]["metadata"]["signature"]
     assert "judge:openai|model:judge-model|t:0" in signature
     assert "paper_judge:no" in signature
-    assert signature in scored_run.scored.output
+    assert signature in run.scored.output
     assert results_file["usage"]["by_source"]["judge"]["n_api_calls"] == 8
     files = (path for path in folder.rglob("*") if path.is_file())
     written = b"".join(path.read_bytes() for path in files)  # including the cache
-    output = scored_run.written.output + scored_run.scored.output
+    output = run.written.output + run.scored.output
     assert KEY.encode() not in written + output.encode()
 
 
-def test_a_wrong_key_stops_the_run_before_the_model_is_loaded(tmp_path: Path) -> None:
-    with JudgeServer(full_marks, key="another") as judge:
-        result = evaluate(stub_workplace(tmp_path), judge.url)
+def test_a_wrong_key_stops_the_run_before_the_model_is_loaded(workplace: Workplace) -> None:
+    with JudgeServer(key="another") as judge:
+        result = evaluate(workplace, judge)
     assert result.status == 1, result.output
     assert "401" in result.output
     assert "stub: loaded" not in result.output

@@ -1,12 +1,17 @@
-"""MileBench through lmms-eval itself, on the bundled example."""
+"""MileBench through lmms-eval itself, on the bundled example: saved answers, and a chat server."""
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from support.example import ANSWERS, DATA
+from support.judge_server import Body, JudgeServer, completion
 from support.runner import CommandResult, Workplace
 
 WHOLE = "MileBench"
@@ -32,14 +37,12 @@ TABLE = {  # what the example gives: half of it is there for the scores to diffe
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    workplace = Workplace(folder=tmp_path_factory.mktemp("milebench"))
-    workplace.install_stub_model()
-    return workplace
+    return Workplace(folder=tmp_path_factory.mktemp("milebench"))
 
 
-def play_back(workplace: Workplace, path: Path, *options: str, data: Path = DATA) -> CommandResult:
+def play_back(workplace: Workplace, path: Path, *options: str) -> CommandResult:
     answers = ("--model", "predictions", "--model_args", f"path={path}")
-    return workplace.run("lmms-eval", *answers, *options, MILEBENCH_DATA=str(data))
+    return workplace.run("lmms-eval", *answers, *options, MILEBENCH_DATA=str(DATA))
 
 
 @pytest.fixture(scope="module")
@@ -78,28 +81,66 @@ def test_logged_answers_score_the_same_again_together_and_by_dataset(
     assert "answers 2 of 2" in again.output
 
 
-def test_a_model_sees_the_images_on_two_processes(workplace: Workplace) -> None:
+def reply(body: Body) -> str | Body:
+    """B; null for a question with many images."""
+    return completion(None) if len(body["messages"][0]["content"]) > 60 else "B"
+
+
+@pytest.fixture(scope="module")
+def chat() -> Iterator[JudgeServer]:
+    with JudgeServer(reply, check=None, closes=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def of_server(workplace: Workplace, chat: JudgeServer) -> CommandResult:
+    """A run of a chat model of the runner."""
+    arguments = f"model=m,api_key=none,max_retries=1,retry_backoff_s=0,base_url={chat.url}"
     tasks = "milebench_GPR1200,milebench_combined1,milebench_adv"
-    result = workplace.run(
-        *("lmms-eval", "--model", "stub", "--tasks", tasks), processes=2, MILEBENCH_DATA=str(DATA)
+    command = (
+        "lmms-eval",
+        "--model",
+        "openai",
+        "--model_args",
+        arguments,
+        "--tasks",
+        tasks,
+        "--limit",
+        "2",
     )
-    assert rounded(result, "MileBench adv")["coverage"] == 100, result.output
-    assert rounded(result, "MileBench combined1")["coverage"] == 100
-    assert rounded(result, "MileBench GPR1200")["official"] == 0
+    return workplace.run(*command, MILEBENCH_DATA=str(DATA))
 
 
-def test_a_missing_answer_is_counted_and_below_the_coverage_floor_there_is_no_score(
-    workplace: Workplace, tmp_path: Path
+def pixels(part: dict[str, dict[str, str]]) -> bytes:
+    encoded = part["image_url"]["url"].partition("base64,")[2]
+    return Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB").tobytes()
+
+
+def test_the_server_gets_the_official_prompt_with_every_image_in_position(
+    chat: JudgeServer, of_server: CommandResult
 ) -> None:
-    entries = [{"sample_id": 0, "pred_response": "B"}, {"sample_id": 1, "pred_response": None}]
-    path = tmp_path / "TQA" / "pred.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps(entries), encoding="utf-8")
-    result = play_back(workplace, path, "--tasks", "milebench_TQA")
-    printed = rounded(result, "MileBench TQA")
-    assert printed["coverage"] == 50
+    whole = json.loads((DATA / "GPR1200" / "GPR1200.json").read_text(encoding="utf-8"))
+    first = whole["data"][0]["task_instance"]
+    requests = [request["messages"][0]["content"] for request in chat.asked]
+    (content,) = [parts for parts in requests if len(parts) == 2 * len(first["images_path"]) + 1]
+    assert content[0]["text"] == "Look at the shapes and answer.\nImage1:"
+    assert [part["text"] for part in content[2:6:2]] == [" Image2:", " Image3:"]
+    assert content[-1]["text"].endswith("\nChoice list: \n" + "\n".join(first["choice_list"])
+                                        + "\nYour answer is: ")  # fmt: skip
+    folder = DATA / "GPR1200" / "images"
+    files = [Image.open(folder / name).convert("RGB").tobytes() for name in first["images_path"]]
+    assert [pixels(part) for part in content[1::2]] == files
+    assert rounded(of_server, "MileBench adv")["coverage"] == 100, of_server.output
+    assert rounded(of_server, "MileBench combined1")["coverage"] == 100
+
+
+def test_a_null_reply_is_counted_and_below_the_coverage_floor_there_is_no_score(
+    of_server: CommandResult,
+) -> None:
+    printed = rounded(of_server, "MileBench GPR1200")
+    assert printed["coverage"] == 50, of_server.output
     assert "official" not in printed
     assert (
         "no official score: only 1 of 2 samples have a score\n  unscored: no_answer (1)\n"
-        in result.output
+        in of_server.output
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from support import scripted_checkpoint
-from support.internvl_golden import CHECKPOINT
 from support.logged_records import replies_of
 from support.mmie_seam import N, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
@@ -17,17 +16,16 @@ LOADED = "Loading MMIE-Score"
 FREED = "No GPU memory is held in this process."
 
 
-def judged(
-    workplace: Workplace, *more: str, model: Path = CHECKPOINT, processes: int = 1, **variables: str
-) -> CommandResult:
-    command, words = ("mmie-tasks", "eval"), ("--judge_args", "prompts=words.json", *more)
-    settings = {"MMIE_SCORE_MODEL": str(model), "MMIE_TASKS_JUDGE": " ", **variables}
-    return evaluate(workplace, *words, command=command, processes=processes, **settings)
+def judged(workplace: Workplace, judge: Path, processes: int = 1) -> CommandResult:
+    more = ("--judge_args", "prompts=words.json", "--model", "stub")
+    settings = {"MMIE_SCORE_MODEL": str(judge), "MMIE_TASKS_JUDGE": " "}
+    command = ("mmie-tasks", "eval")
+    return evaluate(workplace, *more, command=command, processes=processes, **settings)
 
 
 def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: Workplace) -> None:
     judge = scripted_checkpoint.write(workplace.folder / "judge")
-    result = judged(workplace, "--model", "stub", model=judge)
+    result = judged(workplace, judge, processes=2)
     values = printed(result)
     assert values["official"] == 66.67, result.output  # 4 of 6 points for each
     assert values["points_4"] == float(N)
@@ -42,20 +40,14 @@ def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: W
     assert logged.usage.input_tokens > 50
     assert logged.usage.cost_usd == 0.0
 
-    # The tested model is freed before the judge is loaded.
-    freed = result.output.index(FREED)
-    assert result.output.index("stub: generating") < freed < result.output.index(LOADED)
-    again = judged(workplace, "--model", "stub", model=judge)
+    # Each process loads the judge after its tested model is freed.
+    assert result.output.count(LOADED) == result.output.count(FREED) == 2
+    assert result.output.index("stub: generating") < result.output.index(FREED)
+    assert result.output.index(FREED) < result.output.index(LOADED)
+    again = judged(workplace, judge)
     assert {
         name: str(value) for name, value in printed(again).items()
     } == {  # as texts: NaN is not itself
         name: str(value) for name, value in values.items()
     }, again.output
     assert LOADED not in again.output  # every reply is in the cache
-
-
-def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:
-    model = scripted_checkpoint.write(workplace.folder / "judge", reply="### Score: 5")
-    result = judged(workplace, model=model, processes=2)
-    assert printed(result)["official"] == 83.33, result.output
-    assert result.output.count(LOADED) == 2

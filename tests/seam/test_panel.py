@@ -4,6 +4,7 @@ often fails.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from support.loopback import Sent, error
 from support.mmie_judge import Body, by_category, gives, text_of
 from support.mmie_seam import KEY, N, create_workplace, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
+
+from mmie_tasks.results.commands import agreement
 
 MODELS = ("strict", "generous", "flaky")
 
@@ -43,34 +46,24 @@ def reply(body: Body) -> str | Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelRun:
-    """A run that ended, with its folder, its server and the number of requests that it sent."""
+    """A run that ended, with its folder and its server."""
 
     workplace: Workplace
     server: JudgeServer
     result: CommandResult
-    requests: int
-
-
-def evaluate_panel(workplace: Workplace, server: JudgeServer, output: str) -> CommandResult:
-    judges = [
-        word for model in MODELS for word in ("--judge", f"openai:{model},base_url={server.url}")
-    ]
-    settings = ("--judge_args", "min_coverage=0.5,prompts=words.json")
-    return evaluate(
-        workplace, *(*judges, *settings, "--output_path", output), command=("mmie-tasks", "eval")
-    )
 
 
 @pytest.fixture(scope="module")
 def panel_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PanelRun]:
     workplace = create_workplace(tmp_path_factory.mktemp("panel"))
     with JudgeServer(reply, key=KEY, models=MODELS) as server:
-        result = evaluate_panel(workplace, server, "out")
-        yield PanelRun(workplace=workplace, server=server, result=result, requests=len(server))
-
-
-def lines_of(run: PanelRun, output: str) -> list[dict[str, Any]]:
-    return samples(run.workplace, output=output)
+        words = [
+            w for model in MODELS for w in ("--judge", f"openai:{model},base_url={server.url}")
+        ]
+        words += ["--judge_args", "min_coverage=0.5,prompts=words.json"]
+        result = evaluate(workplace, *words, command=("mmie-tasks", "eval"))
+        assert len(server) == 3 * N
+        yield PanelRun(workplace=workplace, server=server, result=result)
 
 
 def points_of(lines: list[dict[str, Any]]) -> list[float | None]:
@@ -80,13 +73,12 @@ def points_of(lines: list[dict[str, Any]]) -> list[float | None]:
 
 
 def test_every_sample_with_enough_judges_is_scored_and_no_other(panel_run: PanelRun) -> None:
-    lines = lines_of(panel_run, "out")
+    lines = samples(panel_run.workplace)
     assert points_of(lines) == [3, None, 6, 3.5, 4, 6], panel_run.result.output
     values = printed(panel_run.result)
     assert values["coverage"] == pytest.approx(83.3333)
     assert values["official"] == pytest.approx(75.0)
     assert lines[1]["record"]["verdicts"]["official"]["reason"] == "refused"
-    assert panel_run.requests == 3 * N
 
 
 def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judge(
@@ -103,11 +95,18 @@ def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judg
     assert message["usage"]["by_source"]["judge"]["n_api_calls"] == 14
 
 
-def test_the_same_command_sends_only_the_requests_that_have_no_reply(panel_run: PanelRun) -> None:
-    before = len(panel_run.server)
-    result = evaluate_panel(panel_run.workplace, panel_run.server, "second")
-    assert points_of(lines_of(panel_run, "second")) == [3, None, 6, 3.5, 4, 6], result.output
-    sent = [(body["model"], number_of(body)) for body in panel_run.server.asked[before:]]
-    assert sorted(sent) == [("flaky", 1), ("flaky", 3), ("flaky", 5), ("generous", 1)]
-    members = panel_run.workplace.run("mmie-tasks", "agreement", "out").output
-    assert all(f"| {model} " in members for model in MODELS), members
+def test_of_a_panel_only_the_judges_that_failed_are_asked_again(panel_run: PanelRun) -> None:
+    server, asked = panel_run.server, len(panel_run.server)
+    shutil.rmtree(panel_run.workplace.folder / "cache")
+    server.says(gives(4))
+    words = ("mmie-tasks", "rejudge", "out", "--failed")
+    result = panel_run.workplace.run(*words, MMIE_DATA="data", OPENAI_API_KEY=KEY)
+    again = [("flaky", 1), ("flaky", 3), ("flaky", 5), ("generous", 1)]
+    assert sorted((body["model"], number_of(body)) for body in server.asked[asked:]) == again
+    assert points_of(samples(panel_run.workplace, output="out-filled")) == [3, 4, 6, 4, 4, 6]
+    assert result.status == 0, result.output
+
+
+def test_the_judges_of_a_panel_are_compared(panel_run: PanelRun) -> None:
+    table = agreement([str(panel_run.workplace.folder / "out")], {})
+    assert all(f"| {model} " in table for model in MODELS), table
