@@ -9,6 +9,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -32,6 +33,8 @@ LAYERS = (
     ("__main__", "__init__"),
 )
 """From the lowest to the highest. Folders of one layer do not import each other."""
+
+ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "environ", "getenv"}
 
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
 
@@ -77,31 +80,17 @@ def is_inside(name: str, *modules: str) -> bool:
     return any(name == module or name.startswith(f"{module}.") for module in modules)
 
 
-def folder_of(name: str) -> str:
-    """The top-level folder or module of a name in our package."""
-    return [*name.split("."), ""][1]
-
-
-def nodes_run_at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a module that run when it is imported: not the bodies of functions."""
-    yield node
+def reads_environment_at_import(node: ast.AST) -> bool:
+    """Whether code that runs when the module is imported, not in a function, names it."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         children = [*node.decorator_list, node.args]
     elif isinstance(node, ast.Lambda):
         children = [node.args]
     else:
         children = list(ast.iter_child_nodes(node))
-    for child in children:
-        yield from nodes_run_at_import(child)
-
-
-def reads_environment_at_import(tree: ast.AST) -> bool:
-    spellings = {"os.environ", "os.environb", "os.getenv", "environ", "getenv"}
-    return any(
-        ast.unparse(node) in spellings
-        for node in nodes_run_at_import(tree)
-        if isinstance(node, (ast.Name, ast.Attribute))
-    )
+    return (
+        isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in ENVIRONMENT
+    ) or any(map(reads_environment_at_import, children))
 
 
 def may_import(path: PurePosixPath, name: str) -> bool:
@@ -117,46 +106,18 @@ def may_import(path: PurePosixPath, name: str) -> bool:
         return path.parts[0] == "runner"
     if not is_inside(name, "mmie_tasks"):
         return not name.startswith(".")
-    own_folder, folder = path.parts[0].removesuffix(".py"), folder_of(name)
+    own_folder, folder = path.parts[0].removesuffix(".py"), [*name.split("."), ""][1]
     return own_folder == folder or RANK[own_folder] > RANK[folder]
 
 
 def violations(path: PurePosixPath, tree: ast.AST) -> list[str]:
     imports = dict.fromkeys(imported_modules(tree))
     broken = [f"imports {name}" for name in imports if not may_import(path, name)]
+    if path.parts[0].removesuffix(".py") not in RANK:
+        broken.append("has no layer")
     if reads_environment_at_import(tree):
         broken.append("reads the environment at import")
     return broken
-
-
-@cache
-def folder_graph() -> dict[str, set[str]]:
-    """Each top-level folder or module, to those it imports."""
-    graph: dict[str, set[str]] = {}
-    for path in PACKAGE.rglob("*.py"):
-        relative = path.relative_to(PACKAGE)
-        folder = relative.parts[0].removesuffix(".py")
-        names = imported_modules(parsed(path))
-        ours = {folder_of(name) for name in names if is_inside(name, "mmie_tasks")}
-        graph.setdefault(folder, set()).update(ours & RANK.keys() - {folder})
-    return graph
-
-
-def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
-    folders: set[str] = set()
-    waiting = list(graph[start])
-    while waiting:
-        folder = waiting.pop()
-        if folder not in folders:
-            folders.add(folder)
-            waiting.extend(graph.get(folder, ()))
-    return folders
-
-
-def test_no_folder_imports_itself_through_others() -> None:
-    graph = folder_graph()
-    assert len(graph) > 10
-    assert [folder for folder in graph if folder in reachable(graph, folder)] == []
 
 
 def addresses_in_texts(tree: ast.AST) -> Iterator[str]:
@@ -168,10 +129,8 @@ def addresses_in_texts(tree: ast.AST) -> Iterator[str]:
                 yield module
 
 
-def file_graph() -> dict[str, set[str]]:
-    """Each module of our package, to those it imports, for types, inside functions or by their
-    address in a text, too.
-    """
+def test_no_file_imports_itself_through_others() -> None:
+    """Imports for types, inside functions and by an address in a text count, too."""
     paths = {
         ".".join(("mmie_tasks", *path.relative_to(PACKAGE).with_suffix("").parts)): path
         for path in PACKAGE.rglob("*.py")
@@ -182,13 +141,8 @@ def file_graph() -> dict[str, set[str]]:
         names = [*imported_modules(parsed(path)), *addresses_in_texts(parsed(path))]
         modules = {name if name in paths else name.rpartition(".")[0] for name in names}
         graph[module] = modules & paths.keys() - {module}
-    return graph
-
-
-def test_no_file_imports_itself_through_others() -> None:
-    graph = file_graph()
     assert len(graph) > 100
-    assert [module for module in graph if module in reachable(graph, module)] == []
+    TopologicalSorter(graph).prepare()  # raises CycleError
 
 
 def type_names(tree: ast.AST) -> Iterator[str]:
@@ -210,10 +164,6 @@ def test_no_class_name_stands_for_two_things() -> None:
     assert modules.keys() > {"Record", "ScoreKind"}
     doubled = {name for name, paths in modules.items() if len(paths) > 1}
     assert doubled == set()
-
-
-def test_every_folder_has_a_layer() -> None:
-    assert folder_graph().keys() <= RANK.keys()
 
 
 def test_every_module_keeps_the_rules() -> None:

@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-HELP = """
+PATH = """
 import mmie_tasks.cli as cli
+sys.argv[1:] = ["path"]
+cli.main()
+"""
+HELP = """
 sys.argv[1:] = ["{}", "--help"]
 try:
     cli.main()
@@ -38,8 +40,6 @@ JUDGE = """
 from mmie_tasks.judges.choice import open_judge, parse_choice
 open_judge(parse_choice("openai:m", "here"), {})
 """
-
-
 SCORE = """
 import mmie_tasks.cli as cli
 sys.argv[1:] = ["score", "{0}/answers.json", "--tasks", "mmie", "--judge", "replay"]
@@ -63,18 +63,8 @@ def loaded_by(start: str) -> set[str]:
     return set(json.loads(ended.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        pytest.param("import mmie_tasks", id="the-package"),
-        pytest.param(
-            "sys.argv[1:] = ['path']; import mmie_tasks.cli as cli; cli.main()", id="path"
-        ),
-        *(pytest.param(HELP.format(name), id=f"{name}-help") for name in ("score", "report")),
-    ],
-)
-def test_nothing_heavy_is_imported(start: str) -> None:
-    loaded = loaded_by(start)
+def test_the_package_its_path_and_the_help_of_a_command_import_nothing_heavy() -> None:
+    loaded = loaded_by(PATH + HELP.format("score") + HELP.format("report"))
     assert "mmie_tasks" in loaded
     assert not loaded & {*HEAVY, "yaml", "pydantic", "plotly"}
 

@@ -12,7 +12,6 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from support.fork_server import STARTUP
 from support.runner import Workplace
@@ -82,28 +81,13 @@ def test_no_link_of_the_page_on_a_package_index_is_relative(wheel: Path) -> None
     assert relative_links(page) == []
 
 
-class AnyTag(yaml.SafeLoader):
-    """Takes `!function` for a word."""
-
-
-AnyTag.add_multi_constructor("!", lambda _loader, _suffix, node: node.value)
-
-
-def names_in(path: Path) -> list[str]:
-    """The name of the task or group in a YAML file; a template has none."""
-    loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=AnyTag)  # noqa: S506 - a SafeLoader
-    return [name for key in ("task", "group") if isinstance(name := loaded.get(key), str)]
-
-
 def test_lmms_eval_lists_every_task_of_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:
     unpack(wheel, tmp_path / "site")
     path = os.pathsep.join(map(str, (tmp_path / "site", STARTUP)))
     workplace = Workplace(folder=tmp_path)
     command = ("python", "-m", "lmms_eval", "--tasks", "list")
     listed = workplace.run(*command, PYTHONPATH=path).output.split()
-    ours = {name for file in TASKS.rglob("*.yaml") for name in names_in(file)}
-    assert ours
+    texts = [file.read_text(encoding="utf-8") for file in TASKS.rglob("*.yaml")]
+    ours = {name for text in texts for name in re.findall(r"(?m)^(?:task|group): (\S+)$", text)}
+    assert len(ours) > 30
     assert ours - set(listed) == set()
-    folder = workplace.run("python", "-m", "mmie_tasks", "path", PYTHONPATH=path).output.strip()
-    assert Path(folder).is_relative_to(tmp_path / "site")
-    assert files_below(Path(folder)) == files_below(TASKS)

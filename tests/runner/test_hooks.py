@@ -51,11 +51,6 @@ def benchmark(**fields: Any) -> Benchmark:
     return varied(SKETCH, **{"signature": signature, **fields})
 
 
-def sign(configs: dict[str, Any], task: Task, **fields: Any) -> None:
-    """Add the signature of a task whose benchmark has these fields."""
-    results_metadata.add_signatures(configs, {"sketch": task}, {task: benchmark(**fields)})
-
-
 def test_the_key_of_the_runners_cache_of_answers_depends_on_the_data(tmp_path: Path) -> None:
     keys = []
     for data in ("sha256:1", "sha256:2", "sha256:2"):
@@ -68,20 +63,29 @@ def test_the_key_of_the_runners_cache_of_answers_depends_on_the_data(tmp_path: P
     assert keys[0] != keys[1] == keys[2]
 
 
-def test_results_are_signed_after_judging_and_name_the_machine() -> None:
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        pytest.param({"model": "m"}, {"judges": ["openai:model=m"]}, id="judge"),
+        pytest.param({"base_url": "https://host/v1?code=word"}, {}, id="may-hold-a-secret"),
+    ],
+)
+def test_results_are_signed_after_judging_and_name_judge_and_machine(
+    options: dict[str, str], named: dict[str, object]
+) -> None:
     """The task's own configuration, which keys the runner's cache of answers, stays unsigned."""
-    chosen = ChosenJudges(judges=(Choice(name="openai", options={"model": "gpt-4o"}),))
+    chosen = ChosenJudges(judges=(Choice(name="openai", options=options),))
     judge = SimpleNamespace(
         benchmark="sketch", machine=lambda: "NVIDIA H200, torch 2.12.0", choices=lambda: chosen
     )
     task = Task()
     configs = {"sketch": task.dump_config()}
-    sign(configs, task, judge=judge)
+    results_metadata.add_signatures(configs, {"sketch": task}, {task: benchmark(judge=judge)})
     assert configs["sketch"]["metadata"] == {
         "version": "1-A",
         "signature": "judge:x|first:0",
-        "judges": ["openai:model=gpt-4o"],
         "judged_on": "NVIDIA H200, torch 2.12.0",
+        **named,
     }
     assert task.dump_config() == {"metadata": {"version": "1-A"}}
 
@@ -157,12 +161,3 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is not a benchmark"):
         early_checks.check_judges([mmie_benchmark.BENCHMARK], rank)
-
-
-def test_results_do_not_name_a_judge_whose_address_may_hold_a_secret() -> None:
-    options = {"model": "m", "base_url": "https://host/v1?code=word"}
-    chosen = ChosenJudges(judges=(Choice(name="openai", options=options),))
-    judge = SimpleNamespace(benchmark="sketch", machine=lambda: None, choices=lambda: chosen)
-    configs: dict[str, Any] = {"sketch": {}}
-    sign(configs, Task(), judge=judge)
-    assert "judges" not in configs["sketch"]["metadata"]

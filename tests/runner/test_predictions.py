@@ -110,21 +110,6 @@ def test_a_missing_image_ends_the_run_unless_it_is_only_counted(
     assert json.loads(str(missing))["images"] == [str(tmp_path / "else" / "b.png")]
 
 
-def test_two_images_of_another_machine_that_are_found_as_one_file_end_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model_answers, "_answer_folders", {})
-    draw(tmp_path / "0.png")
-    path = tmp_path / "a.json"
-    names = [f"/run/SA-{n}/0.png" for n in (0, 1)]
-    saved = [{"id": f"SA-{n}", "answer": "A.", "images": [names[n]]} for n in (0, 1)]
-    path.write_text(json.dumps(saved), encoding="utf-8")
-    with pytest.raises(SystemExit, match=rf"`{names[0]}` and `{names[1]}`.*`{tmp_path}/0\.png`"):
-        Predictions(path=path, missing="count").generate_until(requests(DOCS, 0, 1, task="mmie"))
-    draw(tmp_path / "SA-1" / "0.png")
-    Predictions(path=path).generate_until(requests(DOCS, 0, 1, task="mmie"))
-
-
 def test_a_dead_drawer_ends_the_run(tmp_path: Path) -> None:
     docs = dataset("all", {"MMIE_DATA": str(conversations_folder(tmp_path / "data", 1))})
     path = tmp_path / "a.json"
@@ -140,11 +125,3 @@ def test_a_task_without_a_single_answer_ends_the_run(saved: Path) -> None:
     docs = [{"id": "ALFRED/0"}, {"id": "IEdit/1"}]
     with pytest.raises(SystemExit, match=r"id `ALFRED/0`. Saved, for example: id `DocVQA/0`"):
         Predictions(path=saved).generate_until(requests(docs, 0, 1))
-
-
-def test_two_answers_to_one_sample_end_the_run(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    lines = (json.dumps({"id": "DocVQA/0", "answer": answer}) for answer in "xy")
-    path.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"a\.jsonl, line 1, and .*a\.jsonl, line 2"):
-        Predictions(path=path).generate_until(requests(ROWS, 0))

@@ -8,10 +8,9 @@ import pytest
 import yaml
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
-from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.runner import registration
-from mmie_tasks.runner.registration import Index, add_tasks, index_all_tasks, read_override
+from mmie_tasks.runner.registration import Index, add_tasks, index_all_tasks
 
 
 def task(owner: str) -> dict[str, Any]:
@@ -50,13 +49,6 @@ def test_a_tag_keeps_all_members_and_is_not_an_override(override: bool) -> None:
     assert index["t"]["task"] == ["theirs", "both", "ours"]
 
 
-def test_the_switch_is_read_from_the_environment() -> None:
-    assert read_override({})
-    assert [read_override({"MMIE_TASKS_OVERRIDE": text}) for text in ("", "1", "0")] == [1, 1, 0]
-    with pytest.raises(SettingWrong, match="`MMIE_TASKS_OVERRIDE` is 'flase'"):
-        read_override({"MMIE_TASKS_OVERRIDE": "flase"})
-
-
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Creates a package with a folder of task files, and registers its benchmark."""
@@ -92,7 +84,7 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
 
 
 def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users(
-    package: Callable[..., Path], logs: list[str]
+    package: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, logs: list[str]
 ) -> None:
     theirs = {name: task("other") for name in ("new", "mme", "mine")}
     folders: dict[str, Index | Exception] = {str(package("other")): theirs}
@@ -102,6 +94,12 @@ def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users
     assert owners == {"new": "other", "mme": "other", "mine": "users"}
     assert len(logs) == 1
     assert "mme: ours instead of the built-in" in logs[0]
+    for value, owner in {"": "other", "1": "other", "0": "built-in"}.items():
+        monkeypatch.setenv("MMIE_TASKS_OVERRIDE", value)
+        assert indexed_with(folders, mme=task("built-in"))["mme"] == task(owner)
+    monkeypatch.setenv("MMIE_TASKS_OVERRIDE", "no")
+    with pytest.raises(SystemExit, match="`MMIE_TASKS_OVERRIDE` is 'no'"):
+        indexed_with(folders)
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), yaml.YAMLError("bad"), AssertionError()])

@@ -33,8 +33,8 @@ class Noted(Sketch):
         return [f"{len(records)} of 1 noted"]
 
 
-def logged(points: float, robust: float, name: str = "1", **verdicts: Scored) -> dict[str, object]:
-    graded = Verdicts(official=Scored(points), robust=Scored(robust), **verdicts)
+def logged(points: float, robust: float, name: str = "1") -> dict[str, object]:
+    graded = Verdicts(official=Scored(points), robust=Scored(robust))
     return Record(id=name, verdicts=graded).logged
 
 
@@ -42,13 +42,10 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
     summary = RunSummary()
     records = [logged(points, 5, str(points)) for points in (4, 5, 12)]
     summary.add("sketch", BENCHMARK, records, {})
-    (last_line,) = [
-        line for line in summary.block("stub", "").splitlines() if line.startswith("sketch ")
-    ]
-    assert "n/a" in last_line
-    assert "nan" not in last_line
-    assert "100.00" in last_line
-    assert "2 of 3" in last_line
+    (line,) = [one for one in summary.block("stub", "").splitlines() if one.startswith("sketch ")]
+    assert "n/a" in line
+    assert "100.00" in line
+    assert "2 of 3" in line
 
 
 def test_answers_that_begin_with_their_question_are_counted_in_the_last_lines() -> None:
@@ -56,11 +53,8 @@ def test_answers_that_begin_with_their_question_are_counted_in_the_last_lines() 
     question = "Which number is hidden in the pictures?"
     answers = (f"USER: {question} ASSISTANT: 7", "7", "")
     records = [
-        {
-            **logged(5, 5, str(number)),
-            "question": text_segments(question),
-            "answer": text_segments(answer),
-        }
+        logged(5, 5, str(number))
+        | {"question": text_segments(question), "answer": text_segments(answer)}
         for number, answer in enumerate(answers)
     ]
     lines: list[dict[str, object]] = [{"doc_id": number} for number in range(len(answers))]

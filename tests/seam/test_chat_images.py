@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from support.judge_server import Body, JudgeServer, completion
 from support.logged_records import signature_of
 from support.mmie_judge import content_of, gives, text_of
-from support.mmie_seam import KEY, N, create_workplace, evaluate, samples
+from support.mmie_seam import KEY, JudgedRun, N, create_workplace, evaluate, samples
 from support.pictures import picture
-from support.runner import CommandResult, Workplace
 
 from mmie_tasks.results.commands import report, table
 
@@ -39,21 +37,12 @@ def reply(body: Body) -> str | Body:
     return completion({**message, "images": [{"type": "image_url", "image_url": {"url": url}}]})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelfJudgedRun:
-    """A run that ended, with its folder and its server."""
-
-    workplace: Workplace
-    server: JudgeServer
-    result: CommandResult
-
-
 def variables(server: JudgeServer) -> dict[str, str]:
     return {"MMIE_DATA": "data", "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SelfJudgedRun]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JudgedRun]:
     workplace = create_workplace(tmp_path_factory.mktemp("chat_images"))
     arguments = "model=judge-model,max_retries=1,modalities=image;text"
     model = ("--model", "chat_images", "--model_args", arguments)
@@ -61,12 +50,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SelfJudgedRun]:
     with JudgeServer(reply, key=KEY) as server:
         result = evaluate(workplace, *model, *judge, **variables(server))
         assert result.status == 0, result.output
-        yield SelfJudgedRun(workplace=workplace, server=server, result=result)
+        yield JudgedRun(workplace=workplace, judge=server, result=result)
 
 
-def test_the_judge_gets_the_images_of_replies(run: SelfJudgedRun) -> None:
-    answered = [body for body in run.server.asked if not asks_a_judge(body)]
-    judged = [body for body in run.server.asked if asks_a_judge(body)]
+def test_the_judge_gets_the_images_of_replies(run: JudgedRun) -> None:
+    answered = [body for body in run.judge.asked if not asks_a_judge(body)]
+    judged = [body for body in run.judge.asked if asks_a_judge(body)]
     assert len(answered) == len(judged) == N
     assert {tuple(body["modalities"]) for body in answered} == {("image", "text")}
     expected = {image_for(body) for body in answered}
@@ -77,10 +66,8 @@ def test_the_judge_gets_the_images_of_replies(run: SelfJudgedRun) -> None:
     assert "reconstruction" not in run.result.output
 
 
-def test_a_judge_that_is_the_tested_model_is_marked_wherever_the_score_is(
-    run: SelfJudgedRun,
-) -> None:
-    workplace, server, output = run.workplace, run.server, run.result.output
+def test_a_judge_that_is_the_tested_model_is_marked_wherever_the_score_is(run: JudgedRun) -> None:
+    workplace, server, output = run.workplace, run.judge, run.result.output
     first = (
         f"judge judge-model at {server.url}, from `OPENAI_BASE_URL`, which the tested model uses "
         "too"

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from support.judge_server import JudgeServer
 from support.mmie_judge import by_category, content_of, gives, text_of
-from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed, results, samples
-from support.runner import CommandResult, Workplace
+from support.mmie_seam import (
+    KEY,
+    TABLE,
+    JudgedRun,
+    N,
+    create_workplace,
+    evaluate,
+    printed,
+    results,
+    samples,
+)
+from support.runner import Workplace
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedRun:
-    """A run that ended, with its folder and its judge."""
-
-    workplace: Workplace
-    judge: JudgeServer
-    result: CommandResult
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +108,19 @@ def test_missing_answers_and_judge_failures_are_counted_and_not_scored_zero(
     assert values["missing_images"] == 1.0
     assert values["parse_rate"] == 75.0
     assert [line["score"] for line in samples(workplace)].count(None) == 3
+
+
+def test_answers_of_a_drawing_model_are_judged_with_its_images(
+    workplace: Workplace, judge: JudgeServer
+) -> None:
+    workplace.install(EXAMPLES / "interleaved_model")
+    options = ("--model", "drawing", "--model_args", "output_dir=drawings")
+    result = evaluate(workplace, *options, url=judge.url, processes=2)
+    assert TABLE.items() <= printed(result).items(), result.output
+    assert len(judge) == N
+    (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
+    assert re.search(r"\nPart 1.*\nImage-1: <image>\nPart 2.*\nImage-2: <image>\n", text_of(tale))
+    drawings = workplace.folder / "drawings"
+    shown = [drawings / f"mmie-0-{number}.png" for number in (1, 2)]
+    pictures = [part for part in content_of(tale) if isinstance(part, bytes)]
+    assert pictures[1:] == [path.read_bytes() for path in shown]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from support.runner import CommandResult, Workplace
 
 from mmie_tasks import load_run
-from mmie_tasks.extend import Benchmark
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
@@ -58,24 +54,6 @@ def result(workplace: Workplace) -> CommandResult:
     )
 
 
-@pytest.fixture
-def odd_one_out(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The module of the package, which this process can import during a test."""
-    monkeypatch.syspath_prepend(str(workplace.plugins))
-    from odd_one_out import benchmark
-
-    yield benchmark
-    for name in [name for name in sys.modules if name.partition(".")[0] == "odd_one_out"]:
-        del sys.modules[name]
-
-
-def benchmark() -> Benchmark:
-    from odd_one_out.benchmark import BENCHMARK
-
-    loaded: Benchmark = BENCHMARK
-    return loaded
-
-
 def test_the_runner_prints_its_table_beside_one_of_ours(result: CommandResult) -> None:
     printed = {metric: value for (task, metric), value in result.table.items() if task[:3] == "Odd"}
     assert printed == TABLE, result.output
@@ -115,8 +93,11 @@ def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(
     assert block.rstrip().splitlines()[-1] == "mmie-tasks report out -o report.html"
 
 
-@pytest.mark.usefixtures("result", "odd_one_out")
-def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
+@pytest.mark.usefixtures("result")
+def test_metric_values_of_the_log_equal_the_table(
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(workplace.plugins))  # this process can import the package
     scores = load_run(workplace.folder / "out").scores()
     ours = scores[scores["task"] == "odd_one_out"]
     percents = dict(zip(ours["metric"], ours["percent"], strict=True))

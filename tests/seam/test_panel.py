@@ -6,15 +6,22 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer
 from support.loopback import Sent, error
 from support.mmie_judge import Body, by_category, gives, text_of
-from support.mmie_seam import KEY, N, create_workplace, evaluate, printed, results, samples
-from support.runner import CommandResult, Workplace
+from support.mmie_seam import (
+    KEY,
+    JudgedRun,
+    N,
+    create_workplace,
+    evaluate,
+    printed,
+    results,
+    samples,
+)
 
 from mmie_tasks.results.commands import agreement
 
@@ -44,17 +51,8 @@ def reply(body: Body) -> str | Sent:
     return error(400, code="content_filter") if number % 2 else gives(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PanelRun:
-    """A run that ended, with its folder and its server."""
-
-    workplace: Workplace
-    server: JudgeServer
-    result: CommandResult
-
-
 @pytest.fixture(scope="module")
-def panel_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PanelRun]:
+def panel_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JudgedRun]:
     workplace = create_workplace(tmp_path_factory.mktemp("panel"))
     with JudgeServer(reply, key=KEY, models=MODELS) as server:
         words = [
@@ -63,7 +61,7 @@ def panel_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PanelRun]:
         words += ["--judge_args", "min_coverage=0.5,prompts=words.json"]
         result = evaluate(workplace, *words, command=("mmie-tasks", "eval"))
         assert len(server) == 3 * N
-        yield PanelRun(workplace=workplace, server=server, result=result)
+        yield JudgedRun(workplace=workplace, judge=server, result=result)
 
 
 def points_of(lines: list[dict[str, Any]]) -> list[float | None]:
@@ -72,7 +70,7 @@ def points_of(lines: list[dict[str, Any]]) -> list[float | None]:
     return [points if points is None else round(points, 2) for points in official]
 
 
-def test_every_sample_with_enough_judges_is_scored_and_no_other(panel_run: PanelRun) -> None:
+def test_every_sample_with_enough_judges_is_scored_and_no_other(panel_run: JudgedRun) -> None:
     lines = samples(panel_run.workplace)
     assert points_of(lines) == [3, None, 6, 3.5, 4, 6], panel_run.result.output
     values = printed(panel_run.result)
@@ -82,7 +80,7 @@ def test_every_sample_with_enough_judges_is_scored_and_no_other(panel_run: Panel
 
 
 def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judge(
-    panel_run: PanelRun,
+    panel_run: JudgedRun,
 ) -> None:
     assert "judge 1, strict: points in 6 of 6 samples" in panel_run.result.output
     assert (
@@ -95,8 +93,8 @@ def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judg
     assert message["usage"]["by_source"]["judge"]["n_api_calls"] == 14
 
 
-def test_of_a_panel_only_the_judges_that_failed_are_asked_again(panel_run: PanelRun) -> None:
-    server, asked = panel_run.server, len(panel_run.server)
+def test_of_a_panel_only_the_judges_that_failed_are_asked_again(panel_run: JudgedRun) -> None:
+    server, asked = panel_run.judge, len(panel_run.judge)
     shutil.rmtree(panel_run.workplace.folder / "cache")
     server.says(gives(4))
     words = ("mmie-tasks", "rejudge", "out", "--failed")
@@ -107,6 +105,6 @@ def test_of_a_panel_only_the_judges_that_failed_are_asked_again(panel_run: Panel
     assert result.status == 0, result.output
 
 
-def test_the_judges_of_a_panel_are_compared(panel_run: PanelRun) -> None:
+def test_the_judges_of_a_panel_are_compared(panel_run: JudgedRun) -> None:
     table = agreement([str(panel_run.workplace.folder / "out")], {})
     assert all(f"| {model} " in table for model in MODELS), table

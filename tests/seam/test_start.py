@@ -7,9 +7,6 @@ nothing of `mmie_tasks` and no model or task of `lmms_eval` is imported: see `su
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from support.runner import CommandResult, Workplace, write
 from support.sketch import sketched, write_users
@@ -45,36 +42,10 @@ print("looking again")
 simple_evaluate(model="stub", tasks=["sketches"], task_manager=manager, predict_only=True)
 """
 
-ASK_THE_INDEX = """
-import json, os, sys
-import lmms_eval.models
-from lmms_eval.tasks import TaskManager
-
-users = sys.argv[1]
-
-def look(override, **asked):
-    os.environ["MMIE_TASKS_OVERRIDE"] = override
-    index = TaskManager(**asked).task_index
-    paths = {name: index[name]["yaml_path"] for name in ("mme", "sketch", "mine") if name in index}
-    return {**paths, "tag": index.get("sketches", {}).get("task")}
-
-print(json.dumps({
-    "default": look("1"),
-    "off": look("0"),
-    "users": look("1", include_path=users),
-    "users, off": look("0", include_path=[users]),
-}))
-"""
-
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return sketched(tmp_path_factory.mktemp("start"))
-
-
-@pytest.fixture(scope="module")
-def users(workplace: Workplace) -> Path:
-    return write_users(workplace.folder / "users", mme="MME of a user", mine="A user's")
 
 
 def test_accelerate_uses_our_task(workplace: Workplace) -> None:
@@ -84,10 +55,9 @@ def test_accelerate_uses_our_task(workplace: Workplace) -> None:
     assert result.output.count(OVERRIDDEN) == 1
 
 
-def test_an_evaluation_by_the_module_uses_the_users_task_beside_ours(
-    workplace: Workplace, users: Path
-) -> None:
-    options = ("--model", "stub", "--tasks", "mme,sketch", "--include_path", str(users))
+def test_a_tag_has_the_users_task_beside_ours(workplace: Workplace) -> None:
+    users = write_users(workplace.folder / "users", mme="MME of a user")
+    options = ("--model", "stub", "--tasks", "sketches", "--include_path", str(users))
     result = workplace.run("python", "-m", "lmms_eval", "eval", *options)
     assert result.values == {
         ("MME of a user", "local_acc"): "0.5",
@@ -95,33 +65,6 @@ def test_an_evaluation_by_the_module_uses_the_users_task_beside_ours(
     }, result.output
     assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in" in result.output  # not mme
     assert not result.has_codes
-
-
-@pytest.fixture(scope="module")
-def index(workplace: Workplace, users: Path) -> dict[str, dict[str, str]]:
-    write(workplace.folder / "print_index.py", ASK_THE_INDEX)
-    result = workplace.run("python", "print_index.py", str(users))
-    entries: dict[str, dict[str, str]] = json.loads(result.output.splitlines()[-1])
-    return entries
-
-
-@pytest.mark.parametrize(
-    ("case", "owner"),
-    [
-        pytest.param("default", "mmie_tasks/task_yamls/sketch", id="ours-beats-the-built-in"),
-        pytest.param("off", "lmms_eval/tasks/mme", id="the-built-in-when-switched-off"),
-        pytest.param("users", "users", id="the-users-beats-ours-and-the-built-in"),
-        pytest.param("users, off", "lmms_eval/tasks/mme", id="the-runners-own-rule-when-off"),
-    ],
-)
-def test_a_name_with_several_tasks_means_that_of(
-    index: dict[str, dict[str, str]], case: str, owner: str
-) -> None:
-    assert Path(index[case]["mme"]).parent.as_posix().endswith(owner)
-
-
-def test_a_tag_has_the_users_members_and_ours(index: dict[str, dict[str, str]]) -> None:
-    assert set(index["users"]["tag"]) == {"mme", "mine", "sketch"}
 
 
 @pytest.fixture(scope="module")

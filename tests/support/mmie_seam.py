@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.judge_server import JudgeServer
 from support.mmie_data import contents, conversations_folder, draw
 from support.mmie_judge import words
 from support.runner import CommandResult, Workplace
@@ -23,6 +25,15 @@ TABLE = {  # of the answers of `answers`, judged `by_category`
     "parse_rate": 100.0,
     "points_6": 2.0,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedRun:
+    """A run that ended, with its folder and its judge."""
+
+    workplace: Workplace
+    judge: JudgeServer
+    result: CommandResult
 
 
 def create_workplace(folder: Path) -> Workplace:
