@@ -38,7 +38,7 @@ ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "environ", "getenv"}
 
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
 
-PURE = (*("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py"),)
+PURE = ("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py")
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 
 PURE_IMPORTS = (
@@ -62,8 +62,12 @@ PURE_IMPORTS = (
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def trees() -> dict[PurePosixPath, ast.Module]:
+    """The files of our package, by their paths in it."""
+    return {
+        PurePosixPath(path.relative_to(PACKAGE).as_posix()): ast.parse(path.read_text("utf-8"))
+        for path in PACKAGE.rglob("*.py")
+    }
 
 
 def imported_modules(tree: ast.AST) -> Iterator[str]:
@@ -106,7 +110,7 @@ def may_import(path: PurePosixPath, name: str) -> bool:
         return path.parts[0] == "runner"
     if not is_inside(name, "mmie_tasks"):
         return not name.startswith(".")
-    own_folder, folder = path.parts[0].removesuffix(".py"), [*name.split("."), ""][1]
+    own_folder, folder = path.parts[0].removesuffix(".py"), name.split(".")[1]
     return own_folder == folder or RANK[own_folder] > RANK[folder]
 
 
@@ -131,16 +135,15 @@ def addresses_in_texts(tree: ast.AST) -> Iterator[str]:
 
 def test_no_file_imports_itself_through_others() -> None:
     """Imports for types, inside functions and by an address in a text count, too."""
-    paths = {
-        ".".join(("mmie_tasks", *path.relative_to(PACKAGE).with_suffix("").parts)): path
-        for path in PACKAGE.rglob("*.py")
+    modules = {
+        ".".join(("mmie_tasks", *path.with_suffix("").parts)).removesuffix(".__init__"): tree
+        for path, tree in trees().items()
     }
-    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     graph = {}
-    for module, path in paths.items():
-        names = [*imported_modules(parsed(path)), *addresses_in_texts(parsed(path))]
-        modules = {name if name in paths else name.rpartition(".")[0] for name in names}
-        graph[module] = modules & paths.keys() - {module}
+    for module, tree in modules.items():
+        names = [*imported_modules(tree), *addresses_in_texts(tree)]
+        imported = {name if name in modules else name.rpartition(".")[0] for name in names}
+        graph[module] = imported & modules.keys() - {module}
     assert len(graph) > 100
     TopologicalSorter(graph).prepare()  # raises CycleError
 
@@ -156,10 +159,10 @@ def type_names(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_class_name_stands_for_two_things() -> None:
-    modules: dict[str, set[str]] = {}
-    for path in PACKAGE.rglob("*.py"):
-        for name in type_names(parsed(path)):
-            modules.setdefault(name, set()).add(path.as_posix())
+    modules: dict[str, set[PurePosixPath]] = {}
+    for path, tree in trees().items():
+        for name in type_names(tree):
+            modules.setdefault(name, set()).add(path)
     assert len(modules) > 300
     assert modules.keys() > {"Record", "ScoreKind"}
     doubled = {name for name, paths in modules.items() if len(paths) > 1}
@@ -167,11 +170,7 @@ def test_no_class_name_stands_for_two_things() -> None:
 
 
 def test_every_module_keeps_the_rules() -> None:
-    broken = {
-        str(path): found
-        for path in PACKAGE.rglob("*.py")
-        if (found := violations(PurePosixPath(path.relative_to(PACKAGE).as_posix()), parsed(path)))
-    }
+    broken = {path: found for path, tree in trees().items() if (found := violations(path, tree))}
     assert broken == {}
 
 

@@ -12,6 +12,7 @@ from support.report_runs import SKETCH
 from support.signatures import signature_from
 from support.unloaded_benchmark import varied
 
+from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
 from mmie_tasks.core.choice import Choice
@@ -19,6 +20,7 @@ from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.judges.choice import ChosenJudges
 from mmie_tasks.judges.session import JudgingSession
 from mmie_tasks.runner import early_checks, hooks, results_metadata
+from mmie_tasks.runner.generation import name_null_replies
 
 PACKAGE = "their_package"
 
@@ -152,6 +154,14 @@ def test_broken_data_ends_a_command_before_generation_and_closes_the_judges(
     assert (folders, len(closed)) == ([Path("out")], 1)
     with pytest.raises(DataMissing):
         hooks.judge_answers(evaluate)(**options, cli_args=None)
+
+
+def test_a_null_reply_is_a_failure_and_an_empty_one_an_answer() -> None:
+    requests = [SimpleNamespace(resps=[None, ""]), SimpleNamespace(resps=["A fox."])]
+    name_null_replies([SimpleNamespace(instances=requests)])
+    (null, empty), text = requests[0].resps, requests[1].resps
+    assert "null" in str(failure_of(null))
+    assert (empty, text) == ("", ["A fox."])
 
 
 @pytest.mark.parametrize("rank", [0, 1])

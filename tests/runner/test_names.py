@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 
+import lmms_eval.__main__
 import pytest
 from lmms_eval.cli import dispatch
 
+from mmie_tasks.judges.choice import split_eval_arguments
 from mmie_tasks.runner.plugin import CHANGES, named
 
 PARAMETERS = {
@@ -28,3 +31,14 @@ def test_lmms_eval_has_the_name(name: str) -> None:
 def test_lmms_eval_lists_its_launchers_and_commands() -> None:
     assert isinstance(named("lmms_eval.llm_judge.launcher:AVAILABLE_LAUNCHERS"), dict)
     assert "eval" in dispatch._SUBCOMMANDS
+
+
+def test_no_option_of_the_runner_is_taken_for_a_misspelt_one() -> None:
+    code = inspect.getsource(lmms_eval.__main__)
+    options = [
+        node.value
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Constant) and str(node.value).startswith("--")
+    ]
+    assert len(options) > 40
+    assert split_eval_arguments(options).for_runner == options

@@ -21,27 +21,6 @@ def tag(*members: str) -> dict[str, Any]:
     return {"type": "tag", "task": list(members), "yaml_path": -1}
 
 
-@pytest.mark.parametrize(
-    ("indexed", "users", "override", "owner"),
-    [
-        pytest.param(None, None, True, "ours", id="only-ours"),
-        pytest.param(None, None, False, "ours", id="only-ours-switched-off"),
-        pytest.param("built-in", None, True, "ours", id="built-in"),
-        pytest.param("built-in", None, False, "built-in", id="built-in-switched-off"),
-        pytest.param("built-in", "users", True, "users", id="built-in-and-users"),
-        pytest.param("built-in", "users", False, "built-in", id="built-in-and-users-switched-off"),
-    ],
-)
-def test_a_name_means_the_task_of(
-    indexed: str | None, users: str | None, override: bool, owner: str
-) -> None:
-    index = {"a": task(indexed)} if indexed else {}
-    user_index = {"a": task(users)} if users else {}
-    overridden = add_tasks(index, {"a": task("ours")}, user_index, override=override)
-    assert index["a"]["yaml_path"] == owner
-    assert overridden == (("a",) if (indexed, owner) == ("built-in", "ours") else ())
-
-
 @pytest.mark.parametrize("override", [True, False])
 def test_a_tag_keeps_all_members_and_is_not_an_override(override: bool) -> None:
     index: Index = {"t": tag("theirs", "both")}
@@ -83,20 +62,24 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
     return index_all_tasks(TaskManager.initialize_tasks)(TaskManager(), "users")
 
 
-def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users(
+def test_our_tasks_and_other_packages_rank_between_the_built_in_and_the_users(
     package: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, logs: list[str]
 ) -> None:
     theirs = {name: task("other") for name in ("new", "mme", "mine")}
     folders: dict[str, Index | Exception] = {str(package("other")): theirs}
-    folders["users"] = {"mine": task("users")}
-    index = indexed_with(folders, mme=task("built-in"))
-    owners = {name: entry["yaml_path"] for name, entry in index.items()}
-    assert owners == {"new": "other", "mme": "other", "mine": "users"}
+    folders["users"] = {name: task("users") for name in ("mine", "theirs")}
+
+    def owners() -> dict[str, str]:
+        index = indexed_with(folders, mme=task("built-in"), mine=task("built-in"))
+        return {name: entry["yaml_path"] for name, entry in index.items()}
+
+    default = {"new": "other", "mme": "other", "mine": "users", "theirs": "users"}
+    assert owners() == default
     assert len(logs) == 1
-    assert "mme: ours instead of the built-in" in logs[0]
-    for value, owner in {"": "other", "1": "other", "0": "built-in"}.items():
+    assert "mmie-tasks: mme: ours instead of the built-in" in logs[0]
+    for value, switched in {"": {}, "1": {}, "0": {"mme": "built-in", "mine": "built-in"}}.items():
         monkeypatch.setenv("MMIE_TASKS_OVERRIDE", value)
-        assert indexed_with(folders, mme=task("built-in"))["mme"] == task(owner)
+        assert owners() == default | switched
     monkeypatch.setenv("MMIE_TASKS_OVERRIDE", "no")
     with pytest.raises(SystemExit, match="`MMIE_TASKS_OVERRIDE` is 'no'"):
         indexed_with(folders)

@@ -110,7 +110,7 @@ def test_missing_answers_and_judge_failures_are_counted_and_not_scored_zero(
     assert [line["score"] for line in samples(workplace)].count(None) == 3
 
 
-def test_answers_of_a_drawing_model_are_judged_with_its_images(
+def test_images_of_a_drawing_model_on_two_processes_are_judged(
     workplace: Workplace, judge: JudgeServer
 ) -> None:
     workplace.install(EXAMPLES / "interleaved_model")
