@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.hostile import JUNK, outcome, spoil
+from support.judgements import result_of
 from support.settings import change
 
 from mmie_tasks.answers.failures import MISSING
@@ -19,7 +20,6 @@ from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import BadRecord, Record
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.signature import Signature
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -113,7 +113,7 @@ def scored_lines(benchmark):
         return [line_of(record)]
     lines = []
     for text in REPLIES:
-        result = JudgeResult(reply=JudgeReply(text=text, model="m"))
+        result = result_of(text)
         verdicts = benchmark.grade(record.sample, result)
         judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
         lines.append(line_of(record.judged([judgement])))

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from PIL import Image
+from support.judgements import result_of
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.errors import DataBroken
@@ -12,7 +13,6 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.metrics import Scale
 from mmie_tasks.record.record import Record
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 DOC = {"id": 7, "kind": "scene", "gold": "a kite", "image": Image.new("RGB", (9, 9))}
 LOGGED = {name: value for name, value in DOC.items() if name != "image"}
@@ -136,9 +136,7 @@ class OpenEnded(ByJudge):
     ],
 )
 def test_official_is_the_first_reply_and_robust_the_last(kind, replies, official, robust):
-    answered = [JudgeReply(text=text, model="m") for text in replies]
-    result = JudgeResult(**dict(zip(("reply", "second_reply"), answered, strict=False)))
-    graded = kind().grade({}, result)
+    graded = kind().grade({}, result_of(*replies))
     for verdict, expected in ((graded.official, official), (graded.robust, robust)):
         is_reason = isinstance(expected, str)
         assert (verdict.reason if is_reason else verdict) == expected

@@ -1,13 +1,21 @@
-"""The judgement of a single judge, for samples that are made by hand."""
+"""Results and judgements of a single judge, for samples that are made by hand."""
 
 from __future__ import annotations
 
-from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from support.signatures import signature_from
 
 MADE_UP = "judge:made_up|model:made-up"
+
+
+def result_of(*texts: str, finish: str = "stop") -> JudgeResult:
+    """A judge's result with one reply or two; without texts it failed."""
+    replies = [JudgeReply(text=text, model="m", finish=finish) for text in texts]
+    failure = None if texts else Unscored("unavailable", "down")
+    named = dict(zip(("reply", "second_reply"), replies, strict=False))
+    return JudgeResult(**named, failure=failure)
 
 
 def replied(*replies: JudgeReply, judge: str = MADE_UP) -> tuple[Judgement, ...]:

@@ -6,16 +6,15 @@ from collections import defaultdict
 
 import pytest
 from support.golden import vectors
+from support.judgements import result_of
 from support.mia_replies import SENTENCE
 
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.metrics import METRICS, SCALE, groups, reply_facts
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, MiaSample
-from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import NOT_JUDGED, Record
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
 
@@ -29,14 +28,6 @@ def sample(weights=(6, 4), categories=("describe", "mention")):
     fields = {"id": "3", "instruction": "Name it in red.", "type": "complex"}
     components = tuple("abcde"[: len(weights)])
     return MiaSample(**fields, components=components, weights=weights, categories=categories)
-
-
-def result_of(*texts, finish="stop"):
-    """A judge's result with one reply or two; without texts it failed."""
-    replies = [JudgeReply(text=text, model="m", finish=finish) for text in texts]
-    failure = None if texts else Unscored("unavailable", "down")
-    named = dict(zip(("reply", "second_reply"), replies, strict=False))
-    return JudgeResult(**named, failure=failure)
 
 
 def judged(*results, of=None):

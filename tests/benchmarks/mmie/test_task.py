@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from PIL import Image
+from support.judgements import result_of
 from support.logged_records import signature_of
 from support.mmie_data import conversations_folder, in_file_order
 from support.mmie_judge import surround
@@ -15,7 +16,6 @@ from mmie_tasks.benchmarks.mmie import benchmark, data
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.drawing import protocol
 from mmie_tasks.hub.run_images import ImageOpener
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 
 @pytest.fixture(autouse=True)
@@ -90,8 +90,7 @@ def test_a_judge_or_words_that_nobody_checked_cost_the_scores_only(docs, monkeyp
 
 
 def test_a_reply_that_ran_into_its_limit_is_read_officially_only():
-    reply = JudgeReply(text="### Score\n4", model="m", finish="length")
-    verdicts = benchmark.grade(JudgeResult(reply=reply))
+    verdicts = benchmark.grade(result_of("### Score\n4", finish="length"))
     assert (verdicts.official.points, verdicts.robust.reason) == (4, "cut_off")
 
 

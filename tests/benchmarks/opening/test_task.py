@@ -2,6 +2,7 @@
 
 import pytest
 from PIL import Image
+from support.judgements import result_of
 from support.opening_data import EXAMPLE, reply
 
 from mmie_tasks.answers.saved import read_answers
@@ -13,7 +14,6 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.facts import totals
 from mmie_tasks.record.metrics import slug
 from mmie_tasks.record.record import Record
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 
 
 def docs():
@@ -84,8 +84,7 @@ def test_the_tested_model_gets_texts_and_pictures_in_order():
 )
 def test_the_last_reply_that_the_official_script_would_ask_for_counts(replies, official, robust):
     finish = "length" if robust == "cut_off" else "stop"
-    replies = [JudgeReply(text=text, model="m", finish=finish) for text in replies]
-    verdicts = grade(JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False))))
+    verdicts = grade(result_of(*replies, finish=finish))
     for kind, expected in (("official", official), ("robust", robust)):
         verdict = verdicts.verdict(kind)
         assert (verdict.points if isinstance(verdict, Scored) else verdict.reason) == expected
