@@ -53,11 +53,9 @@ def test_a_sample_has_the_turns_of_each_role_in_order():
 
 
 @given(
-    JSON_VALUES
-    | st.fixed_dictionaries(
-        {"id": st.just("SA-1") | JSON_VALUES},
-        optional={"conversations": JSON_VALUES, "field": JSON_VALUES},
-    )
+    st.fixed_dictionaries({"id": st.just("SA-1")}, optional={"conversations": JSON_VALUES})
+    | st.dictionaries(st.sampled_from(["id", "conversations", "field"]), JSON_VALUES)
+    | JSON_VALUES
 )
 def test_any_json_is_read_or_refused(row):
     with suppress(BadSample):
@@ -68,22 +66,17 @@ def test_any_json_is_read_or_refused(row):
 
 
 def test_a_row_has_question_and_gold_with_absolute_paths(tmp_path, monkeypatch):
-    path = conversations_folder(tmp_path)
-    (path / "data.json").rename(path / "other.json")
+    path = conversations_folder(tmp_path) / "data.json"
+    content = f"\ufeff{path.read_text()}".replace("Tale", "Märchen")  # with a byte order mark
+    (tmp_path / "other.json").write_text(content, encoding="utf-8")
+    path.unlink()
     monkeypatch.chdir(tmp_path.parent)
     row = in_file_order(load(f"{tmp_path.name}/other.json"))[4]
     assert (row["id"], row["index"], row["category"]) == ("PBL-4", 4, "PBL")
     assert row["field"] == "Education"
-    assert row["question"] == [segment("Tale 4 begins.", f"{tmp_path}/images/12.png")]
+    assert row["question"] == [segment("Märchen 4 begins.", f"{tmp_path}/images/12.png")]
     assert [one["image"] for one in row["gold"]] == [f"{tmp_path}/images/{i}.png" for i in (13, 14)]
-    digest = hashlib.sha256((path / "other.json").read_bytes()).hexdigest()
-    assert row["data"] == f"sha256:{digest[:12]}"
-
-
-def test_a_byte_order_mark_does_not_matter(tmp_path):
-    rows = json.dumps([conversation("SA-1", "Where is Zoë?")], ensure_ascii=False)
-    (tmp_path / "data.json").write_text(f"\ufeff{rows}", encoding="utf-8")
-    assert load(tmp_path)[0]["question"][0]["text"] == "Where is Zoë?"
+    assert row["data"] == f"sha256:{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
 @pytest.mark.parametrize(
@@ -236,12 +229,9 @@ def test_the_small_sample_has_the_shares_of_the_whole(counts, drawn):
 
 
 def test_the_small_sample_has_the_smallest_hashes(tmp_path):
-    (names,) = ids(SA=1500).values()
-    docs = load_rows(tmp_path, [conversation(name) for name in names], "1k")
-
     def lot(name):
         return hashlib.sha256(f"mmie_1k:{name}".encode()).hexdigest()
 
-    chosen = sorted(names, key=lot)[:1000]
-    assert sorted(docs["id"], key=lot) == chosen
-    assert list(in_file_order(docs)["id"]) == sorted(chosen, key=names.index)
+    (names,) = ids(SA=1500).values()
+    docs = in_file_order(load_rows(tmp_path, [conversation(name) for name in names], "1k"))
+    assert list(docs["id"]) == sorted(sorted(names, key=lot)[:1000], key=names.index)
