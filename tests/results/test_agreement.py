@@ -99,7 +99,7 @@ def test_the_mean_of_several_people_is_the_reference_unless_one_is_named(judges,
     assert {row["reference"] for row in parts(*words, reference="bob")["Against"]} == {"bob"}
 
 
-def test_the_first_answers_by_people_correct_a_judge(tmp_path):
+def test_the_first_answers_by_people_correct_a_judge_and_later_ones_do_not(tmp_path):
     write_run(tmp_path / "b", "mmie", lines(judge=OURS))
     judged, rated = points_of(lines(judge=OURS)), points_of(lines()[:50])
     csv = people(tmp_path / "ann.csv", [*rated.items(), (lines()[50]["id"], "")])
@@ -115,11 +115,7 @@ def test_the_first_answers_by_people_correct_a_judge(tmp_path):
     ends = [end / 0.06 for end in mean.corrected.interval]
     assert row["corrected"]["interval"] == pytest.approx(ends)
     assert row["reference alone"]["value"] == SCALE.percent(mean.alone.value)
-
-
-def test_answers_that_are_not_the_first_ones_correct_no_score(tmp_path):
-    write_run(tmp_path / "b", "mmie", lines(judge=OURS))
-    csv = people(tmp_path / "ann.csv", points_of(lines()[60:]).items())
+    csv = people(tmp_path / "ann.csv", points_of(lines()[60:]).items())  # not the first ones
     row = scores(f"b={tmp_path / 'b'}", csv)["b"]
     assert (row["rated"], row["worth"]) == (60, None)
     assert row["corrected"]["value"] is row["reference alone"]["value"] is None

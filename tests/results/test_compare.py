@@ -22,7 +22,7 @@ from mmie_tasks.results.comparability import (
     require_comparable,
     signature_differences,
 )
-from mmie_tasks.results.compare import compare
+from mmie_tasks.results.compare import compare, p_text
 
 
 def numbers(*points):
@@ -222,10 +222,22 @@ def test_the_headline_is_put_into_words_and_json_has_its_numbers(tmp_path, task)
     assert headline["interval"][0] <= headline["difference"] <= headline["interval"][1]
     counts = [headline[name] for name in ("wins", "ties", "losses")]
     assert sum(counts) == headline["pairs"]
-    words = " ".join(printed(*runs, "--score", "robust").split())
-    assert f"B is ahead of A by {headline['difference']:.2f} percentage points (p (Holm) " in words
+    words, p = (
+        " ".join(printed(*runs, "--score", "robust").split()),
+        p_text(headline["p_corrected"]),
+    )
+    points = f"{headline['difference']:.2f} percentage points"
+    assert f"B is ahead of A by {points} (p (Holm) {p}; 95 % interval" in words
     assert "points in {} pairs, as many in {}, fewer in {}.".format(*counts) in words
     assert all(f"{label} is unlike the paper: " in words for label in "AB")
+
+
+def test_a_p_value_has_four_decimals_and_equal_runs_none(tmp_path):
+    assert list(map(p_text, (0.5, 1e-4, 9e-5, None))) == ["0.5000", "0.0001", "<0.0001", "n/a"]
+    run, _ = two(tmp_path, "milebench")
+    text = printed(run, run)
+    assert "A and B have the same points in all " in text
+    assert "identical" in text
 
 
 def test_another_judge_is_refused_unless_it_is_ignored(tmp_path):

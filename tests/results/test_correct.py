@@ -2,6 +2,7 @@
 elsewhere; and how often its intervals hold the reference's mean, for made-up judges.
 """
 
+import itertools
 import math
 import warnings
 from dataclasses import replace
@@ -64,10 +65,8 @@ def test_with_many_answers_and_no_unseen_error_so_is_the_interval(ppi, slope):
 
 
 def test_strata_are_added_with_their_weights_and_share_one_slope():
-    strata = [
-        random_stratum(400, 30, seed=1, slope=0.2, weight=0.7),
-        random_stratum(100, 10, seed=2, slope=0.9, weight=0.3),
-    ]
+    first = random_stratum(400, 30, seed=1, slope=0.2, weight=0.7)
+    strata = [first, random_stratum(100, 10, seed=2, slope=0.9, weight=0.3)]
     mean = corrected_mean(strata, FULL_MARKS)
     factors = 0.49 * (1 / 30 - 1 / 400), 0.09 * (1 / 10 - 1 / 100)
     covariances = [np.cov(s.reference, s.judge, ddof=0)[0, 1] for s in strata]
@@ -193,20 +192,19 @@ JUDGES = {
 }
 
 
-def in_strata(points, scored):
-    """The answers in strata of MMIE's sizes, the first ones of each scored by the reference."""
-    sizes = allocation([5005, 11_482, 3616], len(points[0]))
-    parts = zip(*(np.split(column, np.cumsum(sizes)[:-1]) for column in points), strict=True)
-    for (reference, judge), n in zip(parts, allocation(sizes, scored), strict=True):
-        yield stratum(reference, judge, n, len(judge) / len(points[0]))
-
-
 def coverage(make, scored, draws):
-    """Percent of the corrected intervals of runs of 400 answers that hold the reference's mean."""
+    """Percent of the corrected intervals of runs of 400 answers that hold the reference's mean; the
+    strata have MMIE's proportions.
+    """
     random = np.random.default_rng(scored)
     expected, held = make(random, 2_000_000)[0].mean(), 0
+    sizes = allocation([5005, 11_482, 3616], 400)
+    counts = allocation(sizes, scored)
     for _ in range(draws):
-        strata = list(in_strata(make(random, 400), scored))
+        parts = np.split(np.array(make(random, 400)), np.cumsum(sizes)[:-1], axis=1)
+        strata = [
+            stratum(*part, n, part.shape[1] / 400) for part, n in zip(parts, counts, strict=True)
+        ]
         interval = corrected_mean(strata, FULL_MARKS).corrected.interval
         held += interval is not None and interval.low <= expected <= interval.high
     return 100 * held / draws
@@ -215,10 +213,7 @@ def coverage(make, scored, draws):
 @pytest.mark.slow
 def test_95_percent_of_the_intervals_hold_the_references_mean_with_few_answers_too():
     """150 draws have a standard error of 2 %."""
-    held = {
-        (judge, scored): coverage(make, scored, draws=150)
-        for judge, make in JUDGES.items()
-        for scored in (30, 50)
-    }
+    cases = itertools.product(JUDGES, (30, 50))
+    held = {(judge, n): coverage(JUDGES[judge], n, draws=150) for judge, n in cases}
     assert 93 <= np.mean([*held.values()]) <= 98, held
     assert min(held.values()) >= 86, held
