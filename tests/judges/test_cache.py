@@ -101,7 +101,7 @@ LOCK = "BEGIN IMMEDIATE"
 @pytest.mark.parametrize(
     "trouble", [LOCK, "DROP TABLE judge_replies", "UPDATE judge_replies SET reply = '{}'"]
 )
-def test_trouble_with_the_file_loses_no_reply_and_warns_once(file, warnings, trouble):
+def test_trouble_with_the_file_loses_no_reply_and_warns_once(file, logs, trouble):
     judge = cached_judge(ScriptedJudge(), file)
     outcomes = outcomes_of(judge, [A, B, C])
     pairs = [next(outcomes)]
@@ -111,7 +111,7 @@ def test_trouble_with_the_file_loses_no_reply_and_warns_once(file, warnings, tro
         (reply,) = dict(outcomes_of(judge, [again])).values()
     assert not reply.cached
     assert dict(pairs) == {index: scripted_reply(f"re: {text}") for index, text in enumerate("abc")}
-    (warning,) = warnings
+    (warning,) = logs
     assert str(file.path) in warning
 
 

@@ -124,9 +124,9 @@ def test_a_judge_that_raises_costs_only_its_own_verdicts(monkeypatch, serve, log
     assert rows == [{"score": 2.5}] * 2 + [{"score": 3.0}] * 2
     failures = [one[2].result.failure for one in judged if one[2].result.failure]
     assert [failure.reason for failure in failures] == ["unavailable"] * 2
-    assert "Judge 3 of 3 (raising) ended early; 2 samples left without its verdict." in "".join(
-        logs
-    )
+    text = "".join(logs)
+    assert "Judge 3 of 3 (raising) ended early; 2 samples left without its verdict." in text
+    assert "ZeroDivisionError" in text
 
 
 # The median

@@ -66,6 +66,9 @@ def test_benchmarks_share_a_judge_and_its_check_unless_it_fails(made, monkeypatc
         before = first.judge()
         monkeypatch.setenv("THEIR_KEY", "other")  # in a run, a judge has one key and budget
         assert first.judge() is second.judge() is before
+    monkeypatch.setattr(type(before), "is_cached", False)  # a recording may have one for each
+    with judging_in(JudgingSession(), [first, second]):
+        assert first.judge() is first.judge() is not second.judge()
     for _ in range(2):
         with pytest.raises(JudgeMisconfigured):
             BenchmarkJudge("first", "theirs:wrong").check()

@@ -33,27 +33,15 @@ def added_id(tokenizer: SlowLlamaTokenizer, content: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One question, and what the official code answered.
-
-    Attributes:
-        name: Of the case, and of its logits.
-        prompt: The question, with an ``<image>`` for every picture, as the official code got it.
-        images: The pictures, in order.
-        tiles: Tiles of each picture.
-        input_ids: The whole prompt, as tokens.
-        output_ids: What was generated, a final ``<|end|>`` included.
-        ended: The last of them is ``<|end|>``.
-        response: The official text.
-        max_new_tokens: The limit it was made with.
-    """
+    """One question, and what the official code answered."""
 
     name: str
-    prompt: str
+    prompt: str  # with an ``<image>`` for every image, as the official code got it
     images: tuple[Path, ...]
-    tiles: tuple[int, ...]
+    tiles: tuple[int, ...]  # of each image
     input_ids: tuple[int, ...]
-    output_ids: tuple[int, ...]
-    ended: bool
+    output_ids: tuple[int, ...]  # a final ``<|end|>`` included
+    ended: bool  # with ``<|end|>``
     response: str
     max_new_tokens: int
 
@@ -70,25 +58,6 @@ class Case:
             parts.append(self.images[number] if number < len(self.images) else "<image>")
             parts.append(text)
         return tuple(part for part in parts if part != "")
-
-    @property
-    def logits(self) -> NDArray[np.float32]:
-        """Of the first new token: (vocabulary,)."""
-        return _logits()[self.name]
-
-    @property
-    def last_logits(self) -> NDArray[np.float32]:
-        """Of the last new token: (vocabulary,)."""
-        return _logits()[f"{self.name}/last_step"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorCase:
-    """A question on which the official code raises."""
-
-    name: str
-    prompt: str
-    images: tuple[Path, ...]
 
 
 def read(name: str, folder: Path = FOLDER) -> Any:
@@ -117,40 +86,18 @@ def cases() -> tuple[Case, ...]:
 
 
 @cache
-def error_cases() -> tuple[ErrorCase, ...]:
-    """Every question on which the official code raises."""
-    return tuple(
-        ErrorCase(
-            name=row["name"],
-            prompt=row["prompt"],
-            images=tuple(FOLDER / image for image in row["images"]),
-        )
-        for row in read("cases")["errors"]
-    )
-
-
-@cache
-def _logits() -> dict[str, NDArray[np.float32]]:
-    """Arrays: ``CASE`` or ``CASE/last_step`` (vocabulary,), ``vit/IMAGE`` (tiles, 4, hidden)."""
+def logits() -> dict[str, NDArray[np.float32]]:
+    """Of the first and the last new token: ``CASE`` and ``CASE/last_step``, (vocabulary,); and the
+    vision outputs: ``vit/IMAGE``, (tiles, tokens per tile, hidden size of the text model).
+    """
     import numpy as np
 
     with np.load(FOLDER / "logits.npz") as arrays:
         return {name: arrays[name] for name in arrays.files}
 
 
-def vision_outputs() -> dict[Path, NDArray[np.float32]]:
-    """Vision outputs by image: (tiles, tokens per tile, hidden size of the text model)."""
-    arrays = _logits().items()
-    return {IMAGES / f"{name[4:]}.png": one for name, one in arrays if name.startswith("vit/")}
-
-
 def tokenizer_folder(path: Path, change: Callable[[dict[str, Any]], object] | None = None) -> Path:
-    """Write the checkpoint's tokenizer files to a folder; the folder.
-
-    Args:
-        path: The folder to make.
-        change: Is given ``tokenizer_config.json`` and changes it.
-    """
+    """Write the checkpoint's tokenizer files into a folder, with a changed configuration."""
     path.mkdir(parents=True, exist_ok=True)
     shutil.copy(CHECKPOINT / "tokenizer.model", path)
     config = read("tokenizer_config", CHECKPOINT)

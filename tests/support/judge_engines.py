@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from transformers import GenerationConfig
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
-from mmie_tasks.judges.base import JudgeError
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.inputs import JudgePrompt
 from mmie_tasks.judges.mmie_score.native_model import load_model
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
-from mmie_tasks.judges.mmie_score.transformers_engine import (
-    Completion,
-    TransformersEngine,
-    normalized,
-)
+from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine, normalized
 from support import internvl_golden as golden
 
 CPU = torch.device("cpu")
 
 
-def results(
-    engine: TransformersEngine, prompts: Iterable[JudgePrompt]
-) -> dict[int, Completion | JudgeError]:
-    """The result of each prompt, by its key."""
-    return dict(engine.run(prompts))
-
-
 def outputs(engine: TransformersEngine, prompts: Iterable[JudgePrompt]) -> dict[int, list[int]]:
     """The tokens generated for each prompt, by its key; none may fail."""
-    return {key: completed(result).output for key, result in results(engine, prompts).items()}
-
-
-def completed(result: Completion | JudgeError) -> Completion:
-    assert isinstance(result, Completion), result
-    return result
+    return {key: result.output for key, result in engine.run(prompts)}
 
 
 def open_folder(folder: Path) -> Checkpoint:
@@ -92,17 +74,11 @@ def other_prompts(checkpoint: Checkpoint) -> list[JudgePrompt]:
     return prompts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """What transformers' own ``generate()`` replies to a prompt alone.
+class Reference(NamedTuple):
+    """What transformers' own ``generate()`` replies to a prompt alone."""
 
-    Attributes:
-        ids: Up to and with the end token, or the prompt's limit of them.
-        logits: Of each step, (steps, vocabulary).
-    """
-
-    ids: list[int]
-    logits: torch.Tensor
+    ids: list[int]  # up to and with the end token, or the prompt's limit of them
+    logits: torch.Tensor  # of each step, (steps, vocabulary)
 
 
 def references(checkpoint: Checkpoint, prompts: Iterable[JudgePrompt]) -> list[Reference]:

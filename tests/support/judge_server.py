@@ -9,7 +9,7 @@
         server.batch.ends("expired")        # see `support.batch_api`
         ...                                 # ask at server.url
     server.asked      # bodies of all requests for a reply or a picture, as dicts
-    server.headers    # their headers, names in lower case; also server.paths and server.times
+    server.headers    # their headers, names in lower case
     server.checks     # the number of checks before a run, which are not in `asked`
     server.statuses   # the number of responses by status; 0 counts missing and broken ones
 
@@ -102,7 +102,6 @@ class JudgeServer(LoopbackServer):
         self.closes = closes  # the connection after a reply: the runner's models never do
         self.ready: Callable[[], bool] = lambda: True  # nothing is answered while it is not
         self.at_once = 0
-        self.most_at_once = 0
         self.batch = BatchApi(lambda body: self._said(self._says, json.dumps(body).encode()))
         self._says, self._draws = says, draws
 
@@ -127,14 +126,6 @@ class JudgeServer(LoopbackServer):
     @property
     def headers(self) -> list[dict[str, str]]:
         return [dict(request.headers) for request in self._requests]
-
-    @property
-    def paths(self) -> list[str]:
-        return [request.path for request in self._requests]
-
-    @property
-    def times(self) -> list[float]:
-        return [request.time for request in self._requests]
 
     @property
     def checks(self) -> int:
@@ -168,7 +159,6 @@ class JudgeServer(LoopbackServer):
             wait = {"retry-after": self.retry_after} if self.retry_after is not None else {}
             return error(429, code="rate_limit_exceeded", message="too many", headers=wait)
         self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             while not self.ready():
                 await asyncio.sleep(0.002)

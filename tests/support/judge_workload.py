@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from PIL import Image
 
@@ -28,8 +28,7 @@ REAL_TILE_PX = 448
 TOKENS_PER_WORD = 1.9  # about, of the golden tokenizer
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
+class Size(NamedTuple):
     """A model, and how much smaller its requests are than real ones.
 
     Prompts shrink like the tokens of a tile. Replies shrink less: a CPU has less arithmetic for

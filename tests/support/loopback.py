@@ -22,7 +22,6 @@ import asyncio
 import json
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -43,7 +42,6 @@ class Request:
     body: bytes
     port: int  # of the client
     route: str
-    time: float
 
     @property
     def filename(self) -> str:
@@ -288,7 +286,6 @@ class LoopbackServer:
             body=body,
             port=port,
             route=self.route(method, path, body),
-            time=time.monotonic(),
         )
         self.log.append(request)
         return request

@@ -44,60 +44,49 @@ def expected_shapes(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vision:
-    """Sizes of the vision tower."""
-
-    hidden_size: int
-    layers: int
-    heads: int
-    intermediate_size: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """Sizes of the language model."""
-
-    hidden_size: int
-    layers: int
-    heads: int
-    kv_heads: int
-    intermediate_size: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """A model's sizes.
 
     Attributes:
-        vision: Of the vision tower.
-        text: Of the language model.
+        vision: Fields of the vision tower in ``config.json``.
+        text: Fields of the language model.
         image_px: Side of a tile, a multiple of 28.
-        vocab_size: At least 1000, the tokens of the golden tokenizer; others are never generated.
-        long_after: Tokens above which a prompt has the long rotary factors.
-        max_positions: The longest sequence.
     """
 
-    vision: Vision
-    text: Text
-    image_px: int = 448
-    vocab_size: int = 1000
-    long_after: int = 4096
-    max_positions: int = 131_072
+    vision: dict[str, int]
+    text: dict[str, int]
+    image_px: int
 
 
+def _sizes(hidden: int, layers: int, heads: int, intermediate: int) -> dict[str, int]:
+    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    return dict(zip(names, (hidden, layers, heads, intermediate), strict=True))
+
+
+# The vocabulary has at least 1000 tokens, those of the golden tokenizer; no other is generated.
 REAL = Shape(
-    vision=Vision(hidden_size=1024, layers=24, heads=16, intermediate_size=4096),
-    text=Text(hidden_size=3072, layers=32, heads=32, kv_heads=32, intermediate_size=8192),
-    vocab_size=32_020,
+    vision=_sizes(1024, 24, 16, 4096),
+    text={
+        **_sizes(3072, 32, 32, 8192),
+        "num_key_value_heads": 32,
+        "vocab_size": 32_020,
+        "original_max_position_embeddings": 4096,
+        "max_position_embeddings": 131_072,
+    },
+    image_px=448,
 )
 """InternVL2-4B: 4.15 B weights, 8.3 GB as bfloat16."""
 
 TINY_SHAPE = Shape(
-    vision=Vision(hidden_size=64, layers=2, heads=2, intermediate_size=128),
-    text=Text(hidden_size=192, layers=2, heads=2, kv_heads=2, intermediate_size=256),
+    vision=_sizes(64, 2, 2, 128),
+    text={
+        **_sizes(192, 2, 2, 256),
+        "num_key_value_heads": 2,
+        "vocab_size": 1000,
+        "original_max_position_embeddings": 146,
+        "max_position_embeddings": 8192,
+    },
     image_px=84,
-    long_after=146,
-    max_positions=8192,
 )
 """As small as the layers allow, with heads of the real width: 1 M weights, for trials."""
 
@@ -105,17 +94,9 @@ TINY_SHAPE = Shape(
 def write(
     folder: Path, shape: Shape, *, seed: int = 0, ends: bool = True, device: str = "cpu"
 ) -> Path:
-    """Write a checkpoint, one file of weights after another: only one is in memory.
-
-    Args:
-        folder: Must not exist yet.
-        shape: Sizes of the model.
-        seed: The same seed gives the same weights, however they are split into files.
-        ends: Whether ``<|end|>`` can be generated; otherwise every reply runs into its limit.
-        device: Where weights are drawn; another one draws other numbers.
-
-    Returns:
-        The folder.
+    """Write a checkpoint into a new folder, one file of weights after another: only one is in
+    memory. The same seed gives the same weights on one kind of `device`. Without `ends`,
+    ``<|end|>`` cannot be generated, and every reply runs into its limit.
     """
     folder.mkdir(parents=True)
     for path in TINY.iterdir():
@@ -142,42 +123,26 @@ def _never_generated(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
     """Rows of the head that are never the largest: of no token, and perhaps of the end token."""
     tokenizer = SlowLlamaTokenizer(folder)
     end = added_id(tokenizer, "<|end|>")
-    return [*range(len(tokenizer), shape.vocab_size), *([] if ends else [end])]
+    return [*range(len(tokenizer), shape.text["vocab_size"]), *([] if ends else [end])]
 
 
 def config_content(shape: Shape) -> dict[str, Any]:
     """``config.json`` of the golden set with other sizes."""
     content: dict[str, Any] = json.loads((TINY / "config.json").read_bytes())
-    text, vision = shape.text, shape.vision
-    factors = text.hidden_size // text.heads // 2
+    factors = shape.text["hidden_size"] // shape.text["num_attention_heads"] // 2
     content |= {
         "force_image_size": shape.image_px,
-        "hidden_size": text.hidden_size,
+        "hidden_size": shape.text["hidden_size"],
         "torch_dtype": "bfloat16",
     }
-    content["llm_config"] |= {
-        "hidden_size": text.hidden_size,
-        "intermediate_size": text.intermediate_size,
-        "num_hidden_layers": text.layers,
-        "num_attention_heads": text.heads,
-        "num_key_value_heads": text.kv_heads,
-        "vocab_size": shape.vocab_size,
-        "max_position_embeddings": shape.max_positions,
-        "original_max_position_embeddings": shape.long_after,
-        "rope_scaling": {
-            "type": "su",
-            "short_factor": [round(1 + 1.75 * n / (factors - 1), 4) for n in range(factors)],
-            "long_factor": [round(1.03 + 63 * (n / (factors - 1)) ** 2, 4) for n in range(factors)],
-        },
+    rope = {
+        "type": "su",
+        "short_factor": [round(1 + 1.75 * n / (factors - 1), 4) for n in range(factors)],
+        "long_factor": [round(1.03 + 63 * (n / (factors - 1)) ** 2, 4) for n in range(factors)],
     }
-    content["vision_config"] |= {
-        "hidden_size": vision.hidden_size,
-        "intermediate_size": vision.intermediate_size,
-        "num_hidden_layers": vision.layers,
-        "num_attention_heads": vision.heads,
-        "image_size": shape.image_px,
-        "patch_size": PATCH_PX,
-    }
+    content["llm_config"] |= {**shape.text, "rope_scaling": rope}
+    image = {"image_size": shape.image_px, "patch_size": PATCH_PX}
+    content["vision_config"] |= {**shape.vision, **image}
     return content
 
 
@@ -212,7 +177,7 @@ class _Weights:
             values *= LOGIT_STD / math.sqrt(shape[-1])
             values[self.never_generated] = 0
         elif name.endswith((".ls1", ".ls2")):
-            values = (1 + SPREAD * values) * self._damping(self.shape.vision.layers)
+            values = (1 + SPREAD * values) * self._damping(self.shape.vision["num_hidden_layers"])
         elif name.endswith(".bias"):
             values *= SPREAD
         elif len(shape) == 1:
@@ -226,7 +191,7 @@ class _Weights:
             return 0.5
         gain = GAIN / math.sqrt(math.prod(shape[1:]))
         if name.endswith(("o_proj.weight", "down_proj.weight")):
-            return gain * self._damping(self.shape.text.layers)
+            return gain * self._damping(self.shape.text["num_hidden_layers"])
         return gain
 
     def _damping(self, layers: int) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from support.internvl_golden import CHECKPOINT, vision_outputs
+from support.internvl_golden import CHECKPOINT, IMAGES, logits
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -85,109 +85,10 @@ def error_of(folder, action=opened):
     return str(caught.value)
 
 
-# Files
-
-
-@pytest.mark.parametrize(
-    "file", ["config.json", "tokenizer.model", "tokenizer_config.json", SHARDS[2]]
-)
-def test_a_missing_file_is_named(folder, file):
-    (folder / file).unlink()
-    assert f"`{file}`" in error_of(folder)
-
-
-def test_a_pickle_is_never_opened(folder):
-    pickle = folder / "pytorch_model.bin"
-    pickle.write_bytes(b"\x80\x04cos\nabort\n(tR.")  # ends the process that opens it
-    assert opened(folder).config.llm_config.num_hidden_layers == 2
-    for file in (INDEX, *SHARDS):
-        (folder / file).unlink()
-    assert INDEX in error_of(folder)
-
-
-@pytest.mark.parametrize("name", ["../model.safetensors", "pytorch_model.bin", 7])
-def test_the_index_names_safetensors_files_of_the_folder_only(folder, name):
-    set_field(folder, "weight_map", {HEAD: name}, INDEX)
-    assert "`weight_map`" in error_of(folder)
-
+# Files and fields that cannot be used
 
 INT8 = safetensors_start({"a": {"dtype": "I8", "shape": [4], "data_offsets": [0, 4]}}) + bytes(4)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param((CHECKPOINT / SHARDS[3]).read_bytes()[:-1], id="cut"),
-        pytest.param(b"version https://git-lfs.github.com/spec/v1", id="pointer"),
-        pytest.param(INT8, id="int8"),
-    ],
-)
-def test_a_shard_that_cannot_be_used_is_named(folder, content):
-    (folder / SHARDS[3]).write_bytes(content)
-    assert SHARDS[3] in error_of(folder)
-
-
-# The configuration
-
-
-@pytest.mark.parametrize(
-    ("content", "name"),
-    [
-        pytest.param({"model_type": "qwen2_vl"}, "'qwen2_vl'", id="qwen2-vl"),
-        pytest.param(
-            {**GOLDEN, "llm_config": {"architectures": ["Qwen2ForCausalLM"]}},
-            "'Qwen2ForCausalLM'",
-            id="internvl3",
-        ),
-    ],
-)
-def test_another_model_is_reported_before_its_missing_files(folder, content, name):
-    (folder / "config.json").write_text(json.dumps(content))
-    (folder / "tokenizer.model").unlink()
-    assert name in error_of(folder)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("template", "internlm2-chat"),
-        ("ps_version", "v1"),
-        ("select_layer", -2),
-        ("downsample_ratio", 0.25),
-        ("force_image_size", 448),
-        ("vision_config.qk_normalization", True),
-        ("vision_config.norm_type", "rms_norm"),
-        ("vision_config.qkv_bias", False),
-        ("llm_config.tie_word_embeddings", True),
-        ("llm_config.partial_rotary_factor", 0.75),
-        ("llm_config.sliding_window", 2047),
-        ("llm_config.original_max_position_embeddings", REMOVED),
-        ("llm_config.rope_scaling.type", "yarn"),
-        ("llm_config.rope_scaling.factor", 32.0),
-        ("llm_config.rope_scaling.short_factor", [2.0] * 7),
-    ],
-)
-def test_a_field_with_an_unsupported_value_is_named(folder, field, value):
-    set_field(folder, field, value)
-    message, section = error_of(folder), field.rpartition(".")[0] or field
-    assert f"`{field}" in message or f"`{section}`" in message
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("select_layer", REMOVED),
-        ("llm_config.rope_scaling.type", "longrope"),
-        ("llm_config.num_key_value_heads", REMOVED),
-    ],
-)
-def test_a_field_may_be_left_out_or_have_an_equivalent_value(folder, field, value):
-    set_field(folder, field, value)
-    assert opened(folder).config.llm_config.kv_heads == 4
-
-
-# The system message
-
+PICKLE = b"\x80\x04cos\nabort\n(tR."  # ends the process that opens it
 TEMPLATES = """
 raise SystemExit("this file was run")
 register(Conversation(name="other", system_message="of another template", sep="</s>"))
@@ -205,6 +106,92 @@ register(
 """
 
 
+def field(name, value, file="config.json"):
+    return lambda folder: set_field(folder, name, value, file)
+
+
+def shard(content):
+    return lambda folder: (folder / SHARDS[3]).write_bytes(content)
+
+
+def no_pickle(folder):
+    for file in (INDEX, *SHARDS):
+        (folder / file).unlink()
+    (folder / "pytorch_model.bin").write_bytes(PICKLE)
+
+
+def config(**fields):
+    """Another model's, whose other files are missing, too."""
+
+    def change(folder):
+        (folder / "config.json").write_text(json.dumps({**GOLDEN, **fields}))
+        (folder / "tokenizer.model").unlink()
+
+    return change
+
+
+def layout(old, new):
+    """No system message in the config, and another template."""
+    assert old in TEMPLATES
+
+    def change(folder):
+        set_field(folder, "system_message", REMOVED)
+        (folder / "conversation.py").write_text(TEMPLATES.replace(old, new))
+
+    return change
+
+
+FILES = ("config.json", "tokenizer.model", "tokenizer_config.json", SHARDS[2])
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        *((lambda folder, file=file: (folder / file).unlink(), f"`{file}`") for file in FILES),
+        (no_pickle, INDEX),
+        (field("weight_map", {HEAD: "../model.safetensors"}, INDEX), "`weight_map`"),
+        (field("weight_map", {HEAD: "pytorch_model.bin"}, INDEX), "`weight_map`"),
+        (field("weight_map", {HEAD: 7}, INDEX), "`weight_map`"),
+        (shard((CHECKPOINT / SHARDS[3]).read_bytes()[:-1]), SHARDS[3]),
+        (shard(b"version https://git-lfs.github.com/spec/v1"), SHARDS[3]),
+        (shard(INT8), SHARDS[3]),
+        (config(model_type="qwen2_vl"), "'qwen2_vl'"),
+        (config(llm_config={"architectures": ["Qwen2ForCausalLM"]}), "'Qwen2ForCausalLM'"),
+        (field("template", "internlm2-chat"), "`template`"),
+        (field("ps_version", "v1"), "`ps_version`"),
+        (field("select_layer", -2), "`select_layer`"),
+        (field("downsample_ratio", 0.25), "`downsample_ratio`"),
+        (field("force_image_size", 448), "`force_image_size`"),
+        (field("vision_config.qk_normalization", True), "`vision_config.qk_normalization`"),
+        (field("vision_config.norm_type", "rms_norm"), "`vision_config.norm_type`"),
+        (field("vision_config.qkv_bias", False), "`vision_config.qkv_bias`"),
+        (field("llm_config.tie_word_embeddings", True), "`llm_config.tie_word_embeddings`"),
+        (field("llm_config.partial_rotary_factor", 0.75), "`llm_config.partial_rotary_factor`"),
+        (field("llm_config.sliding_window", 2047), "`llm_config.sliding_window`"),
+        (field("llm_config.original_max_position_embeddings", REMOVED), "`llm_config.original_"),
+        (field("llm_config.rope_scaling.type", "yarn"), "`llm_config.rope_scaling"),
+        (field("llm_config.rope_scaling.factor", 32.0), "`llm_config.rope_scaling"),
+        (field("llm_config.rope_scaling.short_factor", [2.0] * 7), "`llm_config.rope_scaling"),
+        (layout('sep="<|end|>"', 'sep="<|im_end|>"'), "`sep`"),
+        (layout("SeparatorStyle.MPT", "SeparatorStyle.PLAIN"), "`sep_style`"),
+        (layout("<|system|>\\n{", "<|system|>{"), "`system_template`"),
+        (layout('"From the" " template."', "MESSAGE"), "`system_message`"),
+        (layout("phi3-chat", "phi4-chat"), "`phi3-chat`"),
+    ],
+)
+def test_what_cannot_be_used_is_named(folder, change, name):
+    change(folder)
+    assert name in error_of(folder)
+
+
+def test_a_pickle_is_never_opened_and_a_field_may_be_left_out_or_have_an_equivalent_value(folder):
+    (folder / "pytorch_model.bin").write_bytes(PICKLE)
+    set_field(folder, "select_layer", REMOVED)
+    set_field(folder, "llm_config.rope_scaling.type", "longrope")
+    set_field(folder, "llm_config.num_key_value_heads", REMOVED)
+    assert opened(folder).config.llm_config.kv_heads == 4
+
+
 def test_the_message_is_that_of_the_config_or_else_of_the_template_which_is_not_run(folder):
     (folder / "conversation.py").write_text(TEMPLATES)
     for message in ("", "From the key.", "<|end|>\n{braces}"):
@@ -216,46 +203,21 @@ def test_the_message_is_that_of_the_config_or_else_of_the_template_which_is_not_
     assert "`conversation.py`" in error_of(folder)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "field"),
-    [
-        pytest.param('sep="<|end|>"', 'sep="<|im_end|>"', "`sep`", id="separator"),
-        pytest.param("SeparatorStyle.MPT", "SeparatorStyle.PLAIN", "`sep_style`", id="style"),
-        pytest.param("<|system|>\\n{", "<|system|>{", "`system_template`", id="system"),
-        pytest.param('"From the" " template."', "MESSAGE", "`system_message`", id="a-name"),
-        pytest.param("phi3-chat", "phi4-chat", "`phi3-chat`", id="another-template"),
-    ],
-)
-def test_another_layout_than_the_judges_is_refused(folder, old, new, field):
-    assert old in TEMPLATES
-    set_field(folder, "system_message", REMOVED)
-    (folder / "conversation.py").write_text(TEMPLATES.replace(old, new))
-    assert field in error_of(folder)
-
-
 # The digest
 
 
-def flip_last_byte(folder):
+def test_the_digest_is_that_of_the_content_wherever_it_is(folder):
+    digests = [opened(CHECKPOINT).digest]
+    assert opened(folder).digest == digests[0]
     content = (folder / SHARDS[0]).read_bytes()
-    (folder / SHARDS[0]).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(lambda folder: set_field(folder, "max_dynamic_patch", 13), id="config"),
-        pytest.param(
-            lambda folder: set_field(folder, "legacy", True, "tokenizer_config.json"), id="tokens"
-        ),
-        pytest.param(flip_last_byte, id="weights"),
-    ],
-)
-def test_the_digest_is_that_of_the_content_wherever_it_is(folder, change):
-    original = opened(CHECKPOINT).digest
-    assert opened(folder).digest == original
-    change(folder)
-    assert opened(folder).digest != original
+    for change in (
+        field("max_dynamic_patch", 13),
+        field("legacy", True, "tokenizer_config.json"),
+        lambda _: (folder / SHARDS[0]).write_bytes(content[:-1] + bytes([content[-1] ^ 1])),
+    ):
+        change(folder)
+        digests.append(opened(folder).digest)
+    assert len(set(digests)) == 4
 
 
 def test_a_large_file_is_sampled_from_its_first_byte_to_its_last(tmp_path):
@@ -341,8 +303,10 @@ def test_a_fine_tune_that_does_not_fit_together_is_refused(folder, change):
 @needs_transformers_5
 def test_image_features_are_the_official_ones(folder):
     model = loaded(folder)
-    for image, official in vision_outputs().items():
-        pixels = normalized(torch.from_numpy(read_tiles(image, 56).copy()), torch.float32)
+    outputs = {name: output for name, output in logits().items() if name.startswith("vit/")}
+    for name, official in outputs.items():
+        tiles = read_tiles(IMAGES / f"{name.removeprefix('vit/')}.png", 56)
+        pixels = normalized(torch.from_numpy(tiles.copy()), torch.float32)
         features = model.model.get_image_features(
             pixels, vision_feature_layer=-1, vision_feature_select_strategy="default"
         )

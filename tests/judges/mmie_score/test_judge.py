@@ -75,22 +75,14 @@ def test_the_signature_depends_on_content_and_not_on_the_folder(tmp_path: Path, 
     assert copied == judge.storage_signature
     assert str(tmp_path) not in copied
     assert copied.endswith(f"|dtype:float32|device:cpu|engine:{TRANSFORMERS}|stop:end")
-    (tmp_path / "copy" / "generation_config.json").unlink()
-    assert (
-        judge_with(tmp_path / "copy").signature == judge.signature
-    )  # the judge does not read that file
+    (tmp_path / "copy" / "generation_config.json").unlink()  # the judge does not read it
+    assert judge_with(tmp_path / "copy").signature == judge.signature
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        pytest.param({"max_rows": "0"}, "max_rows=0", id="rows"),
-        pytest.param({"dtype": "bf16"}, "dtype=bf16", id="dtype"),
-    ],
-)
-def test_an_unusable_option_is_an_error_at_once(options, words: str) -> None:
-    with pytest.raises(MmieTasksError, match=words):
-        judge_with(**options)
+@pytest.mark.parametrize(("name", "value"), [("max_rows", "0"), ("dtype", "bf16")])
+def test_an_unusable_option_is_an_error_at_once(name, value) -> None:
+    with pytest.raises(MmieTasksError, match=f"{name}={value}"):
+        judge_with(**{name: value})
 
 
 def test_transformers_4_is_refused_with_a_hint(monkeypatch) -> None:

@@ -19,7 +19,7 @@ from loguru import logger
 lines = []
 logger.add(lambda line: lines.append(str(line)), format="{message}")
 from mmie_tasks.judges.mmie_score.checkpoint import locate
-located = locate("MMIE/MMIE-Score", REVISION)
+located = locate("MMIE/MMIE-Score", None)
 answer = {"folder": str(located.folder), "name": located.name, "log": "".join(lines)}
 """
 
@@ -30,12 +30,8 @@ def hub():
         yield server
 
 
-def located(hub, home, revision=None, **more):
-    return ask(hub.url, home, f"REVISION = {revision!r}\n{LOCATE}", **more)
-
-
-def ref(home):
-    return home / "hf/hub/models--MMIE--MMIE-Score/refs/main"
+def located(hub, home):
+    return ask(hub.url, home, LOCATE)
 
 
 @pytest.mark.parametrize(
@@ -57,23 +53,20 @@ def test_a_model_that_is_neither_folder_nor_repository_is_refused(model, revisio
     assert message in str(caught.value)
 
 
-def test_the_complete_checkpoint_is_downloaded_and_no_other_file(hub, tmp_path):
-    answer = located(hub, tmp_path)
+def test_the_complete_checkpoint_is_downloaded_once_and_its_branch_stays_at_its_commit(
+    hub, tmp_path
+):
+    first = located(hub, tmp_path)
     assert DEFAULT_MODEL == REPO
-    assert answer["name"] == f"MMIE/MMIE-Score@{COMMIT}"
+    assert first["name"] == f"MMIE/MMIE-Score@{COMMIT}"
+    assert f"`main` is commit {COMMIT} from now on" in first["log"]
     assert set(hub.downloads("GET")) == {path.name for path in CHECKPOINT.iterdir()}
     assert not set(hub.downloads("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
     assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
-    opened = open_checkpoint(locate(answer["folder"], None))
-    assert opened.end_token_id == 987
-
-
-def test_a_branch_stays_at_the_commit_that_was_first_used(hub, tmp_path):
-    first = located(hub, tmp_path)
-    assert f"`main` is commit {COMMIT} from now on" in first["log"]
+    assert open_checkpoint(locate(first["folder"], None)).end_token_id == 987
     hub.commit = NEWER
     again = located(hub, tmp_path)
     assert again["folder"] == first["folder"]
     assert "as when it was first used" in again["log"]
-    ref(tmp_path).unlink()
+    (tmp_path / "hf/hub/models--MMIE--MMIE-Score/refs/main").unlink()
     assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{NEWER}"

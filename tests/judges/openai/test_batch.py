@@ -137,53 +137,39 @@ GONE = "JudgeUnavailable: the batch `batch_1` no longer exists"
 DENIED = "JudgeMisconfigured: "
 
 
-@pytest.mark.parametrize(
-    ("says", "words"),
-    [
-        pytest.param(error(400, message="Bad image."), "JudgeRefused: the server", id="400"),
-        pytest.param(error(401, message=f"Wrong {KEY}."), DENIED, id="401"),
-        pytest.param(error(500, message="Oops."), "JudgeUnavailable: HTTP 500: Oops.", id="500"),
-        pytest.param({"error": {"message": "Oops."}}, "JudgeUnavailable: the server", id="200"),
-        pytest.param("", "ReplyEmpty: the reply has no text", id="no-text"),
-    ],
-)
-def test_a_failed_line_concerns_only_its_request_and_is_submitted_again_later(
-    server, texts, says, words
-):
-    server.says(lambda body: says if upper(body) == "B" else upper(body))
-    first, second, third = texts("a", "b", "c")
-    assert (first, third) == ("A", "C")
-    assert second.startswith(words)
-    assert KEY not in second
-    server.says(upper)
-    assert texts("b") == ["B"]
-    assert server.count("create") == 2
+def replies(sent):
+    """The reply to the second request is this one."""
+    return lambda server: server.says(lambda body: sent if upper(body) == "B" else upper(body))
 
 
-@pytest.mark.parametrize(
-    ("tampered", "expected"),
-    [
-        pytest.param(lambda lines: [lines[0], lines[1][:40]], ["A", NO_LINE], id="cut-off"),
-        pytest.param(
-            lambda lines: [*lines, lines[1].replace(b'"B"', b'"worse"')], ["A", "B"], id="twice"
-        ),
-        pytest.param(lambda lines: [b"", *reversed(lines), b""], ["A", "B"], id="other-order"),
-        pytest.param(lambda _: [], [NO_LINE, NO_LINE], id="no-file"),
-    ],
-)
-def test_broken_lines_never_crash_and_never_score(server, texts, tampered, expected):
-    server.batch.tamper = tampered
-    outcomes = texts("a", "b")
-    assert [text[: len(start)] for text, start in zip(outcomes, expected, strict=True)] == expected
+def changes(lines):
+    return lambda server: setattr(server.batch, "tamper", lines)
 
 
 def fails_with_a_key(server):
     server.batch.ends("failed", code="x", message=f"Line 1 has {KEY} in it.")
 
 
+REFUSED, ANSWERED_500 = "JudgeRefused: the server", "JudgeUnavailable: HTTP 500: Oops."
+NO_JUDGE, NO_TEXT = "JudgeUnavailable: the server", "ReplyEmpty: the reply has no text"
+
+
 @pytest.mark.parametrize(
     ("trouble", "first", "batches"),
     [
+        pytest.param(replies(error(400, message="Bad image.")), ["A", REFUSED], 2, id="400"),
+        pytest.param(replies(error(401, message=f"Wrong {KEY}.")), ["A", DENIED], 2, id="401"),
+        pytest.param(replies(error(500, message="Oops.")), ["A", ANSWERED_500], 2, id="500"),
+        pytest.param(replies({"error": {"message": "Oops."}}), ["A", NO_JUDGE], 2, id="200"),
+        pytest.param(replies(""), ["A", NO_TEXT], 2, id="no-text"),
+        pytest.param(changes(lambda lines: [lines[0], lines[1][:40]]), ["A", NO_LINE], 2, id="cut"),
+        pytest.param(
+            changes(lambda lines: [*lines, lines[1].replace(b'"B"', b'"worse"')]),
+            ["A", "B"],
+            1,
+            id="line-twice",
+        ),
+        pytest.param(changes(lambda _: []), [NO_LINE, NO_LINE], 2, id="no-file"),
         pytest.param(lambda s: s.batch.ends("expired", finished=1), ["A", LEFT], 2, id="expired"),
         pytest.param(fails_with_a_key, [FAILED, FAILED], 2, id="failed"),
         pytest.param(lambda s: s.fails(404, 1, "retrieve"), [GONE, GONE], 2, id="deleted"),
@@ -191,12 +177,15 @@ def fails_with_a_key(server):
         pytest.param(lambda s: s.fails(401, 1, "retrieve"), [DENIED, DENIED], 1, id="denied"),
     ],
 )
-def test_what_a_batch_did_not_answer_is_unavailable_and_has_a_reply_in_the_next_run(
+def test_what_a_batch_did_not_answer_concerns_only_its_request_and_has_a_reply_in_the_next_run(
     server, texts, trouble, first, batches
 ):
     trouble(server)
     outcomes = texts("a", "b")
     assert [text[: len(start)] for text, start in zip(outcomes, first, strict=True)] == first
+    assert KEY not in "".join(outcomes)
+    changes(list)(server)
+    server.says(upper)
     left = [text for text, outcome in zip("ab", outcomes, strict=True) if ":" in outcome]
     assert texts(*left) == [text.upper() for text in left]
     assert server.count("create") == batches

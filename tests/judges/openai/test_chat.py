@@ -60,7 +60,6 @@ def test_a_body_has_the_parts_in_their_order_and_the_bytes_of_images(tmp_path):
 
 # Replies
 
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
@@ -93,22 +92,13 @@ def test_any_response_is_a_reply_a_refusal_or_unusable(sent, schema):
     assert all(type(count) is int and count >= 0 for count in counts)
 
 
-def completion_of(message, **more):
-    return {"choices": [{"message": message, **more}]}
-
-
-def call(arguments):
-    return completion_of({"function_call": {"name": "grade", "arguments": arguments}})
-
-
 def tool_call(arguments):
     function = {"type": "function", "function": {"name": "grade", "arguments": arguments}}
-    return completion_of({"content": None, "tool_calls": [function]}, finish_reason="tool_calls")
+    return completion({"content": None, "tool_calls": [function]}, finish_reason="tool_calls")
 
 
+CALL = completion({"function_call": {"name": "grade", "arguments": ARGUMENTS}})
 IN_TEXT = '{"name": "grade", "arguments": {"b": 1}}'
-
-
 PARTS = [
     {"type": "text", "text": "a"},
     {"type": "thinking", "text": "Score: 0"},
@@ -120,8 +110,8 @@ PARTS = [
     ("sent", "schema", "text"),
     [
         pytest.param(completion(" a\r\n"), None, " a\r\n", id="unchanged"),
-        pytest.param(completion_of({"content": PARTS}), None, "ab", id="only-parts-of-text"),
-        pytest.param(call(ARGUMENTS), SCHEMA, ARGUMENTS, id="function"),
+        pytest.param(completion({"content": PARTS}), None, "ab", id="only-parts-of-text"),
+        pytest.param(CALL, SCHEMA, ARGUMENTS, id="function"),
         pytest.param(tool_call(ARGUMENTS), SCHEMA, ARGUMENTS, id="tool"),
         pytest.param(tool_call({"b": 1}), SCHEMA, '{"b": 1}', id="object"),
         pytest.param(completion(IN_TEXT), SCHEMA, '{"b": 1}', id="in-the-text"),
@@ -134,6 +124,16 @@ def test_the_text_of_a_reply_is_its_words_or_what_the_function_is_called_with(se
     assert read_completion(sent, OPTIONS, schema).text == text
     with pytest.raises(NoText):
         read_completion(tool_call(ARGUMENTS), OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("word", "finish"),
+    [("length", "length"), ("MAX_TOKENS", "length"), (None, "stop"), ("STOP", "stop"), (7, "stop")],
+)
+def test_a_text_counts_with_any_other_finish_reason_and_at_the_token_limit(word, finish):
+    assert read_completion(completion("5", finish_reason=word), OPTIONS).finish == finish
+    with pytest.raises(NoText, match="incomplete"):
+        read_completion(completion("5", finish_reason="insufficient_system_resource"), OPTIONS)
 
 
 # Requests
@@ -176,7 +176,7 @@ def test_a_judge_that_is_stopped_yields_the_replies_that_have_arrived_and_ends_i
 # Dialects
 
 
-def test_several_parameters_are_adapted_with_one_warning_and_remembered(server, log):
+def test_several_parameters_are_adapted_with_one_warning_and_remembered(server, logs):
     def says(body):
         if "max_tokens" in body:
             return error(400, message="Unsupported parameter: 'max_tokens'")
@@ -187,7 +187,7 @@ def test_several_parameters_are_adapted_with_one_warning_and_remembered(server, 
     assert [reply.text for reply in ask(judge) + ask(judge, 3)] == ["5"] * 4
     assert server.statuses == {400: 2, 200: 4}
     assert judge.signature == judge_at(server.url).signature
-    (warning,) = [line for line in log if "now gets" in line]
+    (warning,) = [line for line in logs if "now gets" in line]
     assert "`max_completion_tokens` with 8,192 more tokens, without `temperature`" in warning
     assert "is deprecated" in warning
 
@@ -263,7 +263,7 @@ def test_sending_stops_before_the_limit_is_exceeded(server, says, options, repli
         pytest.param(lambda key: {"error": {"message": f"no {key}"}}, id="200"),
     ],
 )
-def test_no_outcome_or_log_or_repr_has_a_key(server, log, key, says):
+def test_no_outcome_or_log_or_repr_has_a_key(server, logs, key, says):
     server.says(says(key))
     server.models, server.check = None, None
     judge = judge_at(server.url, key=key, patience=0.1)
@@ -273,18 +273,18 @@ def test_no_outcome_or_log_or_repr_has_a_key(server, log, key, says):
     except JudgeMisconfigured as misconfigured:
         outcomes.append(misconfigured)
     assert server.headers[0]["authorization"] == f"Bearer {key}"
-    texts = [*map(repr, outcomes), *map(str, outcomes), *log, repr(judge)]
+    texts = [*map(repr, outcomes), *map(str, outcomes), *logs, repr(judge)]
     assert not [text for text in texts if key in text]
 
 
-def test_a_password_in_an_address_is_sent_and_redacted(server, log):
+def test_a_password_in_an_address_is_sent_and_redacted(server, logs):
     judge = judge_at(server.url.replace("http://", "http://me:hush-hush@"), patience=0.1)
     judge.check()
     assert ask(judge)[0].text == "5"
     server.stop()
     with pytest.raises(JudgeMisconfigured) as raised:
         judge.check()
-    texts = [str(raised.value), str(ask(judge)[0]), *log, repr(judge), str(judge.signature)]
+    texts = [str(raised.value), str(ask(judge)[0]), *logs, repr(judge), str(judge.signature)]
     assert server.headers[0]["authorization"] == "Basic bWU6aHVzaC1odXNo"
     assert not [text for text in texts if "hush-hush" in text or "bWU6aHVzaC1odXNo" in text]
     assert server.url in texts[0]
