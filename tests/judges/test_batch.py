@@ -152,11 +152,8 @@ def test_a_request_with_an_impossible_reply_is_sent_a_second_time_and_only_once(
     assert results[1].second_reply is None
 
 
-class CarelessJudge(base.Judge):
+class CarelessJudge(FunctionJudge):
     """Omits the first request, answers the last twice, and one that does not exist."""
-
-    def __init__(self):
-        self.signature = {"judge": "careless"}
 
     def ask(self, requests):
         for index in (len(requests) - 1, len(requests) - 1, 77, *range(1, len(requests) - 1)):
@@ -164,7 +161,7 @@ class CarelessJudge(base.Judge):
 
 
 def test_a_request_that_a_judge_omits_is_unavailable_and_surplus_replies_are_dropped():
-    results = results_of(CarelessJudge(), "a", "b", "c")
+    results = results_of(CarelessJudge(echo), "a", "b", "c")
     assert [results[i].first_verdict(read) for i in (1, 2)] == [Scored(1), Scored(2)]
     assert results[0].failure == Unscored(
         "unavailable", "the judge returned neither a reply nor an error"

@@ -20,13 +20,6 @@ def request_of(*parts):
     return JudgeRequest(parts=parts, max_tokens=9)
 
 
-def test_a_key_depends_on_the_content_and_not_on_the_path(picture):
-    other = picture.rename(picture.with_name("b.jpg"))
-    copy = picture
-    copy.write_bytes(other.read_bytes())
-    assert content_key(request_of("x", other)) == content_key(request_of("x", copy))
-
-
 def test_requests_with_other_content_have_other_keys(picture):
     """Also where the same words are divided otherwise, or the bytes of an image are a text."""
     bytes_as_text = picture.read_bytes().decode("latin-1")

@@ -48,7 +48,7 @@ def test_options_arrive_in_their_declared_types():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        pytest.param("opnai", {}, "no judge `opnai`.\n\nhint: one of `openai`", id="name"),
+        pytest.param("opnai", {}, "no judge `opnai`.\n\nhint: `openai:opnai` if that", id="name"),
         pytest.param("OpenAI", {}, "; did you mean `openai`?", id="case"),
         pytest.param("word", {"wrod": "a"}, "no option `wrod`.\n\nhint: its opt", id="option"),
         pytest.param("word", {"word": "a", "times": "many"}, "`times=many`", id="type"),

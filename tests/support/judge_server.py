@@ -2,7 +2,7 @@
 
     with JudgeServer("Score: 5", delay_s=0.1, at_most=20) as server:
         server.fails(503, times=2)          # the next two requests; then "Score: 5" again
-        server.hangs()                      # the next one gets no response
+        server.then(HANG)                   # the next one gets no response
         server.says(lambda body: "seen")    # from now on, by the request's body
         server.draws(without("seed"))       # the same for pictures (`support.pictures`)
         server.loses(1, "create")           # a fault of another route: see `ROUTES`

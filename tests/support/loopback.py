@@ -40,7 +40,6 @@ class Request:
     query: str
     headers: Mapping[str, str]
     body: bytes
-    port: int  # of the client
     route: str
 
     @property
@@ -156,10 +155,6 @@ class LoopbackServer:
         """Respond with this status; `code=`, `message=`, `param=` and `headers=` as for `error`."""
         self.then(error(status, **more), times, *routes)
 
-    def hangs(self, times: float = 1, *routes: str) -> None:
-        """Accept the request and never respond."""
-        self.then(HANG, times, *routes)
-
     def loses(self, times: float = 1, *routes: str) -> None:
         """Carry out the request, and close the connection instead of responding."""
         self._add(lambda run: replace(run(), status=0), times, routes)
@@ -251,10 +246,9 @@ class LoopbackServer:
         await asyncio.gather(*talks, return_exceptions=True)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        port = writer.get_extra_info("peername")[1]
         is_open = True
         while is_open:
-            request = await self._read(reader, port)
+            request = await self._read(reader)
             if hook := self.before.get(request.route):
                 await asyncio.to_thread(hook)
             sent = await self.respond(request)
@@ -271,7 +265,7 @@ class LoopbackServer:
             writer.close()  # what was written still goes out
             await writer.wait_closed()
 
-    async def _read(self, reader: asyncio.StreamReader, port: int) -> Request:
+    async def _read(self, reader: asyncio.StreamReader) -> Request:
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, target, _ = lines[0].split(" ", 2)
         pairs = (line.partition(":") for line in lines[1:] if line)
@@ -284,7 +278,6 @@ class LoopbackServer:
             query=query,
             headers=headers,
             body=body,
-            port=port,
             route=self.route(method, path, body),
         )
         self.log.append(request)

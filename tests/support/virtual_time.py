@@ -10,6 +10,7 @@ import selectors
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from typing import Any
 
 from mmie_tasks.http.access import Access
@@ -56,13 +57,19 @@ class SimulatedServer:
 
     seconds = 0.0
 
-    def __init__(self, **how: Any) -> None:
-        self.at_most: float = how.get("at_most", float("inf"))
-        self.retry_after_s: float | None = how.get("retry_after_s")
-        self.fault: Callable[[int], Fault | None] = how.get("fault", lambda _: None)
-        self.reply_s: float = how.get("reply_s", 0.05)
-        self.fault_s: float = how.get("fault_s", 0.1)
-        self.cost_usd: Callable[[int], float | None] = how.get("cost_usd", lambda _: None)
+    def __init__(
+        self,
+        *,
+        at_most: float = inf,
+        retry_after_s: float | None = None,
+        fault: Callable[[int], Fault | None] = lambda _: None,
+        reply_s: float = 0.05,
+        fault_s: float = 0.1,
+        cost_usd: Callable[[int], float | None] = lambda _: None,
+    ) -> None:
+        self.at_most, self.retry_after_s = at_most, retry_after_s
+        self.fault, self.cost_usd = fault, cost_usd
+        self.reply_s, self.fault_s = reply_s, fault_s
         self.at_once = self.most_at_once = 0
         self.attempts: Counter[int] = Counter()
         self.results: Counter[str] = Counter()
@@ -93,44 +100,27 @@ class SimulatedServer:
 SHORT_WAITS = Pace(base_s=0.02, cap_s=0.1, short_cap_s=0.1, no_growth_s=0.2, fraction=lambda: 1.0)
 
 
-def sender_of(
-    *,
-    max_concurrency: int = 100,
-    patience_s: float = 120.0,
-    pace: Pace = SHORT_WAITS,
-    budget: Budget | None = None,
-) -> Sender:
+def sender_of(*, pace: Pace = SHORT_WAITS, budget: Budget | None = None, **options: Any) -> Sender:
     """The sender of a service with one server."""
-    return Sender(
-        access=Access(
-            service="The service",
-            base_url="http://simulated",
-            api_key=None,
-            key_variables=(),
-            timeout_s=1.0,
-        ),
-        budget=budget or Budget(),
-        max_concurrency=max_concurrency,
-        patience_s=patience_s,
-        pace=pace,
+    options = {"max_concurrency": 100, "patience_s": 120.0, **options}
+    access = Access(
+        service="The service", base_url="http://h", api_key=None, key_variables=(), timeout_s=1.0
     )
+    return Sender(access=access, budget=budget or Budget(), pace=pace, **options)
+
+
+OPTIONS = ("pace", "budget", "max_concurrency", "patience_s")
 
 
 def simulate(
-    count: int,
-    *,
-    max_concurrency: int = 100,
-    patience_s: float = 120.0,
-    pace: Pace = SHORT_WAITS,
-    budget: Budget | None = None,
-    sender: Sender | None = None,
-    **how: Any,
+    count: int, *, sender: Sender | None = None, **how: Any
 ) -> tuple[SimulatedServer, Sequence[Result]]:
-    """Send so many requests; the server as it is at the end, and the results in their order."""
+    """Send so many requests; the server as it is at the end, and the results in their order.
+
+    `how` has the options of the sender and those of the server.
+    """
+    sender = sender or sender_of(**{name: how.pop(name) for name in OPTIONS if name in how})
     loop, server, results = _Loop(), SimulatedServer(**how), dict[int, Result]()
-    sender = sender or sender_of(
-        max_concurrency=max_concurrency, patience_s=patience_s, pace=pace, budget=budget
-    )
 
     async def main() -> None:
         server.budget = sender.budget

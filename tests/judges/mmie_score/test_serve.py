@@ -3,10 +3,7 @@
 A package with the name of vLLM prints its arguments.
 """
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,13 +25,13 @@ serve.run(WORDS, {**os.environ, "PYTHONPATH": VLLM})
 
 
 @pytest.fixture
-def hub() -> Iterator[HubServer]:
+def hub():
     with HubServer(checkpoint_files()) as server:
         yield server
 
 
 @pytest.fixture
-def vllm(tmp_path: Path) -> Path:
+def vllm(tmp_path):
     folder = tmp_path / "packages"
     for path, text in {
         "vllm-0.33.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: vllm\nVersion: 0.33.0\n",
@@ -46,27 +43,18 @@ def vllm(tmp_path: Path) -> Path:
     return folder
 
 
-def served(hub: HubServer, home: Path, vllm: Path, *words: str, **more: str) -> Sequence[str]:
+def served(hub, home, vllm, *words, **more):
     """The arguments of `vllm`."""
-    arguments: Sequence[str] = ask(
-        hub.url, home, f"VLLM, WORDS = {str(vllm)!r}, {words!r}\n{SERVE}", **more
-    )
-    return arguments
+    return ask(hub.url, home, f"VLLM, WORDS = {str(vllm)!r}, {words!r}\n{SERVE}", **more)
 
 
-def test_a_repository_is_downloaded_once_and_its_folder_is_served(
-    hub: HubServer, tmp_path: Path, vllm: Path
-) -> None:
+def test_a_repository_is_downloaded_once_and_its_folder_is_served(hub, tmp_path, vllm):
     command, folder, *options = served(hub, tmp_path, vllm, SCORE, "--port", "8001")
     assert command == "serve"
     assert Path(folder).parts[-3:] == ("models--MMIE--MMIE-Score", "snapshots", COMMIT)
     digest = open_checkpoint(locate(str(CHECKPOINT), None)).digest
-    assert options[-5:] == [
-        "--served-model-name",
-        f"MMIE-Score@{digest}",
-        "MMIE-Score",
-        *("--port", "8001"),
-    ]
+    named = ["--served-model-name", f"MMIE-Score@{digest}", "MMIE-Score"]
+    assert options[-5:] == [*named, "--port", "8001"]
     downloads = hub.downloads()
     assert len(downloads) == len({*downloads}) > 0
     again = served(hub, tmp_path, vllm, f"{SCORE}@{COMMIT}", HF_HUB_OFFLINE="1")
@@ -75,9 +63,7 @@ def test_a_repository_is_downloaded_once_and_its_folder_is_served(
 
 
 @pytest.mark.parametrize("release", ["", "0.31.2", "0.34.0"])
-def test_without_vllm_the_hint_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, release: str
-) -> None:
+def test_without_vllm_the_hint_says_what_to_install(monkeypatch, release):
     monkeypatch.setattr(serve, "_release", lambda name: release if name == "vllm" else "")
     with pytest.raises(JudgeMisconfigured, match=r"mmie-tasks\[vllm\]") as refused:
         serve.run([str(CHECKPOINT)], os.environ)

@@ -3,14 +3,11 @@
 A small program is in the place of vLLM: it lists a model, and has a worker that ignores SIGTERM.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -52,7 +49,7 @@ time.sleep(600)
 """
 
 
-def processes(mark: str) -> list[psutil.Process]:
+def processes(mark):
     """Those of a server that run."""
     return [
         process
@@ -63,7 +60,7 @@ def processes(mark: str) -> list[psutil.Process]:
     ]
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
+def wait_until(holds):
     ends_at = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < ends_at
@@ -71,7 +68,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def mark(tmp_path, monkeypatch):
     """An argument of all processes of the server, of which none is left over."""
     monkeypatch.setattr(server_module, "_POLL_S", 0.05)
     yield str(tmp_path)
@@ -79,45 +76,33 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         process.kill()
 
 
-def server_of(mark: str) -> JudgeServer:
-    return JudgeServer([sys.executable, "-c", PROGRAM, mark], {**os.environ, "LOCAL_RANK": "3"})
-
-
-def test_a_server_ends_with_all_of_its_processes(mark: str, logs) -> None:
-    server = server_of(mark)
+def test_a_server_that_dies_is_started_again_and_ends_with_all_of_its_processes(mark, logs):
+    server = JudgeServer([sys.executable, "-c", PROGRAM, mark], {**os.environ, "LOCAL_RANK": "3"})
     server.start()
-    assert len(processes(mark)) == 3
-    assert all("LOCAL_RANK" not in process.environ() for process in processes(mark))
     assert any("ready" in line for line in logs)
-    server.close()
-    assert processes(mark) == []
-
-
-def test_a_server_that_dies_is_started_again_at_the_same_address(mark: str, logs) -> None:
-    server = server_of(mark)
-    server.start()
     before = {process.pid for process in processes(mark)}
+    assert len(before) == 3
+    assert all("LOCAL_RANK" not in process.environ() for process in processes(mark))
     serving = [one for one in processes(mark) if "http.server" in "".join(one.cmdline()[2:3])]
     serving[-1].kill()
 
-    def is_back() -> bool:
+    def is_back():
         return len(processes(mark)) == 3 and not before & {one.pid for one in processes(mark)}
 
     wait_until(is_back)
-    server._wait(server._process)  # type: ignore[arg-type]
+    server._wait(server._process)
     assert any("ended with status" in line and "loading the weights" in line for line in logs)
     server.close()
     assert processes(mark) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_server_ends_with_its_run_however_that_ends(mark: str, number: int) -> None:
+def test_a_server_ends_with_its_run_however_that_ends(mark, number):
     run = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", RUN, PROGRAM, mark],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert run.stdout is not None
     assert run.stdout.readline() == b"started\n"
     assert len(processes(mark)) >= 3
     run.send_signal(number)

@@ -4,16 +4,12 @@ On a CPU, in fp32: `make test-vllm` makes the environment that this needs. One s
 with prefix caching and with so few blocks that vLLM preempts requests.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from random import Random
 
 import httpx
@@ -24,7 +20,7 @@ from support import wide_heads
 from support.judge_asking import create
 from support.judge_engines import open_folder
 
-from mmie_tasks.judges.base import Judge, JudgeRequest
+from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.serve import installed_vllm
 from mmie_tasks.judges.mmie_score.server import JudgeServer
 from mmie_tasks.record.reply import JudgeReply
@@ -47,59 +43,51 @@ VARIABLES = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """The golden checkpoint with wider heads: vLLM has no heads of 16 on a CPU."""
     return wide_heads.write(golden.CHECKPOINT, tmp_path_factory.mktemp("vllm") / "wide")
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[JudgeServer]:
+def server(folder):
     command = [sys.executable, "-W", "ignore", "-m", "mmie_tasks", "serve", str(folder)]
-    running = JudgeServer(
-        [*command, "--max-num-seqs", "24", *FEW_BLOCKS], {**os.environ, **VARIABLES}
-    )
+    command += ["--max-num-seqs", "24", *FEW_BLOCKS]
+    running = JudgeServer(command, {**os.environ, **VARIABLES})
     running.start()
     yield running
     running.close()
 
 
 @pytest.fixture(scope="module")
-def judge(server: JudgeServer) -> Judge:
+def judge(server):
     return create("mmie_score", {"base_url": server.base_url}, {})
 
 
-def content_of(case: golden.Case) -> list[dict[str, object]]:
-    parts: list[dict[str, object]] = []
-    for part in case.parts:
-        if isinstance(part, str):
-            parts.append({"type": "text", "text": part})
-        else:
-            data = base64.b64encode(part.read_bytes()).decode()
-            url = {"url": f"data:image/png;base64,{data}"}
-            parts.append({"type": "image_url", "image_url": url})
-    return parts
+def content_of(part):
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    data = base64.b64encode(part.read_bytes()).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
 
 
-def posted(server: JudgeServer, route: str, body: dict[str, object]) -> httpx.Response:
-    body = {"model": "MMIE-Score", "temperature": 0, "return_token_ids": True, **body}
-    return httpx.post(f"{server.base_url}/{route}", json=body, timeout=600)
+def posted(server, messages, max_tokens):
+    body = {"model": "MMIE-Score", "temperature": 0, "return_token_ids": True}
+    body |= {"messages": messages, "max_tokens": max_tokens}
+    return httpx.post(f"{server.base_url}/chat/completions", json=body, timeout=600)
 
 
-def tokens_of(server: JudgeServer, case: golden.Case) -> list[int]:
-    messages = [{"role": "user", "content": content_of(case)}]
-    answer = posted(
-        server, "chat/completions", {"messages": messages, "max_tokens": case.max_new_tokens}
-    )
-    ids: list[int] = answer.json()["choices"][0]["token_ids"]
-    return ids
+def tokens_of(server, case):
+    content = [content_of(part) for part in case.parts]
+    answer = posted(server, [{"role": "user", "content": content}], case.max_new_tokens)
+    return answer.json()["choices"][0]["token_ids"]
 
 
-def together(server: JudgeServer, cases: Sequence[golden.Case]) -> list[list[int]]:
+def together(server, cases):
     with ThreadPoolExecutor(len(cases)) as threads:
         return [*threads.map(lambda case: tokens_of(server, case), cases)]
 
 
-def preemptions(server: JudgeServer) -> float:
+def preemptions(server):
     metrics = httpx.get(server.base_url.removesuffix("v1") + "metrics", timeout=60).text
     return sum(
         map(float, re.findall(r"^vllm:num_preemptions_total\S* (\S+)$", metrics, re.MULTILINE))
@@ -153,7 +141,7 @@ NO_BASE64 = {"type": "image_url", "image_url": {"url": "data:image/png;base64,A*
     ],
 )
 def test_what_the_judge_cannot_read_is_refused_with_the_reason(server, messages, words):
-    answer = posted(server, "chat/completions", {"messages": messages, "max_tokens": 4})
+    answer = posted(server, messages, 4)
     assert answer.status_code == 400
     assert words in json.dumps(answer.json())
 
