@@ -33,12 +33,9 @@ def test_one_request_of_text_and_images_gives_a_list_of_one_result(server, tmp_p
     [result] = ask(server, ("What is it?", image, "In one word."), max_tokens=7, temperature=1.5)
     assert (result.reply.text, result.reply.model) == ("re: What is it?", "judge-model")
     (body,) = server.asked
-    assert [part["type"] for part in body["messages"][0]["content"]] == [
-        "text",
-        "image_url",
-        "text",
-    ]
-    assert base64.b64encode(PIXEL).decode() in body["messages"][0]["content"][1]["image_url"]["url"]
+    question, drawn, last = body["messages"][0]["content"]
+    assert (question["text"], last["text"]) == ("What is it?", "In one word.")
+    assert base64.b64encode(PIXEL).decode() in drawn["image_url"]["url"]
     assert (body["max_tokens"], body["temperature"]) == (7, 1.5)
 
 

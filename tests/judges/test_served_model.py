@@ -10,10 +10,6 @@ HERE = ServedModel(model="qwen", url=URL)
 OPENAI = "https://api.openai.com/v1"
 
 
-def judge_with(variables, model="gpt-4o", **options):
-    return judge_of(variables, model=model, **options)
-
-
 @pytest.mark.parametrize(
     ("client", "arguments", "variables", "url"),
     [
@@ -46,7 +42,7 @@ def test_an_address_that_the_judge_and_the_tested_model_share_is_named_with_its_
     variables, options, tested, shared
 ):
     start = "judge gpt-4o at http://localhost:8000/v1, from"
-    found = shared_server(judge_with(variables, **options), tested)
+    found = shared_server(judge_of(variables, model="gpt-4o", **options), tested)
     assert found == (f"{start} {shared}, which the tested model uses too" if shared else "")
 
 
@@ -61,4 +57,4 @@ def test_an_address_that_the_judge_and_the_tested_model_share_is_named_with_its_
     ],
 )
 def test_judge_and_tested_model_are_one_if_model_and_address_are(model, options, tested, name):
-    assert judges_itself(judge_with({}, model, **options), tested) == name
+    assert judges_itself(judge_of({}, model=model, **options), tested) == name

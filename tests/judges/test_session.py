@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import Future
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 from support.judge_server import JudgeServer
@@ -20,19 +21,12 @@ from mmie_tasks.judges.choice import parse_flags, parse_judges
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession, judging_in
 
 
-class Made:
-    """The judges that were opened: their keys, their checks and their requests, in order."""
-
-    def __init__(self):
-        self.keys: list[str] = []
-        self.checks: list[str] = []
-        self.texts: list[str] = []
-
-
 @pytest.fixture
 def made(monkeypatch):
-    """Every judge is one of another package, which replies with its key."""
-    made = Made()
+    """Every judge is one of another package, which replies with its key; the keys of the judges
+    that were opened, their checks and their requests, in order.
+    """
+    made = SimpleNamespace(keys=[], checks=[], texts=[])
 
     class KeyJudge(FunctionJudge):
         class Options(JudgeOptions):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ PATCH_PX = 14
 GAIN = 1.3  # of a layer: size of its outputs for inputs of size 1
 LOGIT_STD = 4.0
 SPREAD = 0.2  # of norms around 1, and of biases around 0
-DTYPE, FILE_BYTES = torch.bfloat16, 2**30  # as stored
+DTYPE, PER_FILE = torch.bfloat16, 24  # as stored; tensors of a file, 1 GB of the real size
 
 
 def expected_shapes(config: Config) -> dict[str, tuple[int, ...]]:
@@ -107,7 +106,7 @@ def write(
     shapes = expected_shapes(read_config(content, folder / "config.json"))
     tensors = _Weights(shape, seed, _never_generated(folder, shape, ends=ends), device)
     weight_map: dict[str, str] = {}
-    file_names = list(_split(shapes))
+    file_names = [[*shapes][at : at + PER_FILE] for at in range(0, len(shapes), PER_FILE)]
     for number, names in enumerate(file_names, 1):
         file = f"model-{number:05}-of-{len(file_names):05}.safetensors"
         weights = {name: tensors.weight(name, shapes[name]).to("cpu", DTYPE) for name in names}
@@ -144,20 +143,6 @@ def config_content(shape: Shape) -> dict[str, Any]:
     image = {"image_size": shape.image_px, "patch_size": PATCH_PX}
     content["vision_config"] |= {**shape.vision, **image}
     return content
-
-
-def _split(shapes: dict[str, tuple[int, ...]]) -> Iterator[list[str]]:
-    """Names of weights by file; a file ends with the tensor that makes it `FILE_BYTES` large."""
-    names: list[str] = []
-    held = 0
-    for name, shape in shapes.items():
-        names.append(name)
-        held += math.prod(shape)
-        if held * DTYPE.itemsize >= FILE_BYTES:
-            yield names
-            names, held = [], 0
-    if names:
-        yield names
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,12 @@
-"""Simulated GPUs."""
-
-from collections.abc import Callable
-
 import pytest
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def gpus(monkeypatch):
     """A function that simulates GPUs, by their number."""
     import torch  # most tests of this folder need no torch
 
-    def simulate(count: int) -> None:
+    def simulate(count):
         monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
 

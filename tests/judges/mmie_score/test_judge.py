@@ -21,7 +21,6 @@ from mmie_tasks.judges.mmie_score import judge as judge_module
 from mmie_tasks.judges.mmie_score import serve, transformers_engine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge, check_libraries
 from mmie_tasks.preflight.checks import asset_findings
-from mmie_tasks.preflight.finding import Finding
 from mmie_tasks.record.reply import JudgeReply
 
 pytestmark = needs_transformers_5
@@ -53,12 +52,8 @@ def test_all_golden_cases_in_one_call_have_the_official_replies(judge) -> None:
 
 
 def test_an_unusable_request_does_not_affect_the_others(judge) -> None:
-    requests = [
-        request("A picture: ", Path("not-there.png")),
-        request("See ", IMAGES / "rgba.png", " and <IMG_CONTEXT>"),
-        request("Why?"),
-    ]
-    kinds = [type(outcome) for outcome in ask(judge, requests)]
+    missing, unfit = request(Path("none.png")), request(IMAGES / "rgba.png", " <IMG_CONTEXT>")
+    kinds = [type(outcome) for outcome in ask(judge, [missing, unfit, request("Why?")])]
     assert kinds == [RequestBroken, RequestUnfit, JudgeReply]
 
 
@@ -156,7 +151,7 @@ def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(monkeypatch
     assert "`cpu` ran out of memory" in str(outcome)
 
 
-def findings_of(**options: str) -> dict[str, Finding]:
+def findings_of(**options):
     """The doctor's findings by subject, without the judge's name."""
     findings = asset_findings(judge_with(**options).assets())
     return {finding.subject.removeprefix("mmie_score: "): finding for finding in findings}
