@@ -83,9 +83,7 @@ def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub,
     assert SIGNATURE not in refused + broken
 
 
-def test_a_file_is_downloaded_once_and_a_branch_stays_at_its_commit_until_the_cache_is_updated(
-    hub, tmp_path
-):
+def test_a_file_is_downloaded_once_and_stays_until_the_cache_is_updated(hub, tmp_path):
     first, requests = fetch(hub, tmp_path), len(hub.log)
     hub.commit, new = "beef" * 10, b"newer"
     hub.holds(REPO, "a/one.bin", new)

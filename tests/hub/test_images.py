@@ -104,9 +104,7 @@ GREYS = {0: 0, 200: 0, 0x8000: 128, 0xFFFF: 255}  # of 16 bits, and of 8
     ],
     ids=[*map(str, GREYS), "alpha", "palette"],
 )
-def test_grey_is_scaled_and_not_clipped_and_alpha_is_dropped_as_in_the_official_scripts(
-    tmp_path, content, pixel
-):
+def test_grey_is_scaled_and_alpha_dropped_as_in_official_scripts(tmp_path, content, pixel):
     path = tmp_path / "a.png"
     path.write_bytes(content)
     assert open_rgb(path).getpixel((0, 0)) == pixel

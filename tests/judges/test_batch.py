@@ -1,7 +1,5 @@
 """Deferred rows, requests with the readers of their replies, and batches of samples."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

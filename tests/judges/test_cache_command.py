@@ -38,9 +38,7 @@ def test_a_missing_cache_is_reported_and_not_created(environment, tmp_path, caps
             run(arguments, {})
 
 
-def test_an_export_has_every_reply_of_the_cache_or_of_one_judge(
-    environment, cache, tmp_path, capsys
-):
+def test_an_export_has_all_replies_or_those_of_a_judge(environment, cache, tmp_path, capsys):
     target = tmp_path / "r.jsonl"
     assert run(["export", str(target)], environment) == 0
     assert capsys.readouterr().out == f"Exported 3 replies to {target}.\n"
@@ -55,9 +53,7 @@ def test_an_export_has_every_reply_of_the_cache_or_of_one_judge(
     assert not (tmp_path / "none").exists()
 
 
-def test_clear_removes_all_replies_and_leaves_a_file_that_is_not_a_cache(
-    environment, cache, tmp_path, capsys
-):
+def test_clear_removes_all_replies_and_no_other_file(environment, cache, tmp_path, capsys):
     assert run(["clear"], environment) == 0
     assert capsys.readouterr().out == f"Removed 3 replies from {cache}.\n"
     with CacheFile(cache).open() as replies:

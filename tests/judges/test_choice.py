@@ -75,9 +75,7 @@ JUDGE = "MMIE_TASKS_JUDGE"
         (["mia_bench=openai", "mmie=replay", "mia_bench=mmie_score"], {}, [OURS, "mmie_score"]),
     ],
 )
-def test_the_judges_of_a_benchmark_are_those_of_the_flags_then_the_variables_then_its_default(
-    flags, variables, judges
-):
+def test_flags_come_before_variables_and_those_before_the_default(flags, variables, judges):
     chosen = choose_judges("mia_bench", DEFAULT, variables, parse_flags(flags, ()))
     assert [text_of(judge) for judge in chosen.judges] == judges
     for name in ("MODEL_VERSION", "JUDGE_MODEL_NAME"):

@@ -103,9 +103,7 @@ class InProcessJudge(FunctionJudge):
         pytest.param(["a"], ["a loads"], id="the-only-one-stays-loaded"),
     ],
 )
-def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
-    monkeypatch, serve, names, expected
-):
+def test_a_local_judge_is_closed_before_the_next_loads(monkeypatch, serve, names, expected):
     events = []
     register(monkeypatch, **{name: InProcessJudge(name, events) for name in names})
     judge(choose(serve("4"), *names), 3)

@@ -107,9 +107,7 @@ def two_judges(tmp_path):
         pytest.param("scripted", [A], "new", id="a-part-that-both-have"),
     ],
 )
-def test_of_several_judges_the_newest_that_has_all_requests_is_replayed(
-    two_judges, signature, requests, text
-):
+def test_the_newest_judge_with_all_requests_is_replayed(two_judges, signature, requests, text):
     judge = ReplayJudge(two_judges, signature=signature)
     texts = [reply.text for _, reply in judge.ask(requests) if not isinstance(reply, Exception)]
     assert set(texts) == {text}
@@ -131,9 +129,7 @@ TWICE = "".join(export_line(cached_reply("1", text)) for text in ("one", "anothe
         pytest.param(TWICE, DataBroken, id="two replies to one request"),
     ],
 )
-def test_a_file_that_is_no_recording_is_an_error_without_advice_to_delete_it(
-    tmp_path, content, error
-):
+def test_what_is_no_recording_is_an_error_without_advice_to_delete_it(tmp_path, content, error):
     path = tmp_path / "recording"
     path.mkdir() if content is None else path.write_bytes(content)
     with pytest.raises(error, match=str(path)) as caught:

@@ -38,9 +38,7 @@ def test_where_the_tested_model_is(client, arguments, variables, url):
         ({}, {}, ServedModel(model="m", url=OPENAI), ""),
     ],
 )
-def test_an_address_that_the_judge_and_the_tested_model_share_is_named_with_its_variable(
-    variables, options, tested, shared
-):
+def test_a_shared_address_is_named_with_its_variable(variables, options, tested, shared):
     start = "judge gpt-4o at http://localhost:8000/v1, from"
     found = shared_server(judge_of(variables, model="gpt-4o", **options), tested)
     assert found == (f"{start} {shared}, which the tested model uses too" if shared else "")

@@ -1,7 +1,5 @@
 """What belongs to the judging session of one evaluation, and the session outside of any."""
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import Future

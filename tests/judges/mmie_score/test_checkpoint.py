@@ -2,8 +2,6 @@
 loaded gives the official outputs.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from os import SEEK_END, SEEK_SET

@@ -24,9 +24,7 @@ FOURTH = {"WORLD_SIZE": "4", "LOCAL_RANK": "3"}
         pytest.param(1, "auto", FOURTH, "cuda:0", (0,), id="the-only-one-that-it-sees"),
     ],
 )
-def test_a_process_gets_its_device_and_its_server_the_gpus(
-    gpus, count, option, environment, device, served
-):
+def test_a_process_gets_its_gpus(gpus, count, option, environment, device, served):
     gpus(count)
     assert choose_device(option, environment) == torch.device(device)
     assert gpus_of_process(option, environment) == served

@@ -1,7 +1,5 @@
 """The judge as the rest of the package uses it: options, signature, replies, release of memory."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -111,9 +109,9 @@ def test_the_machine_that_computed_is_known_after_the_run_and_not_in_the_signatu
         pytest.param({"serve": sys.executable}, 0, "", True, "`serve=", id="a program"),
     ],
 )
-def test_the_way_follows_option_device_and_vllm(
+def test_option_gpu_and_vllm_choose_the_way(
     monkeypatch, gpus, options, gpu_count, release, is_served, reason
-) -> None:
+):
     gpus(gpu_count)
     monkeypatch.setattr(serve, "_release", lambda name: release if name == "vllm" else "")
     judge = create("mmie_score", {"model": str(CHECKPOINT), **options}, {})

@@ -53,9 +53,7 @@ def test_a_model_that_is_neither_folder_nor_repository_is_refused(model, revisio
     assert message in str(caught.value)
 
 
-def test_the_complete_checkpoint_is_downloaded_once_and_its_branch_stays_at_its_commit(
-    hub, tmp_path
-):
+def test_a_checkpoint_is_downloaded_completely_and_its_branch_stays_at_a_commit(hub, tmp_path):
     first = located(hub, tmp_path)
     assert DEFAULT_MODEL == REPO
     assert first["name"] == f"MMIE/MMIE-Score@{COMMIT}"

@@ -17,14 +17,6 @@ def tokenizer():
     return SlowLlamaTokenizer(golden.CHECKPOINT)
 
 
-def stripping(folder, token, **flags):
-    def change(config):
-        for listed in config["added_tokens_decoder"].values():
-            listed.update(flags if listed["content"] == token else {})
-
-    return SlowLlamaTokenizer(golden.tokenizer_folder(folder, change))
-
-
 def test_every_golden_text_has_the_official_tokens_and_the_reverse(tokenizer):
     cases = golden.read("tokenizer_cases")
     encode, decode = cases["encode"], cases["decode"]
@@ -46,20 +38,6 @@ def test_every_flag_has_its_official_effect(variant, tmp_path):
     assert [tokenizer.encode(text) for text in VARIANTS["texts"]] == variant["ids"]
     decoded = [(tokenizer.decode(case["ids"]), case["text"]) for case in variant["decode"]]
     assert [text for text, _ in decoded] == [official for _, official in decoded]
-
-
-@pytest.mark.parametrize(
-    ("flags", "same_as"),
-    [
-        pytest.param({"rstrip": True}, "x \n<|end|>y", id="after"),
-        pytest.param({"rstrip": True, "lstrip": True}, "x<|end|>y", id="both"),
-    ],
-)
-def test_a_token_absorbs_white_space_as_its_flags_say(flags, same_as, tmp_path):
-    keeping = stripping(tmp_path / "keeping", "<|end|>", lstrip=False, rstrip=False)
-    absorbing = stripping(tmp_path / "absorbing", "<|end|>", **flags)
-    assert absorbing.encode("x \n<|end|> \ny") == keeping.encode(same_as)
-    assert keeping.encode("x \n<|end|> \ny") != keeping.encode(same_as)
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<\u2581")))

@@ -1,7 +1,5 @@
 """MMIE-Score on transformers gives the official replies, whatever else is in a batch."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from random import Random
@@ -117,9 +115,7 @@ def crossing(checkpoint):
 
 
 @pytest.mark.parametrize("round_steps", [1, 3, 64])
-def test_a_reply_that_crosses_the_border_in_any_round_is_that_of_transformers(
-    model, checkpoint, crossing, round_steps
-):
+def test_a_reply_may_cross_the_border_in_any_round(model, checkpoint, crossing, round_steps):
     prompts, replies = crossing
     engine = TransformersEngine(model, checkpoint, round_steps=round_steps)
     assert outputs(engine, [*PROMPTS, *prompts]) == {**EXPECTED, **replies}
@@ -177,9 +173,7 @@ def test_a_batch_without_memory_is_computed_in_halves(monkeypatch, model, checkp
     assert any("ran out of memory" in message for message in logs)
 
 
-def test_a_request_without_memory_alone_is_unavailable_and_the_next_one_is_answered(
-    monkeypatch, model, checkpoint
-):
+def test_a_request_without_memory_costs_no_other_its_reply(monkeypatch, model, checkpoint):
     longest = max(PROMPTS, key=lambda prompt: len(prompt.ids))
     Failing(monkeypatch, model, most_tokens=len(longest.ids) - 1)
     replies = dict(TransformersEngine(model, checkpoint).run(PROMPTS))

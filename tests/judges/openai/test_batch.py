@@ -81,9 +81,7 @@ def texts(open_judge):
 # Submission
 
 
-def test_a_line_is_what_the_online_judge_would_send_for_half_the_price(
-    server, open_judge, tmp_path
-):
+def test_a_line_is_the_online_request_for_half_the_price(server, open_judge, tmp_path):
     server.key = KEY
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
@@ -177,9 +175,7 @@ NO_JUDGE, NO_TEXT = "JudgeUnavailable: the server", "ReplyEmpty: the reply has n
         pytest.param(lambda s: s.fails(401, 1, "retrieve"), [DENIED, DENIED], 1, id="denied"),
     ],
 )
-def test_what_a_batch_did_not_answer_concerns_only_its_request_and_has_a_reply_in_the_next_run(
-    server, texts, trouble, first, batches
-):
+def test_the_next_run_has_what_a_batch_did_not_answer(server, texts, trouble, first, batches):
     trouble(server)
     outcomes = texts("a", "b")
     assert [text[: len(start)] for text, start in zip(outcomes, first, strict=True)] == first
@@ -223,9 +219,7 @@ def test_an_outage_while_a_batch_runs_costs_nothing(server, texts):
         pytest.param(PAGE, "the server sent no", CALLS, id="page"),
     ],
 )
-def test_a_server_that_takes_no_batch_or_stays_down_is_given_up_for_all_requests(
-    server, texts, sent, words, routes
-):
+def test_a_server_that_takes_no_batch_is_given_up(server, texts, sent, words, routes):
     for route in routes:
         server.then(sent, math.inf, route)
         outcomes = texts(*"abcd", limits=replace(IMPATIENT, requests=2))
@@ -264,9 +258,7 @@ def test_a_run_that_was_killed_pays_once_unless_its_batch_was_not_noted_yet(
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_a_run_that_is_stopped_waits_for_no_poll_and_a_later_one_goes_on(
-    server, open_judge, texts, logs
-):
+def test_a_stopped_run_waits_for_no_poll_and_can_go_on(server, open_judge, texts, logs):
     server.batch.polls = 1_000_000
     judge = open_judge()
     server.before["retrieve"] = judge.stop

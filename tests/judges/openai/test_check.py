@@ -114,9 +114,7 @@ NO_IMAGES = error(404, message="No endpoints found that support image input")
         pytest.param(NO_IMAGES, "support image", """t '{"image": 12}'`""", id="no-images"),
     ],
 )
-def test_a_server_that_cannot_be_used_stops_the_run_with_its_words_and_a_hint(
-    server, sent, words, hint
-):
+def test_an_unusable_server_stops_the_run_with_its_words_and_a_hint(server, sent, words, hint):
     server.models = None
     server.says(sent)
     text, _, shown_hint = problem(judge_at(server.url), 12).partition("hint:")

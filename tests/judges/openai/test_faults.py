@@ -45,9 +45,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("sent", "times", "reason", "words"), FAULTS)
-def test_a_fault_that_passes_costs_no_reply_and_one_that_lasts_ends_with_its_reason(
-    server, sent, times, reason, words
-):
+def test_only_a_fault_that_lasts_costs_a_reply(server, sent, times, reason, words):
     options = {"timeout": 0.5} if sent is HANG else {}
     passing = min(times - 1, 2)
     server.then(sent, passing)
