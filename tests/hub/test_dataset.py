@@ -51,9 +51,7 @@ TERMS = "accept the terms on https://huggingface.co/datasets/owner/images"
         pytest.param(refusal(401, "GatedRepo"), TERMS, id="no-token"),
         pytest.param(refusal(401, "RepoNotFound"), "HTTP 401: no such dataset", id="hidden"),
         pytest.param(refusal(404, "RevisionNotFound"), "no revision `main`", id="no-revision"),
-        pytest.param(
-            refusal(404, "EntryNotFound"), "no such file at revision `main`", id="no-file"
-        ),
+        pytest.param(refusal(404, "EntryNotFound"), "no such file at revision", id="no-file"),
         pytest.param(refusal(503), "the Hub answered HTTP 503", id="down"),
         pytest.param(HubServer.stop, "download failed: [Errno 111] Connection", id="no-server"),
         pytest.param(lambda hub: hub.cuts_off(0, math.inf), "download failed", id="always-breaks"),

@@ -139,10 +139,8 @@ def test_a_request_with_an_impossible_reply_is_sent_a_second_time_and_only_once(
     judge, outcomes = FunctionJudge(say), []
     note = lambda _, outcome: outcomes.append(outcome)  # noqa: E731
     results = dict(judge_all(judge, requests_of("ab"), note, is_impossible))
-    assert [[(text_of(r), r.attempt) for r in call] for call in judge.calls] == [
-        [("a", 0), ("b", 0)],
-        [("a", 1)],
-    ]
+    sent = [[(text_of(one), one.attempt) for one in call] for call in judge.calls]
+    assert sent == [[("a", 0), ("b", 0)], [("a", 1)]]
     assert outcomes == [reply("5"), reply("impossible"), second]
     assert results[0].reply == reply("impossible")
     assert results[0].second_reply == (None if second is DOWN else second)
@@ -161,9 +159,8 @@ class CarelessJudge(FunctionJudge):
 def test_a_request_that_a_judge_omits_is_unavailable_and_surplus_replies_are_dropped():
     results = results_of(CarelessJudge(echo), "a", "b", "c")
     assert [results[i].first_verdict(read) for i in (1, 2)] == [Scored(1), Scored(2)]
-    assert results[0].failure == Unscored(
-        "unavailable", "the judge returned neither a reply nor an error"
-    )
+    nothing = "the judge returned neither a reply nor an error"
+    assert results[0].failure == Unscored("unavailable", nothing)
 
 
 def test_a_reply_has_the_length_of_its_request():

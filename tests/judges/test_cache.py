@@ -41,11 +41,8 @@ def texts(file):
 def test_a_cached_request_is_not_sent_again(file):
     first, second = ScriptedJudge(), ScriptedJudge()
     assert ask(first, file, A, B) == {0: scripted_reply("re: a"), 1: scripted_reply("re: b")}
-    assert ask(second, file, A, B, C) == {
-        0: scripted_reply("re: a", cached=True),
-        1: scripted_reply("re: b", cached=True),
-        2: scripted_reply("re: c"),
-    }
+    a, b = (scripted_reply(f"re: {text}", cached=True) for text in "ab")
+    assert ask(second, file, A, B, C) == {0: a, 1: b, 2: scripted_reply("re: c")}
     assert (first.calls, second.calls) == ([["a", "b"]], [["c"]])
     ask(second, file, A, B)
     assert len(second.calls) == 1

@@ -62,11 +62,9 @@ class HubServer(LoopbackServer):
 
     # The script.
 
-    def refuses(
-        self, status: int, code: str = "", methods: tuple[str, ...] = ("HEAD", "GET")
-    ) -> None:
+    def refuses(self, status: int, code: str = "") -> None:
         """Refuse files and information."""
-        routes = [f"{method} {kind}" for method in methods for kind in ("file", "api")]
+        routes = [f"{method} {kind}" for method in ("HEAD", "GET") for kind in ("file", "api")]
         self.then(refusal(status, code), math.inf, *routes)
 
     def hangs_after(self, count: int) -> None:

@@ -72,6 +72,7 @@ def test_a_request_that_ends_the_official_run_is_refused(case):
         ids_of(text, cut, OPENED)
 
 
+SCHEMA = ReplySchema(name="f", parameters="{}")
 UNUSABLE = [
     pytest.param(request_of("See ", Path("no/such.png")), RequestBroken, "such.png", id="no-file"),
     pytest.param(request_of("See ", Path(__file__)), RequestBroken, "test_inputs", id="no-image"),
@@ -79,12 +80,7 @@ UNUSABLE = [
     pytest.param(request_of("word " * 9000), RequestUnfit, "8,192", id="long"),
     pytest.param(request_of("\ud800"), RequestUnfit, "text", id="no-Unicode"),
     pytest.param(request_of("See", system="Judge."), RequestUnfit, "system", id="system"),
-    pytest.param(
-        request_of("See", schema=ReplySchema(name="f", parameters="{}")),
-        RequestUnfit,
-        "schema",
-        id="schema",
-    ),
+    pytest.param(request_of("See", schema=SCHEMA), RequestUnfit, "schema", id="schema"),
 ]
 
 

@@ -144,6 +144,10 @@ def changes(lines):
     return lambda server: setattr(server.batch, "tamper", lines)
 
 
+def one_twice(lines):
+    return [*lines, lines[1].replace(b'"B"', b'"worse"')]
+
+
 def fails_with_a_key(server):
     server.batch.ends("failed", code="x", message=f"Line 1 has {KEY} in it.")
 
@@ -161,12 +165,7 @@ NO_JUDGE, NO_TEXT = "JudgeUnavailable: the server", "ReplyEmpty: the reply has n
         pytest.param(replies({"error": {"message": "Oops."}}), ["A", NO_JUDGE], 2, id="200"),
         pytest.param(replies(""), ["A", NO_TEXT], 2, id="no-text"),
         pytest.param(changes(lambda lines: [lines[0], lines[1][:40]]), ["A", NO_LINE], 2, id="cut"),
-        pytest.param(
-            changes(lambda lines: [*lines, lines[1].replace(b'"B"', b'"worse"')]),
-            ["A", "B"],
-            1,
-            id="line-twice",
-        ),
+        pytest.param(changes(one_twice), ["A", "B"], 1, id="line-twice"),
         pytest.param(changes(lambda _: []), [NO_LINE, NO_LINE], 2, id="no-file"),
         pytest.param(lambda s: s.batch.ends("expired", finished=1), ["A", LEFT], 2, id="expired"),
         pytest.param(fails_with_a_key, [FAILED, FAILED], 2, id="failed"),

@@ -6,6 +6,9 @@ from support.judge_asking import create, judge_of
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.record.signature import Signature
 
+LUNA = {"model": "gpt-6-luna"}  # a reasoning model
+AZURE = "https://x.openai.azure.com"
+
 
 @pytest.mark.parametrize(
     ("read", "names"),
@@ -35,19 +38,18 @@ def test_azure_has_variables_of_its_own():
         "OPENAI_API_KEY": "sk-not-this",
         "OPENAI_BASE_URL": "http://not-this",
         "AZURE_API_KEY": "k",
-        "AZURE_ENDPOINT": "https://x.openai.azure.com/openai/deployments/d/chat/completions?a=b",
+        "AZURE_ENDPOINT": f"{AZURE}/openai/deployments/d/chat/completions?a=b",
         "OPENAI_API_VERSION": "2025-01-01",
     }
     access = judge_of(environment).access
     assert (access.api_key, access.api_version) == ("k", "2025-01-01")
-    assert access.base_url == "https://x.openai.azure.com"
+    assert access.base_url == AZURE
     assert judge_of(environment, api_type="openai").access.api_key == "sk-not-this"
 
 
 def test_an_option_wins_over_the_environment():
-    judge = judge_of(
-        {"MODEL_VERSION": "a", "K": "k", "OPENAI_API_KEY": "o"}, model="b", api_key_env="K"
-    )
+    environment = {"MODEL_VERSION": "a", "K": "k", "OPENAI_API_KEY": "o"}
+    judge = judge_of(environment, model="b", api_key_env="K")
     assert (judge.model, judge.access.api_key) == ("b", "k")
 
 
@@ -86,21 +88,12 @@ def test_the_processes_of_a_run_share_the_limit(processes, share):
         ({"detail": "low"}, "model:m|t:0|detail:low"),
         ({"extra_body": "{}"}, "model:m|t:0"),
         ({"extra_body": '{"b": 1, "a": 2}'}, 'model:m|t:0|extra_body:{"a":2,"b":1}'),
-        ({"model": "gpt-6-luna"}, "model:gpt-6-luna|t:none|reasoning:+8192"),
-        (
-            {"model": "gpt-6-luna", "reasoning_effort": "low"},
-            "model:gpt-6-luna|t:none|reasoning:low+8192",
-        ),
-        (
-            {"model": "gpt-6-luna", "reasoning_effort": "none"},
-            "model:gpt-6-luna|t:0|reasoning:none",
-        ),
+        (LUNA, "model:gpt-6-luna|t:none|reasoning:+8192"),
+        ({**LUNA, "reasoning_effort": "low"}, "model:gpt-6-luna|t:none|reasoning:low+8192"),
+        ({**LUNA, "reasoning_effort": "none"}, "model:gpt-6-luna|t:0|reasoning:none"),
         ({"base_url": "https://Me:w@Host:8000/v1"}, "model:m|t:0|host:host"),
         ({"base_url": "https://eu.api.openai.com/v1"}, "model:m|t:0"),
-        (
-            {"base_url": "https://x.openai.azure.com", "api_type": "azure"},
-            "model:m|t:0|host:x.openai.azure.com",
-        ),
+        ({"base_url": AZURE, "api_type": "azure"}, "model:m|t:0|host:x.openai.azure.com"),
         ({"timeout": 1.0, "max_concurrency": 1, "patience": 9.0}, "model:m|t:0"),
     ],
 )
