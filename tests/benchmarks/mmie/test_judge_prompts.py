@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from support.loopback import HANG_UP, LoopbackServer, Sent
+from support.loopback import HANG, HANG_UP, LoopbackServer, Sent
 from support.mmie_replies import JUDGE_PROMPTS as SOURCE
 
 from mmie_tasks.benchmarks.mmie import judge_prompts
@@ -61,7 +61,7 @@ def test_it_is_fetched_once_and_again_only_if_it_is_damaged(server, fetch, cache
 def test_a_download_that_breaks_off_or_hangs_is_tried_again(server, fetch, monkeypatch):
     monkeypatch.setattr(pinned_file, "TIMEOUT_S", 0.5)
     server.then(Sent(CONTENT, cut_after=50))
-    server.hangs()
+    server.then(HANG)
     assert fetch() == CONTENT
     assert len(server.log) == 3
 
