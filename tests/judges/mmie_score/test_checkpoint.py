@@ -1,10 +1,8 @@
-"""A checkpoint is checked without reading its weights; every problem has a clear error. What is
-loaded gives the official outputs.
-"""
+"""Checkpoints: what is refused, system message, digest, fine-tunes, and the official outputs."""
 
 import json
+import os
 import shutil
-from os import SEEK_END, SEEK_SET
 
 import numpy as np
 import pytest
@@ -14,12 +12,7 @@ from support.internvl_golden import CHECKPOINT, IMAGES, logits
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.files import (
-    DIGEST_BLOCK_BYTES,
-    DIGEST_BLOCKS,
-    digest_of,
-)
+from mmie_tasks.judges.mmie_score.checkpoint import files, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.native_model import load_model
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
 from mmie_tasks.judges.mmie_score.transformers_engine import normalized
@@ -219,20 +212,19 @@ def test_the_digest_is_that_of_the_content_wherever_it_is(folder):
 
 
 def test_a_large_file_is_sampled_from_its_first_byte_to_its_last(tmp_path):
-    path, blocks = tmp_path / "model.safetensors", 3 * DIGEST_BLOCKS + 7
-    size = blocks * DIGEST_BLOCK_BYTES
-    start = safetensors_start(
-        {"a": {"dtype": "BF16", "shape": [size // 2], "data_offsets": [0, size]}}
+    path, size = (
+        tmp_path / "a.safetensors",
+        (3 * files.DIGEST_BLOCKS + 7) * files.DIGEST_BLOCK_BYTES,
     )
-    with path.open("wb") as file:  # zeros, as a hole on the disk
-        file.write(start)
-        file.truncate(len(start) + size)
-    digests = {digest_of([], [path])}
-    for position in (len(start), len(start) + size // (DIGEST_BLOCKS - 1), -1):
+    start = safetensors_start({})
+    path.write_bytes(start)
+    os.truncate(path, len(start) + size)  # zeros, as a hole on the disk
+    digests = {files.digest_of([], [path])}
+    for position in (0, size // (files.DIGEST_BLOCKS - 1), size - 1):
         with path.open("r+b") as file:
-            file.seek(position, SEEK_SET if position >= 0 else SEEK_END)
+            file.seek(len(start) + position)
             file.write(b"1")
-        digests.add(digest_of([], [path]))
+        digests.add(files.digest_of([], [path]))
     assert len(digests) == 4
 
 
@@ -275,20 +267,17 @@ def test_an_unmerged_fine_tune_gives_the_merged_weights(folder):
         torch.testing.assert_close(merged[name], weight, rtol=0, atol=1e-6)
 
 
-def without_base(tensors):
-    del tensors[f"{WRAPPED}.base_layer.weight"]
+BASE, DOWN = f"{WRAPPED}.base_layer.weight", f"{WRAPPED}.lora_A.default.weight"
 
 
-def add_merged(tensors):
-    tensors[PLAIN] = tensors[f"{WRAPPED}.base_layer.weight"].clone()
-
-
-def other_rank(tensors):
-    name = f"{WRAPPED}.lora_A.default.weight"
-    tensors[name] = tensors[name][1:]
-
-
-@pytest.mark.parametrize("change", [without_base, add_merged, other_rank])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda t: t.__delitem__(BASE), id="without-base"),
+        pytest.param(lambda t: t.update({PLAIN: t[BASE].clone()}), id="with-merged"),
+        pytest.param(lambda t: t.update({DOWN: t[DOWN][1:]}), id="other-rank"),
+    ],
+)
 def test_a_fine_tune_that_does_not_fit_together_is_refused(folder, change):
     change_tensors(folder, unmerged)
     change_tensors(folder, change)
