@@ -11,7 +11,6 @@ from support.recordings import cached_judge, cached_reply, jsonl
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, ReplySchema, RequestBroken
 from mmie_tasks.judges.cache import outcomes_of
-from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_file import default_path, export_line
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.judges.replay import ReplayJudge, ReplayOptions
@@ -21,23 +20,9 @@ OLDER, NEWER = "judge:scripted|model:drawn-1", "judge:scripted|model:drawn-1|t:1
 CANDIDATE = Path(__file__).parents[1] / "golden" / "cache_export_4f3f6b95.jsonl"
 
 
-@pytest.fixture(params=["cache", "jsonl"])
-def record(request, tmp_path):
-    """Sends requests to a cached judge, and returns the recording of its replies."""
-    cache = tmp_path / "recorded" / "replies"
-
-    def recording(*requests):
-        list(outcomes_of(cached_judge(ScriptedJudge(), cache), requests))
-        if request.param == "cache":
-            return cache
-        assert run(["export", f"{cache}.jsonl", "--cache", str(cache)], {}) == 0
-        return cache.with_suffix(".jsonl")
-
-    return recording
-
-
-def test_recorded_replies_are_replayed_and_no_others(record, tmp_path):
-    path = record(A, B)
+def test_recorded_replies_are_replayed_and_no_others(tmp_path):
+    path = tmp_path / "recorded" / "replies"
+    list(outcomes_of(cached_judge(ScriptedJudge(), path), [A, B]))
     path.chmod(stat.S_IREAD)
     path.parent.chmod(stat.S_IREAD | stat.S_IEXEC)
     try:
