@@ -65,10 +65,11 @@ def test_of_several_logs_of_a_task_the_newest_and_those_of_its_parts_count(monke
     assert set(records()) == {"SA-1", "SA-2", "SA-3"}
 
 
-def test_a_last_line_that_was_cut_off_is_left_out():
+def test_a_last_line_that_was_cut_off_is_left_out_with_a_warning(logs):
     path = log(line("SA-0"))
     path.write_text(path.read_text() + '{"doc_id": 1, "cov')
     assert list(records()) == ["SA-0"]
+    assert "line 2, the last, is cut off" in logs[0]
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_the_examples_replies_have_both_scores_and_the_official_table_to_the_dig
     counts = metrics.counts([*records.values()])
     means = (6.5, 6.33, 7.0, 6.0, 7.17, 6.17, 4.5)  # of six replies; the wrapped one is dropped
     assert [counts[f"table_{slug(name)}"] for name in METRICS] == list(means)
+    assert BENCHMARK.scale.percent(6.24) == pytest.approx(62.4)
     assert counts["table_overall"] == round(sum(means) / 7, 2) == 6.24
     assert any("Overall 6.24" in line for line in metrics.notes([*records.values()]))
 
