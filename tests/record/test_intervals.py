@@ -57,6 +57,7 @@ def test_skewness_moves_both_ends_towards_the_rare_points():
 )
 def test_too_few_samples_have_no_interval(strata, weights):
     assert stratified_mean(strata, weights, 6) is None
+    assert stratified_mean([[1, 5] * 4, [3, 4]], [0.5, 0.5], 6) is not None  # ten, and two of each
 
 
 def test_strata_add_their_variances_with_squared_weights_and_satterthwaites_degrees():

@@ -23,6 +23,7 @@ OTHER = PAPER.replace("model:mmie_score", "model:gpt-4o").replace("judge:yes", "
 OPENAI = "judge:openai|model:gpt-4o-2024-11-20|t:0|paper_judge:yes"
 WARM = OPENAI.replace("t:0", "t:1|detail:low")
 DRAWN = f"{PAPER}|answers:step-1,images,model=flux"
+ITSELF = "judge and tested model are one"
 DRAWN_MARK = "pictures drawn by our reconstruction (step-1), not by the paper's pipeline"
 
 
@@ -48,7 +49,7 @@ def marks_of(*changes, signature=PAPER):
         pytest.param(PAPER, OTHER, "judge: gpt-4o, not the paper's", id="another judge"),
         pytest.param("official", "other:1ec4", "other prompt words", id="other words"),
         pytest.param("|task", "|min_coverage:0.5|task", "min_coverage 0.5, not 0.9", id="floor"),
-        pytest.param("|task", "|judges_itself:m|task", "judge and tested model are one: m", id="m"),
+        pytest.param("|task", "|judges_itself:m|task", f"{ITSELF}: m", id="judges itself"),
         pytest.param(PAPER, DRAWN, DRAWN_MARK, id="drawn pictures"),
         pytest.param(PAPER, OPENAI, "", id="its own settings"),
         pytest.param(PAPER, WARM, "judge asked with temperature 1, detail low", id="its settings"),
