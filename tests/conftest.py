@@ -51,7 +51,6 @@ SLOW = (  # imports torch or the runner, starts processes, or computes for long
     "runner/test_answer_files.py",
     "runner/test_chat_images.py",
     "runner/test_check_before_model.py",
-    "runner/test_evaluation.py",
     "runner/test_hooks.py",
     "runner/test_model_memory.py",
     "runner/test_names.py",

@@ -1,12 +1,14 @@
-"""Entries in the results of our tasks, and the documents that are checked."""
+"""An evaluation: its state, its checks, the batches of its model, and its signed results."""
 
 from __future__ import annotations
 
+from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lmms_eval import evaluator
 from lmms_eval.caching.response_cache import ResponseCache
 from support.report_runs import SKETCH
 from support.signatures import signature_from
@@ -14,38 +16,33 @@ from support.unloaded_benchmark import varied
 
 from mmie_tasks.answers.failures import failure_of
 from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.benchmarks.mmie import benchmark as mmie_benchmark
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK as MMIE
+from mmie_tasks.benchmarks.model_answers import add_answer_folder, resolver
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.judges.choice import ChosenJudges
 from mmie_tasks.judges.session import JudgingSession
 from mmie_tasks.runner import early_checks, hooks, results_metadata
+from mmie_tasks.runner.evaluation import (
+    RunningEvaluation,
+    new_evaluation,
+    running,
+    running_evaluation,
+)
 from mmie_tasks.runner.generation import name_null_replies
-
-PACKAGE = "their_package"
 
 
 class Task:
     """The part of the runner's task object that is used."""
 
     def __init__(self) -> None:
-        def process_docs(docs: Any) -> Any:
-            return docs
-
-        process_docs.__module__ = f"{PACKAGE}.task"
-        self.config = SimpleNamespace(
-            process_docs=process_docs, metadata={"version": "1-A"}, task="sketch"
-        )
+        self.config = SimpleNamespace(metadata={"version": "1-A"}, task="sketch")
         self.eval_docs_no_media = [{"id": str(i)} for i in range(5)]
         self._metric_fn_list: dict[str, object] = {}
         self.model_name = "stub"
-        self.built = 0
 
     def dump_config(self) -> dict[str, Any]:
         return {"metadata": dict(self.config.metadata)}
-
-    def build_all_requests(self, **_: object) -> None:
-        self.built += 1
 
 
 def benchmark(**fields: Any) -> Benchmark:
@@ -170,4 +167,47 @@ def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
     with pytest.raises(SettingWrong, match="`mmei`, which is not a benchmark"):
-        early_checks.check_judges([mmie_benchmark.BENCHMARK], rank)
+        early_checks.check_judges([MMIE], rank)
+
+
+def test_nothing_is_left_of_an_evaluation_that_dies(tmp_path: Path) -> None:
+    image = tmp_path / "first" / "a.png"
+    image.parent.mkdir()
+    image.write_bytes(b"x")
+    evaluations: list[RunningEvaluation] = []
+    finds_image: list[bool] = []
+
+    def evaluate(lm: object, task_dict: object) -> None:
+        del task_dict
+        evaluation = running_evaluation()
+        assert evaluation is not None
+        assert list(evaluation.models) == [lm]
+        evaluations.append(evaluation)
+        finds_image.append(resolver().locate("a.png").path is not None)
+
+    @wraps(evaluator.simple_evaluate)
+    def simple_evaluate(_model, model_args, **_):
+        add_answer_folder(Path(model_args))
+        hooks.judge_answers(evaluate)(lm=Model(1), task_dict={})
+        if image.is_relative_to(model_args):
+            raise RuntimeError("out of memory")
+
+    wrapped = hooks.check_first(simple_evaluate)
+    with pytest.raises(RuntimeError):
+        wrapped("stub", model_args=str(image.parent))
+    wrapped("stub", model_args=str(tmp_path / "second"))
+    for name in ("session", "summary", "output"):
+        assert len({id(getattr(one, name)) for one in evaluations}) == 2
+    assert running_evaluation() is None
+    assert finds_image == [True, False]
+
+
+def test_all_tasks_of_a_benchmark_have_the_same_settings_until_the_evaluation_ends() -> None:
+    for _ in range(2):
+        evaluation = new_evaluation({}, {})
+        with running(evaluation):
+            assert MMIE.settings.min_coverage == 0.9
+            evaluation.configure("mmie", MMIE, {"min_coverage": 0.5})
+            assert MMIE.settings.min_coverage == 0.5
+            with pytest.raises(SettingWrong, match="`mmie_sa` has other settings"):
+                evaluation.configure("mmie_sa", MMIE, {})

@@ -12,26 +12,27 @@ import pytest
 from PIL import Image
 from support.example import ANSWERS, DATA
 from support.judge_server import Body, JudgeServer, completion
+from support.mmie_seam import printed
 from support.runner import CommandResult, Workplace
 
 WHOLE = "MileBench"
 TABLE = {  # what the example gives: half of it is there for the scores to differ
-    "coverage": "100",
-    "differ": "10",
-    "official": "59.7222",
-    "robust": "74.5370",
-    "official_real": "59.7222",
-    "robust_real": "74.5370",
-    "official_diag": "50",
-    "robust_diag": "100",
-    "official_T-1": "33.3333",
-    "official_S-3": "75",
-    "official_tasks12": "57.2917",
-    "official_datasets26": "57.6923",
-    "official_GPR1200": "50",
-    "robust_GPR1200": "100",
-    "official_nuscenes": "50",
-    "official_many": "65.7895",
+    "coverage": 100,
+    "differ": 10,
+    "official": 59.7222,
+    "robust": 74.5370,
+    "official_real": 59.7222,
+    "robust_real": 74.5370,
+    "official_diag": 50,
+    "robust_diag": 100,
+    "official_T-1": 33.3333,
+    "official_S-3": 75,
+    "official_tasks12": 57.2917,
+    "official_datasets26": 57.6923,
+    "official_GPR1200": 50,
+    "robust_GPR1200": 100,
+    "official_nuscenes": 50,
+    "official_many": 65.7895,
 }
 
 
@@ -51,15 +52,9 @@ def whole(workplace: Workplace) -> CommandResult:
     return play_back(workplace, ANSWERS, *options)
 
 
-def rounded(result: CommandResult, task: str = WHOLE) -> dict[str, float]:
-    return {metric: float(value) for (name, metric), value in result.values.items() if name == task}
-
-
 def test_the_printed_table_is_the_expected_one(whole: CommandResult) -> None:
-    values = rounded(whole)
-    assert {name: values.get(name) for name in TABLE} == pytest.approx(
-        {name: float(value) for name, value in TABLE.items()}, abs=1e-4
-    ), whole.output
+    values = printed(whole, WHOLE)
+    assert {name: values.get(name) for name in TABLE} == pytest.approx(TABLE, abs=1e-4)
 
 
 def test_the_log_shows_both_scores_coverage_and_signature(whole: CommandResult) -> None:
@@ -77,7 +72,7 @@ def test_logged_answers_score_the_same_again_together_and_by_dataset(
         for result in (again, whole)
     ]
     assert tables[0] == pytest.approx(tables[1])
-    assert rounded(again, "MileBench DocVQA")["official"] == 100
+    assert printed(again, "MileBench DocVQA")["official"] == 100
     assert "answers 2 of 2" in again.output
 
 
@@ -130,16 +125,16 @@ def test_the_server_gets_the_official_prompt_with_every_image_in_position(
     folder = DATA / "GPR1200" / "images"
     files = [Image.open(folder / name).convert("RGB").tobytes() for name in first["images_path"]]
     assert [pixels(part) for part in content[1::2]] == files
-    assert rounded(of_server, "MileBench adv")["coverage"] == 100, of_server.output
-    assert rounded(of_server, "MileBench combined1")["coverage"] == 100
+    assert printed(of_server, "MileBench adv")["coverage"] == 100, of_server.output
+    assert printed(of_server, "MileBench combined1")["coverage"] == 100
 
 
 def test_a_null_reply_is_counted_and_below_the_coverage_floor_there_is_no_score(
     of_server: CommandResult,
 ) -> None:
-    printed = rounded(of_server, "MileBench GPR1200")
-    assert printed["coverage"] == 50, of_server.output
-    assert "official" not in printed
+    values = printed(of_server, "MileBench GPR1200")
+    assert values["coverage"] == 50, of_server.output
+    assert "official" not in values
     assert (
         "no official score: only 1 of 2 samples have a score\n  unscored: no_answer (1)\n"
         in of_server.output

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer
+from support.mmie_seam import printed
 from support.runner import CommandResult, Workplace
 
 from mmie_tasks import __version__
@@ -17,7 +18,6 @@ from mmie_tasks.extend import Record, Signature
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE = EXAMPLES / "own_judged_benchmark"
 GUIDE = (EXAMPLES.parent / "docs" / "extend.md").read_text(encoding="utf-8")
-TASK = "Captions"
 POINTS = {"harbour": 5, "bowl": 1, "snowman": 4}
 PART = ("--limit", "3", "--offset", "2")
 PERCENT = {"coverage": 100, "official": 66.6667, "official_scene": 90, "official_object": 20}
@@ -60,10 +60,7 @@ def result(workplace: Workplace, server: JudgeServer) -> CommandResult:
 def test_every_answer_is_judged_beside_its_picture(
     result: CommandResult, server: JudgeServer
 ) -> None:
-    printed = {
-        metric: float(value) for (task, metric), value in result.values.items() if task == TASK
-    }
-    assert PERCENT.items() <= printed.items(), result.output
+    assert PERCENT.items() <= printed(result, "Captions").items(), result.output
     assert len(server.asked) == 3
 
 
@@ -98,9 +95,9 @@ def text_block(after: str) -> str:
 
 
 def test_the_guide_shows_what_doctor_and_a_run_print(workplace: Workplace) -> None:
-    printed = workplace.run("mmie-tasks", "doctor", "--tasks", "captions").output
-    assert text_block("mmie-tasks doctor") in printed
+    output = workplace.run("mmie-tasks", "doctor", "--tasks", "captions").output
+    assert text_block("mmie-tasks doctor") in output
     replay = f"replay:path={EXAMPLE / 'replies.jsonl'}"  # if it fails, record them again
-    printed = evaluate(workplace, "replayed", replay).output
+    output = evaluate(workplace, "replayed", replay).output
     for block in text_block("mmie-tasks score").split("\n\n"):
-        assert block in printed
+        assert block in output
