@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
 from unittest.mock import patch
 
-import pytest
 from support.judge_server import Body, JudgeServer
 from support.logged_records import signature_of
-from support.mmie_judge import by_category, content_of, text_of
-from support.mmie_seam import KEY, N, create_workplace, evaluate, results, samples
+from support.mmie_judge import content_of, text_of
+from support.mmie_seam import KEY, N, evaluate, results, samples
 from support.pictures import MODERATION, drawn
 from support.runner import Workplace
 from support.tiny_pipeline import write_tiny_pipeline
@@ -26,13 +24,7 @@ def writes(body: Body) -> str:
     return STORY if "[picture]" in str(body["messages"][-1]["content"]) else "42"
 
 
-@pytest.fixture(scope="module")
-def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    return create_workplace(tmp_path_factory.mktemp("drawing"))
-
-
-@pytest.fixture(scope="module")
-def command(workplace: Workplace) -> list[str]:
+def command_of_written_texts(workplace: Workplace) -> list[str]:
     """The command that a writer's run has printed, up to the drawer."""
     with JudgeServer(writes, check=None) as writer:
         model_args = f"model=writer,base_url={writer.url},max_retries=1"
@@ -48,12 +40,6 @@ def command(workplace: Workplace) -> list[str]:
     return words
 
 
-@pytest.fixture
-def judge() -> Iterator[JudgeServer]:
-    with JudgeServer(by_category, key=KEY) as server:
-        yield server
-
-
 def shown(judge: JudgeServer) -> set[bytes]:
     """The images that a judge got."""
     return {part for body in judge.asked for part in content_of(body) if isinstance(part, bytes)}
@@ -65,8 +51,9 @@ def stored(workplace: Workplace) -> set[bytes]:
 
 
 def test_the_judge_sees_what_one_model_wrote_and_another_drew(
-    workplace: Workplace, command: list[str], judge: JudgeServer
+    workplace: Workplace, judge: JudgeServer
 ) -> None:
+    command = command_of_written_texts(workplace)
     pairs = f"base_url={judge.url},prompts=words.json"
     options = ("-o", "out", "--judge", "openai:judge-model", "--judge_args", pairs)
     with JudgeServer(models=("image-model",)) as server:
@@ -112,11 +99,10 @@ def test_pipelines_of_two_processes_draw_in_the_texts_of_any_task(
         '{"SA-0": "A cat.[picture] A dog.[picture]", "PBL-1": "A hen.[picture]", "MSR-2": "7"}',
         encoding="utf-8",
     )
-    before = stored(workplace)
     model_args = "path=three.json,t2i=diffusers:tiny;steps=2;size=32x32"
     model = ("--model", "predictions", "--model_args", model_args)
     result = evaluate(workplace, *model, "--output_path", "ranks", url=judge.url, processes=2)
     assert result.status == 0, result.output
-    images = stored(workplace) - before
+    images = stored(workplace)
     assert len(images) == 3
     assert images <= shown(judge)
