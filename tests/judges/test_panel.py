@@ -139,6 +139,7 @@ def member(official, name="b", **fields):
 NO, DOWN = Unscored("refused", "no"), Unscored("unavailable")
 HALF = "1 of 2 judges gave points (b: refused)"
 FEW = "1 of 3 judges gave points (b: unavailable, b: refused)"
+NONE = "0 of 3 judges gave points (b: refused, b: unavailable, b: unavailable)"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,7 @@ FEW = "1 of 3 judges gave points (b: unavailable, b: refused)"
         pytest.param([Scored(4), Scored(5), NO], Scored(4.5), id="of-those-with-points"),
         pytest.param([Scored(3), NO], Unscored("refused", HALF), id="half"),
         pytest.param([Scored(3), DOWN, NO], Unscored("unavailable", FEW), id="too-few"),
+        pytest.param([NO, DOWN, DOWN], Unscored("unavailable", NONE), id="most-frequent-reason"),
     ],
 )
 def test_the_panels_points_are_the_median_for_each_kind_and_not_rounded(verdicts, combined):
@@ -158,12 +160,6 @@ def test_the_panels_points_are_the_median_for_each_kind_and_not_rounded(verdicts
     half = combine([member(verdict, robust=NO) for verdict in verdicts])
     assert half.official == combined
     assert isinstance(half.robust, Unscored)
-
-
-def test_the_reason_of_an_unscored_sample_is_the_most_frequent_one_of_the_judges():
-    verdict = combine([member(failure) for failure in (NO, DOWN, DOWN)]).official
-    assert isinstance(verdict, Unscored)
-    assert verdict.reason == "unavailable"
 
 
 def test_components_are_combined_one_by_one_over_the_judges_that_are_scored():
