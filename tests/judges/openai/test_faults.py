@@ -16,6 +16,7 @@ def body(text="5", finish="stop", **more):
 
 GZIP = Sent(b"no gzip", headers={"content-encoding": "gzip"})
 HOUR = error(429, headers={"Retry-After": "3600"})
+RETRY_DELAY = error(503, details=[{"retryDelay": "3600s"}])
 FILTER = error(400, code="content_filter")
 
 # What the server sends; how often one request is sent, without an end until one is answered or
@@ -30,6 +31,7 @@ FAULTS = [
     pytest.param(sends({"error": "busy"}), inf, "unavailable", "busy", id="error-as-200"),
     pytest.param(GZIP, inf, "unavailable", "decompress", id="wrong-encoding"),
     pytest.param(HOUR, 1, "unavailable", "a wait of 1.0", id="429-for-an-hour"),
+    pytest.param(RETRY_DELAY, 1, "unavailable", "a wait of 1.0", id="503-for-an-hour"),
     pytest.param(error(401), 1, "unavailable", "denies access", id="401"),
     pytest.param(FILTER, 1, "refused", "content_filter", id="400-filter"),
     pytest.param(body(finish="content_filter"), 1, "refused", "filter", id="filtered"),
