@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 _NO_ANSWER = "[NO_ANSWER] "
+_NULL_REPLY = "the reply of the tested model was null"
 
 _FAILURES = {
     "[LMMS_EVAL_REQUEST_FAILED": "the request to the tested model failed",  # openai, gemini
@@ -16,6 +17,7 @@ _FAILURES = {
     "[SAFETY_BLOCKED": "the API of the tested model blocked the answer",  # gemini
     "[GENERATION_FAILED]": "generation failed",  # wan2_1_t2i and other drawing models
     "[ERROR]": "the tested model reported an error",
+    'Error: can only concatenate str (not "NoneType") to str': _NULL_REPLY,  # async_openai
 }
 """Marker at the beginning of a text to the reason: those of lmms-eval 0.7.3 (``models``)."""
 
@@ -52,7 +54,7 @@ MISSING = no_answer("no saved answer")
 NULL = no_answer("the saved answer is null")
 """In place of a saved answer that is null."""
 
-NO_REPLY = no_answer("the reply of the tested model was null")
+NO_REPLY = no_answer(_NULL_REPLY)
 """In place of a null reply, of which the runner would make an empty answer."""
 
 

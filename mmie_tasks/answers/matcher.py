@@ -131,7 +131,8 @@ class AnswerMatcher:
     def no_match_error(self, task: str, samples: Sequence[RequestedSample]) -> AnswersUnusable:
         """The error for a task without any answer; it shows a requested and a saved id."""
         saved = self.saved[0]
-        requested = f"id `{samples[0].ids[0]}`" if samples[0].ids else "samples without an id"
+        ids = samples[0].ids
+        requested = f"id `{ids[0]}`" if ids else "samples without an id of their own"
         log = f" in a log of `{saved.task}`" if saved.task else ""
         return AnswersUnusable(
             f"None of the {len(self.saved)} saved answers is to `{task}` ({len(samples)} samples). "

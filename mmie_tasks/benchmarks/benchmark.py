@@ -11,7 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -27,7 +27,7 @@ from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
 from mmie_tasks.record.facts import Facts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import NO_REPLY, NOT_JUDGED, RECORD_KEY, BadRecord, Record
+from mmie_tasks.record.record import ALL, NO_REPLY, NOT_JUDGED, RECORD_KEY, BadRecord, Record
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import Row, RunnerTable, aggregation
 from mmie_tasks.record.segment import Segment, text_segments
@@ -47,6 +47,8 @@ Doc: TypeAlias = Mapping[str, Any]
 Environment: TypeAlias = Mapping[str, str]
 Options: TypeAlias = Mapping[str, Any] | None
 """``lmms_eval_specific_kwargs`` of a task file."""
+
+_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tiff")
 
 NOT_IN_ANSWER = frozenset(("no_answer", "not_text", "bad_image"))
 """Reasons for no score that the saved answer does not show."""
@@ -180,13 +182,53 @@ class Benchmark(ABC):
     def check_data(self, docs: Any) -> None:  # noqa: ANN401 - a `Dataset`
         """Check a run's samples before anything is generated; raises a `MmieTasksError`.
 
-        By default, they must have an ``id``, and `groups` is called with the first one.
+        By default, that they have their groups (`check_groups`), and a `question` of texts and of
+        image files that exist.
         """
-        for doc in islice(docs, 1):
-            if "id" not in doc:
-                hint = "give every sample a unique `id`"
-                raise DataBroken(f"The samples of {self.title} have no `id`.", hint=hint)
-            self.groups(doc)
+        self.check_groups(docs)
+        for doc in docs:
+            try:
+                problem = _problem_of(self.question(doc, {}))
+            except KeyError:  # a column of images, which the runner leaves out here
+                problem = ""
+            except Exception as error:  # noqa: BLE001 - another package's benchmark
+                problem = f"raises {type(error).__name__}: {first_line(error)}"
+            if problem:
+                raise DataBroken(
+                    f"{self.title}: `question` of the sample `{doc['id']}` {problem}.",
+                    hint="it returns a list of texts (`str`) and existing image files (`Path`)",
+                )
+
+    def check_groups(self, docs: Any) -> None:  # noqa: ANN401 - a `Dataset`
+        """Check that every sample has an ``id`` of its own and its `groups`, and that there are
+        groups of each kind that `metrics` average. Raises `DataBroken`.
+        """
+        kinds, ids = {ALL}, set[str]()
+        for doc in docs:
+            id_ = doc.get("id")
+            if id_ in (None, "") or str(id_) in ids:
+                problem = "has no `id`" if id_ in (None, "") else f"has the `id` `{id_}` of another"
+                hint = "give every sample an `id` of its own"
+                raise DataBroken(f"A sample of {self.title} {problem}.", hint=hint)
+            ids.add(str(id_))
+            try:
+                groups = self.groups(doc)
+                kinds |= groups.keys()
+                names = chain(*([v] if isinstance(v, str) else v for v in groups.values()))
+                problem = "" if all(isinstance(name, str) for name in names) else "is no text"
+            except Exception as error:  # noqa: BLE001 - another package's benchmark
+                problem = f"raises {type(error).__name__}: {first_line(error)}"
+            if problem:
+                raise DataBroken(
+                    f"{self.title}: `groups` of the sample `{id_}` {problem}.",
+                    hint="it returns each kind of group with the group of the sample, a text",
+                )
+        if unknown := [one for one in self.metrics if ids and one.by not in kinds]:
+            raise DataBroken(
+                f"{self.title}: the metric `{unknown[0].title}` averages groups of the kind "
+                f"`{unknown[0].by}`, of which `groups` gives no sample any.",
+                hint=f"the kinds that it gives: {', '.join(sorted(kinds - {ALL})) or 'none'}",
+            )
 
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:  # noqa: ARG002
         """What the named tasks need on this machine; all tasks if none is named."""
@@ -276,9 +318,17 @@ class Benchmark(ABC):
         verdicts = (
             Verdicts.unscored(answer.reason, answer.detail)
             if isinstance(answer, Unscored)
-            else self.score(record.sample, answer)
+            else self._scored(record.sample, answer)
         )
         return Prepared(record=record.scored(verdicts), request=None)
+
+    def _scored(self, sample: Mapping[str, Any], answer: str) -> Verdicts:
+        """What `score` says, without points that the scale does not have."""
+        verdicts = self.score(sample, answer)
+        if not isinstance(verdicts, Verdicts):
+            raise TypeError(f"`score` returned {type(verdicts).__name__}, not `Verdicts`")
+        official, robust = map(self._on_scale, (verdicts.official, verdicts.robust))
+        return replace(verdicts, official=official, robust=robust)
 
     def facts(self, doc: Doc, record: Record) -> Facts:  # noqa: ARG002 - most need none
         """What is noted of an answer when it has its verdicts; `prepared` notes what it is before
@@ -296,7 +346,7 @@ class Benchmark(ABC):
         if reason in NOT_IN_ANSWER or (reason and self.judge is not None):
             return record
         if self.judge is None:
-            return record.scored(self.score(record.sample, record.answer_text))
+            return record.scored(self._scored(record.sample, record.answer_text))
         raise BadRecord(NO_REPLY)
 
     def table(self, doc: Doc) -> RunnerTable:  # noqa: ARG002 - some tasks lack groups
@@ -402,18 +452,26 @@ class Benchmark(ABC):
         return [self._open(doc, part) for part in self.question(doc, {}) if isinstance(part, Path)]
 
     def doc_to_target(self, doc: Doc) -> str:
-        """The text of the gold answer, for the log."""
-        gold = doc.get("gold") or ()
-        parts = (gold,) if isinstance(gold, str) else (segment["text"] for segment in gold)
-        return "\n".join(filter(None, parts))
+        """The text of the gold answer, for the log: ``gold`` of the sample, which is a text, a
+        number, or a list of texts or of parts ``{"text": ...}``.
+        """
+        gold = doc.get("gold")
+        parts = gold if isinstance(gold, list | tuple) else [gold]
+        texts = (part.get("text") if isinstance(part, Mapping) else part for part in parts)
+        return "\n".join(str(text) for text in texts if text not in (None, ""))
 
     def percent(self, rows: Sequence[Row]) -> float:
         """The score in percent of a line of lmms-eval's table, from the rows of its samples."""
         return aggregation(self.scale)(rows)
 
     def process_results(self, doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
-        """The rows of one answer; if there is a judge, it fills them in later."""
-        prepared = self.prepared(doc, results)
+        """The rows of one answer; if there is a judge, it fills them in later. An error of another
+        package's benchmark costs this sample, and not the run.
+        """
+        try:
+            prepared = self.prepared(doc, results)
+        except Exception as error:  # noqa: BLE001 - another package's benchmark
+            prepared = _unscorable(doc, results, error)
         if problem := self.opener.failures.get(prepared.record.id):
             prepared = prepared.withdrawn("bad_image", problem)
         groups = {k: (v,) if isinstance(v, str) else v for k, v in self.groups(doc).items()}
@@ -453,6 +511,31 @@ class Benchmark(ABC):
     def _open(self, doc: Doc, path: Path) -> Image.Image:
         """The image; a blank one if it cannot be opened (see `ImageOpener`)."""
         return self.opener.open(str(doc["id"]), path)
+
+
+def _unscorable(doc: Doc, results: Sequence[object], error: Exception) -> Prepared:
+    """The answer to a sample for which a method of the benchmark raised an error."""
+    detail = f"{type(error).__name__}: {first_line(error)}"
+    record = Record(
+        id=str(doc.get("id")),
+        answer=shown_results(results),
+        verdicts=Verdicts.unscored("not_scorable", detail),
+    )
+    return Prepared(record=record, request=None)
+
+
+def _problem_of(question: object) -> str:
+    """What is wrong with the parts of a question; empty if nothing is."""
+    if not isinstance(question, list | tuple):
+        return f"is a {type(question).__name__}, not a list"
+    for part in question:
+        if isinstance(part, Path) and not part.is_file():
+            return f"names the file `{part}`, which does not exist"
+        if not isinstance(part, str | Path):
+            return f"has a part of the type {type(part).__name__}"
+        if isinstance(part, str) and part.lower().endswith(_IMAGE_SUFFIXES) and Path(part).is_file():
+            return f"has the name of a file as a text: `Path({part!r})` shows the image"
+    return ""
 
 
 def _segment(part: str | Path) -> Segment:

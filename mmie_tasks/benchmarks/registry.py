@@ -67,10 +67,10 @@ class BenchmarkEntry:
             benchmark = getattr(import_module(module), attribute or "BENCHMARK")
         except Exception as error:  # another package's module: its benchmark is lost and named
             problem = f"{type(error).__name__}: {first_line(error).rstrip('.')}"
-            hint = "reinstall its package, or check the modules that it imports"
+            hint = "correct its module, or reinstall its package"
             raise self._unusable(f"cannot be imported ({problem})", hint) from error
-        if not isinstance(benchmark, Benchmark) or benchmark.name != self.name:
-            hint = f"correct the entry in `{ENTRY_POINTS}`, or the object's `name`"
+        if not isinstance(benchmark, Benchmark) or getattr(benchmark, "name", "") != self.name:
+            hint = f'correct the entry in `{ENTRY_POINTS}`, or write `name = "{self.name}"`'
             raise self._unusable("is not a `Benchmark` of that name", hint)
         if benchmark.judge is not None and benchmark.judge.benchmark != self.name:
             problem = f"has the judge of `{benchmark.judge.benchmark}`"

@@ -155,17 +155,27 @@ class TaskAnswers:
         problems = Counter[str](problem for one in images for _, problem in one.unusable)
         return sum(one.count for one in images), problems
 
-    def check_images(self, *, counts_missing: bool, images_option: str, count_option: str) -> None:
-        """Check the images of the answers.
+    def check(self, *, counts_missing: bool, images_option: str, count_option: str) -> None:
+        """Check that every sample has its answer, and the answers their images.
 
         Args:
-            counts_missing: Whether images that cannot be used are only counted.
+            counts_missing: Whether missing answers, and images that cannot be used, are only
+                counted.
             images_option: How the user names the folder of the images, for the hint.
-            count_option: How the user has such images counted, for the hint.
+            count_option: How the user has what is missing counted, for the hint.
 
         Raises:
-            AnswersUnusable: Two images were found as one file, or one cannot be used.
+            AnswersUnusable: An answer is missing, two images were found as one file, or one cannot
+                be used.
         """
+        unanswered = self.matched.unanswered
+        if unanswered and not counts_missing:
+            raise AnswersUnusable(
+                f"No answer to {len(unanswered):,} of {len(self.answers):,} samples of "
+                f"`{self.matched.task}`, the first by its id: `{unanswered[0]}`.",
+                hint="complete the answers, or score those that exist, and count the others as "
+                f"unscored, with `{count_option}`; `--limit N` scores the first N samples",
+            )
         first_of: dict[Path, str] = {}
         for reference, path in (pair for one in self.images or () for pair in one.moved.items()):
             if (first := first_of.setdefault(path, reference)) != reference:

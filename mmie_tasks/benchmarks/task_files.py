@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from mmie_tasks.core.errors import DataBroken, first_line
+from mmie_tasks.core.errors import DataBroken
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe loader
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = first_line(error)
-        hint = "reinstall the package that contains it"
+        reason = " ".join(str(error).split())
+        hint = "correct it, or reinstall the package that contains it"
         raise DataBroken(f"`{path}` is not a task file: {reason}.", hint=hint) from error
     own = content if isinstance(content, dict) else {}
     included = own.get("include") or []

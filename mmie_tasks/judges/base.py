@@ -100,6 +100,10 @@ class JudgeRequest:
     schema: ReplySchema | None = None
     attempt: int = 0
 
+    def __post_init__(self) -> None:
+        if isinstance(self.parts, str):
+            raise TypeError("`parts` is a tuple of texts and image files, not a text")
+
 
 Outcome: TypeAlias = JudgeReply | JudgeError
 

@@ -12,7 +12,14 @@ from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.log import traceback_text, warn
-from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome, RequestBroken
+from mmie_tasks.judges.base import (
+    Judge,
+    JudgeError,
+    JudgeRequest,
+    JudgeUnavailable,
+    Outcome,
+    RequestBroken,
+)
 from mmie_tasks.judges.cache_file import CACHE_HINT, CachedReply, ReplyTable
 from mmie_tasks.judges.content import content_key
 from mmie_tasks.record.reply import JudgeReply
@@ -34,7 +41,7 @@ def outcomes_of(
         return
     missing = dict.fromkeys(range(len(requests) * len(judge.members)))
     reason = "the judge returned neither a reply nor an error"
-    outcomes = _cached_outcomes(judge, requests) if judge.cache else judge.ask(requests)
+    outcomes = _cached_outcomes(judge, requests) if judge.cache else _asked(judge, requests)
     try:
         for index, outcome in outcomes:
             if index in missing:
@@ -55,6 +62,23 @@ def outcomes_of(
         yield index, JudgeUnavailable(reason)
 
 
+def _asked(judge: Judge, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+    """What `Judge.ask` yields; raises TypeError for what is no index with its outcome."""
+    outcomes = judge.ask(requests)
+    try:
+        for pair in outcomes:
+            match pair:
+                case (int(), JudgeReply() | JudgeError()):
+                    yield pair
+                case _:
+                    raise TypeError(
+                        f"`ask` of {type(judge).__name__} yielded {pair!r:.200}, not an index with "
+                        "a `JudgeReply` or `JudgeError`"
+                    )
+    finally:
+        _close(outcomes)
+
+
 def _cached_outcomes(
     judge: Judge, requests: Sequence[JudgeRequest]
 ) -> Iterator[tuple[int, Outcome]]:
@@ -70,7 +94,7 @@ def _cached_outcomes(
         if not indices_by_key:
             return
         first_requests = [requests[first] for first, *_ in indices_by_key.values()]
-        outcomes = judge.ask(first_requests)
+        outcomes = _asked(judge, first_requests)
         try:
             yield from cache.store(outcomes, indices_by_key)
         finally:

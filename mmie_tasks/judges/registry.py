@@ -37,7 +37,7 @@ def judge_class(name: str) -> type[Judge]:
         raise SettingWrong(
             f"The judge `{name}` cannot be loaded from `{entry.value}`: "
             f"{type(error).__name__}: {first_line(error).rstrip('.')}.",
-            hint="reinstall its package, or check what it imports",
+            hint="correct its module, or reinstall its package",
         ) from error
     if not (inspect.isclass(loaded) and issubclass(loaded, Judge)):
         raise SettingWrong(
@@ -77,9 +77,7 @@ def plugin_errors(name: str) -> Iterator[None]:
         if name in BUILT_IN:
             raise
         message = f"The judge `{name}` cannot be used: {type(error).__name__}: {error}."
-        raise JudgeMisconfigured(
-            message, hint="check its options; else report the error to its authors"
-        ) from error
+        raise JudgeMisconfigured(message, hint="check its options, or correct the judge") from error
 
 
 def warn_about_name_conflicts() -> None:

@@ -139,14 +139,7 @@ def _check_task(
         subject, counts_missing = found.text, options.missing == "count"
         if not found.matched.count:
             raise matcher.no_match_error(task, samples)
-        if found.matched.unanswered and not counts_missing:
-            raise AnswersUnusable(
-                f"No answer to {len(found.matched.unanswered):,} of {len(samples):,} samples of "
-                f"`{task}`, the first by its id: `{found.matched.unanswered[0]}`.",
-                hint="complete the answers, or score those that exist, and count the others as "
-                "unscored, with `--missing count`; `--limit N` scores the first N samples",
-            )
-        found.check_images(
+        found.check(
             counts_missing=counts_missing,
             images_option="--images FOLDER",
             count_option="--missing count",

@@ -20,7 +20,7 @@ from mmie_tasks.judges.choice import VARIABLE, environment_choices, parse_flags
 from mmie_tasks.judges.session import BenchmarkJudge, JudgingSession, judging_in
 from mmie_tasks.preflight.answers import check_answers
 from mmie_tasks.preflight.finding import Finding, checked
-from mmie_tasks.preflight.needed import select_tasks
+from mmie_tasks.preflight.needed import refuse_hidden_task, select_tasks
 from mmie_tasks.record.rows import RunnerTable
 from mmie_tasks.record.signature import Signature
 
@@ -36,6 +36,8 @@ def examine(options: argparse.Namespace, environment: Mapping[str, str]) -> Iter
     selection = select_tasks(options.tasks.split(",")) or dict.fromkeys(entries(), ())
     if options.answers and not options.tasks:
         raise SettingWrong("Saved answers need their tasks.", hint="`--tasks A,B`")
+    if not options.answers:  # `score` is not concerned
+        refuse_hidden_task(options.tasks)
     choices = parse_flags(options.judge, options.judge_args, is_setting)
     require_judged(choices, "`--judge`")
     session = JudgingSession(choices, environment)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from mmie_tasks.benchmarks.registry import (
     BenchmarkEntry,
@@ -15,6 +16,18 @@ from mmie_tasks.benchmarks.registry import (
 from mmie_tasks.core.choice import Choice
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.choice import JudgeChoices, choose_judges
+
+
+def refuse_hidden_task(tasks: str) -> None:
+    """Raise `SettingWrong` if a folder hides the task of ``--tasks``: lmms-eval would look for task
+    files in it (``__main__.py``, ``os.path.isdir``).
+    """
+    if tasks and Path(tasks).is_dir() and not any(Path(tasks).glob("*.yaml")):
+        raise SettingWrong(
+            f"lmms-eval looks for task files in the folder `{tasks}` that is here, and there are "
+            "none.",
+            hint="run the command in another folder to evaluate the task of that name",
+        )
 
 
 def select_tasks(names: Iterable[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:

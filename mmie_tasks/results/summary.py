@@ -130,8 +130,8 @@ def _describe_panel(run: TaskRun) -> Iterator[str]:
     spreads = [spread.range for r in run.records if (spread := disagreement(r.members))]
     if spreads:
         yield (
-            f"judges differ by {fmean(spreads):.2f} points on average, in {len(spreads):,} samples "
-            "with points of two or more"
+            f"judges differ by {fmean(spreads):.2f} on average ({run.benchmark.scale.unit}), in "
+            f"{len(spreads):,} samples with points of two or more"
         )
 
 

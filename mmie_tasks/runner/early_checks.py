@@ -22,6 +22,7 @@ from mmie_tasks.core.log import is_first_process
 from mmie_tasks.hub.pinned_file import downloads_are_off
 from mmie_tasks.judges.choice import VARIABLE, environment_choices
 from mmie_tasks.judges.session import judging_in
+from mmie_tasks.preflight.needed import refuse_hidden_task
 from mmie_tasks.runner.evaluation import RunningEvaluation, model_arguments
 from mmie_tasks.runner.loaded_tasks import Task, benchmarks_of_tasks, is_judged, is_predict_only
 
@@ -70,15 +71,15 @@ def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) ->
 
     Saved answers need no images unless a judge sees them.
     """
-    if answers_are_saved(task) and not is_judged(task, benchmark):
-        return
     docs, start = task.eval_docs_no_media, int(options.get("offset") or 0)
     limit = options.get("limit") or len(docs)
     limit = math.ceil(len(docs) * limit) if limit < 1 else int(limit)  # as the runner
     indices = range(len(docs))[start : start + limit]
-    benchmark.check_data(
-        [docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices)
-    )
+    selected = [docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices)
+    if answers_are_saved(task) and not is_judged(task, benchmark):
+        benchmark.check_groups(selected)
+    else:
+        benchmark.check_data(selected)
 
 
 def answers_are_saved(task: Task) -> bool:
@@ -119,11 +120,9 @@ def check_before_model(options: Mapping[str, Any], evaluation: RunningEvaluation
     from lmms_eval.utils import load_yaml_config
 
     if options["cli_args"] is not None and not options["tasks"]:
-        raise SettingWrong(
-            f"`--tasks {options['cli_args'].tasks}` selects no task.",
-            hint="a pattern has to match a name; a folder that is here has to have task files "
-            "(`*.yaml`), and precedes a task of its name",
-        )
+        refuse_hidden_task(options["cli_args"].tasks)
+        hint = "a pattern has to match a name; `mmie-tasks tasks list` shows all"
+        raise SettingWrong(f"`--tasks {options['cli_args'].tasks}` selects no task.", hint=hint)
     index = getattr(options["task_manager"], "task_index", None) or {}
     requested: dict[BenchmarkEntry, list[str]] = {}
     for entry, name in benchmarks_of_tasks(options["tasks"] or (), index):

@@ -62,9 +62,9 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         model: The tested model; by default what `mmie_tasks.answers.saved.SavedAnswers` says, and
             ``predictions`` if that is nothing.
         images: A folder to search for the images of answers, written as one of `path`.
-        missing: ``stop`` ends the run before anything is judged if images that answers name in a
-            field or part do not exist and the benchmark shows them to its judge; ``count`` goes on
-            without them, and counts them.
+        missing: ``stop`` ends the run before anything is judged if answers are missing, or images
+            that they name in a field or part and that the benchmark shows to its judge; ``count``
+            goes on without them, and counts them.
         t2i: A drawer as ``NAME:MODEL`` or ``NAME:k=v;k=v``, which draws what answers ask for.
         others: The runner's own arguments are ignored; others are an error.
 
@@ -107,8 +107,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         """Return the saved answer to each request, `MISSING` if there is none.
 
         Raises:
-            SystemExit: A sample has two answers, no sample of a task has one, images of answers are
-                missing, or the drawer cannot draw.
+            SystemExit: A sample has two answers or none, images of answers are missing, or the
+                drawer cannot draw.
         """
         parsed = [_parse(request) for request in requests]
         by_task: dict[str, dict[int, _ParsedRequest]] = {}
@@ -154,15 +154,13 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         shared = self.world_size > 1 and self._matcher.has_answers(all_ids)
         if not found.matched.count and not shared:
             raise self._matcher.no_match_error(task, samples)
-        found.check_images(
+        found.check(
             counts_missing=self._counts_missing,
             images_option="--model_args ...,images=FOLDER",
             count_option="--model_args ...,missing=count",
         )
-        is_unexpected = found.matched.unanswered and not self._counts_missing
-        level = "WARNING" if is_unexpected else "INFO"
         rank = f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else ""
-        logger.log(level, "predictions{}: {}", rank, found.text)
+        logger.info("predictions{}: {}", rank, found.text)
         answers = [MISSING if answer is None else answer for answer in found.answers]
         doc_ids = [request.doc_id for request in requests]
         return self._drawn(task, requests[0].task_object, dict(zip(doc_ids, answers, strict=True)))

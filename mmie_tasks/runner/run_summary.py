@@ -10,8 +10,9 @@ from __future__ import annotations
 import atexit
 import functools
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from loguru import logger
@@ -19,11 +20,15 @@ from tabulate import tabulate
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.core.command import as_called
-from mmie_tasks.core.verdict import SCORE_KINDS, Unscored
+from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.record import RECORD_KEY, Record
 from mmie_tasks.results.run import TaskRun, as_counted, in_order
 from mmie_tasks.results.summary import COLUMNS, last_line, notes_of, numbers_of, unscored_notes
+
+_BY_THE_JUDGE = frozenset(
+    ("unavailable", "refused", "budget", "empty_reply", "cut_off", "unparsed", "off_scale")
+)
 
 KEY = "mmie_tasks"
 """The key of the details in the results file."""
@@ -35,7 +40,7 @@ class RunSummary:
 
     _runs: dict[str, TaskRun] = field(default_factory=dict)
     _details: dict[str, dict[str, float]] = field(default_factory=dict)
-    _unreadable: dict[str, int] = field(default_factory=dict)  # cached replies, by task
+    _unscored: dict[str, list[str]] = field(default_factory=dict)  # why, by task
     _notes: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -69,11 +74,8 @@ class RunSummary:
             )
             details, notes = numbers_of(run), list(notes_of(run))
             last_line(run, "")
-            self._notes[task] = [
-                *unscored_notes(run),
-                *benchmark.notes(run.records),
-                *map(str, run.signatures),
-            ]
+            self._unscored[task] = list(unscored_notes(run))
+            self._notes[task] = [*benchmark.notes(run.records), *map(str, run.signatures)]
             if lines:
                 pairs = zip(lines, records, strict=True)
                 lines[:] = [record.line(line, scale.full_marks) for line, record in pairs]
@@ -82,7 +84,6 @@ class RunSummary:
             logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
             return
         self._runs[task], self._details[task] = run, details
-        self._unreadable[task] = _unreadable_cached_replies(run.records)
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes]))
 
     def add_details(self, results: dict[str, Any]) -> None:
@@ -103,48 +104,34 @@ class RunSummary:
         folder: str = "RUN",
         has_notes: bool = False,
     ) -> str:
-        """One line per task, a report (see `report_command`), and what a judge can be asked again;
-        empty without a task of ours.
+        """One line per task, why samples are unscored, a report (see `report_command`), and how a
+        judge is asked again; empty without a task of ours.
 
         `name` and `folder` are those of the run; `tasks` are those of its command, which give the
-        order. With notes, the reasons of unscored samples, the notes of the benchmarks and the
-        signatures are above the report.
+        order. With notes, those of the benchmarks and the signatures are above the report.
         """
         if not self._runs:
             return ""
         lines = [last_line(self._runs[task], name) for task in in_order(self._runs, tasks)]
         table = tabulate(lines, COLUMNS, tablefmt="plain", disable_numparse=True)
         title = "mmie-tasks: scores in percent; the intervals hold the sampling error only"
-        tasks_shown = in_order(self._runs, tasks) if has_notes else ()
-        notes = [f"{task}: {note}" for task in tasks_shown for note in self._notes[task]]
-        text = "\n\n".join(filter(None, (f"\n{title}", table, "\n".join(notes), report)))
-        unavailable = sum(
-            isinstance(record.official, Unscored) and record.official.reason == "unavailable"
-            for run in self._runs.values()
-            for record in run.records
-        )
-        unreadable = sum(self._unreadable.values())
-        failures = (
-            f"{counted(unreadable, 'unreadable reply')} came from the cache" if unreadable else "",
-            f"{counted(unavailable, 'sample')} got no reply" if unavailable else "",
-        )
-        if any(failures):
+        shown = [
+            f"{task}: {note}"
+            for task in in_order(self._runs, tasks)
+            for note in (*self._unscored[task], *(self._notes[task] if has_notes else ()))
+        ]
+        text = "\n\n".join(filter(None, (f"\n{title}", table, "\n".join(shown), report)))
+        judged = [run.records for run in self._runs.values() if run.benchmark.judge is not None]
+        if failed := sum(map(_lacks_verdict, chain(*judged))):
             again = as_called(f"mmie-tasks rejudge {shlex.quote(folder)} --failed")
-            text += f"\n\n{', '.join(filter(None, failures))}; `{again}` asks the judge again"
+            samples = counted(failed, "sample")
+            text += f"\n\nthe judge gave {samples} no points; `{again}` asks again about these only"
         return text
 
 
-def _unreadable_cached_replies(samples: Iterable[Record]) -> int:
-    """How many judgements are unparsed, by a reply from the cache."""
-    judgements = (judgement for sample in samples for judgement in sample.judgements)
-    return sum(
-        any(reply.cached for reply in judgement.result.replies)
-        and any(
-            isinstance(verdict, Unscored) and verdict.reason == "unparsed"
-            for verdict in map(judgement.verdicts.verdict, SCORE_KINDS)
-        )
-        for judgement in judgements
-    )
+def _lacks_verdict(record: Record) -> bool:
+    """Whether a sample has no official score because the judge gave none that can be read."""
+    return isinstance(record.official, Unscored) and record.official.reason in _BY_THE_JUDGE
 
 
 def _remove_empty(rows: dict[str, Any]) -> None:

@@ -31,7 +31,8 @@ def predictions_arguments(
     """
     model_args = f"path={';'.join(map(argument_of, answers))}{more and f',{more}'}"
     words = ["--model", "predictions", "--model_args", model_args]
-    words += ["--tasks", tasks]
+    # Of a single name that is a folder here, lmms-eval would read the task files in the folder.
+    words += ["--tasks", f"{tasks},{tasks}" if Path(tasks).is_dir() else tasks]
     for option in SAMPLE_OPTIONS:
         if (value := options.get(option)) not in (None, ""):
             words += [f"--{option}", f"{value:.15g}" if isinstance(value, float) else str(value)]

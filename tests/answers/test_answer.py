@@ -168,7 +168,7 @@ FAILURES = (
     *("Error code: 429 - {'error': {}}", "CUDA out of memory. Tried to allocate 2.00 GiB"),
     *("Error: Error code: 400 - {}", "Output data may contain inappropriate content."),
     *("429 RESOURCE_EXHAUSTED. {'error'", "openai.BadRequestError: x", "Request timed out."),
-    *("nan", " None\n"),
+    *("nan", " None\n", 'Error: can only concatenate str (not "NoneType") to str'),
 )
 
 

@@ -1,6 +1,8 @@
 """Benchmarks that override only what they must: one with a judge, one scored by rule."""
 
 import json
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -11,7 +13,7 @@ from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.session import BenchmarkJudge
-from mmie_tasks.record.metrics import Scale
+from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.record.record import Record
 
 DOC = {"id": 7, "kind": "scene", "gold": "a kite", "image": Image.new("RGB", (9, 9))}
@@ -66,12 +68,66 @@ def test_the_record_has_groups_question_answer_facts_and_what_json_has_of_the_sa
     assert record.facts == {"thinking": 1, "points": 1}
 
 
-def test_samples_without_an_id_and_wrong_groups_end_a_run_before_it_generates():
-    ByRule().check_data([DOC])
-    with pytest.raises(DataBroken, match="have no `id`"):
-        ByRule().check_data([{"kind": "scene"}])
-    with pytest.raises(KeyError, match="kind"):
-        ByRule().check_data([{"id": 7}])
+class Asking(ByRule):
+    """Asks what it is told to."""
+
+    def __init__(self, content, metrics=ByRule.metrics):
+        super().__init__()
+        self.content, self.metrics = content, metrics
+
+    def question(self, doc, options):
+        return [doc["image"], "?"] if self.content is KeyError else self.content
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "more", "message"),
+    [
+        (ByRule(), {"id": None}, "A sample of by_rule has no `id`"),
+        (ByRule(), {"id": "7"}, "has the `id` `7` of another"),
+        (ByRule(), {"kind": None}, "`groups` of the sample `8` raises TypeError"),
+        (ByRule(), {"kind": [5]}, "`groups` of the sample `8` is no text"),
+        (Asking([], [Metric.of_group("size", "s", "Small")]), {}, "`Small` averages .* `size`"),
+        (Asking("What?"), {}, "of the sample `7` is a str, not a list"),
+        (Asking([7]), {}, "has a part of the type int"),
+        (Asking([Path("no.png")]), {}, "names the file `no.png`, which does not exist"),
+        (Asking(["What?", __file__.replace(".py", ".png")]), {}, ""),
+        (Asking([Path(__file__)]), {}, ""),
+        (Asking(KeyError), {}, ""),
+    ],
+)
+def test_samples_that_cannot_be_asked_end_a_run_before_it_generates(benchmark, more, message):
+    docs = [LOGGED, {**LOGGED, "id": 8, **more}]
+    with pytest.raises(DataBroken, match=message) if message else nullcontext():
+        benchmark.check_data(docs)
+
+
+def test_the_name_of_an_image_file_as_a_text_is_an_error(tmp_path):
+    file = tmp_path / "a.png"
+    file.touch()
+    with pytest.raises(DataBroken, match="the name of a file as a text"):
+        Asking([str(file)]).check_data([LOGGED])
+
+
+@pytest.mark.parametrize(
+    ("score", "reason", "detail"),
+    [
+        (lambda: Verdicts(official=Scored(3), robust=Scored(1)), "off_scale", "3 points"),
+        (lambda: True, "not_scorable", "TypeError: `score` returned bool, not `Verdicts`"),
+        (lambda: 1 / 0, "not_scorable", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_score_that_is_none_leaves_its_sample_unscored(monkeypatch, score, reason, detail):
+    monkeypatch.setattr(ByRule, "score", lambda _self, _sample, _answer: score())
+    record = Record.of_line({"record": ByRule().process_results(DOC, ["a kite"])["record"]})
+    assert (record.id, record.official) == ("7", Unscored(reason, detail))
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [("a", "a"), (4, "4"), (["a", {"text": "b", "image": None}, None], "a\nb"), (None, "")],
+)
+def test_a_gold_answer_is_a_text_a_number_or_parts(gold, text):
+    assert ByRule().doc_to_target({"gold": gold}) == text
 
 
 def test_an_answer_is_scored_again_from_the_sample_in_its_record():

@@ -99,7 +99,7 @@ def of_one(images):
 
 def check(images, *, counts_missing=False):
     options = {"images_option": "--images", "count_option": "--missing count"}
-    of_one(images).check_images(counts_missing=counts_missing, **options)
+    of_one(images).check(counts_missing=counts_missing, **options)
 
 
 def test_images_in_markdown_are_counted_and_stop_nothing(tmp_path):

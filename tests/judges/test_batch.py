@@ -156,6 +156,16 @@ class CarelessJudge(FunctionJudge):
             yield index, reply(str(index))
 
 
+@pytest.mark.parametrize("outcome", ["5", (0, "5"), ("0", reply("5"))])
+def test_what_is_no_index_with_an_outcome_is_named(outcome):
+    class WrongJudge(CarelessJudge):
+        def ask(self, requests):
+            yield outcome
+
+    failure = results_of(WrongJudge(), "a")[0].failure
+    assert "`ask` of WrongJudge yielded" in failure.detail
+
+
 def test_a_request_that_a_judge_omits_is_unavailable_and_surplus_replies_are_dropped():
     results = results_of(CarelessJudge(echo), "a", "b", "c")
     assert [results[i].first_verdict(read) for i in (1, 2)] == [Scored(1), Scored(2)]

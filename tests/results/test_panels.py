@@ -75,6 +75,6 @@ def test_the_last_lines_of_a_run_name_the_panel_each_judges_failures_and_all_tok
     assert "judge 2, gpt-4o-mini: points in 3 of 3 samples" in notes
     third = "judge 3, qwen: points in 1 of 3 samples; without: unavailable (1), unparsed (1)"
     assert third in notes
-    assert any(note.startswith("judges differ by 2.67 points on average, in 3 ") for note in notes)
+    assert any(note.startswith("judges differ by 2.67 on average (") for note in notes)
     assert any("80 tokens in, 8 out, 4.0000 USD" in note for note in notes)
     assert signature_from(signature(("m", "m"))).name == "panel of m (1), m (2) (median)"

@@ -7,12 +7,14 @@ import pytest
 from support.report_runs import SKETCH, Sketch
 
 from mmie_tasks.core.verdict import Scored, UnscoredReason, Verdicts
-from mmie_tasks.record.judgement import Judgement
+from mmie_tasks.judges.session import BenchmarkJudge
 from mmie_tasks.record.record import Record
-from mmie_tasks.record.reply import JudgeReply, JudgeResult
 from mmie_tasks.record.segment import text_segments
-from mmie_tasks.record.signature import Signature
 from mmie_tasks.runner.run_summary import RunSummary
+
+
+class Judged(Sketch):
+    judge = BenchmarkJudge("sketch", "replay")
 
 
 class Noted(Sketch):
@@ -57,30 +59,18 @@ def test_the_notes_of_a_benchmark_are_in_the_last_lines_of_score() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cached", "reason", "counted"),
-    [(True, "unparsed", True), (False, "unparsed", False), (True, "cut_off", False)],
+    ("reason", "is_asked"), [("unavailable", True), ("unparsed", True), ("no_answer", False)]
 )
-def test_unparsed_replies_from_the_cache_are_counted_in_the_last_line(
-    cached: bool, reason: UnscoredReason, counted: bool
+def test_samples_without_a_verdict_name_the_command_that_asks_the_judge_again(
+    reason: UnscoredReason, is_asked: bool
 ) -> None:
-    result = JudgeResult(reply=JudgeReply(text="Hm.", model="m", cached=cached))
-    verdicts = Verdicts.unscored(reason, "")
-    judgement = Judgement(judge=Signature(), result=result, verdicts=verdicts)
-    record = Record(id="1", verdicts=verdicts, judgements=(judgement,))
     summary = RunSummary()
-    summary.add("sketch", SKETCH, [record.logged], {})
-    last_line = summary.block("stub", "report").splitlines()[-1]
-    assert last_line.startswith("1 unreadable reply came from the cache; ") == counted
-
-
-def test_samples_without_a_reply_name_the_command_that_asks_the_judge_again() -> None:
-    verdicts = Verdicts.unscored("unavailable", "HTTP 500")
-    record = Record(id="1", verdicts=verdicts)
-    summary = RunSummary()
-    summary.add("sketch", SKETCH, [record.logged, logged(4, 4, "2")], {})
-    last_line = summary.block("stub", "report", folder="out/a b").splitlines()[-1]
-    assert last_line.startswith("1 sample got no reply; ")
-    assert "rejudge 'out/a b' --failed`" in last_line
+    record = Record(id="1", verdicts=Verdicts.unscored(reason, "HTTP 500"))
+    summary.add("sketch", Judged(), [record.logged, logged(4, 4, "2")], {})
+    text = summary.block("stub", "report", folder="out/a b")
+    assert "sketch: 1 unscored because: HTTP 500" in text
+    assert ("the judge gave 1 sample no points; " in text) == is_asked
+    assert text.endswith("rejudge 'out/a b' --failed` asks again about these only") == is_asked
 
 
 def test_the_table_has_no_mean_without_a_value_and_no_empty_standard_error() -> None:
