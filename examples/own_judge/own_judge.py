@@ -22,23 +22,20 @@ class CommandJudge(Judge):
 
         command: str
 
-    def __init__(self, options: Options, environment: Mapping[str, str]) -> None:  # noqa: ARG002
-        self.command = options.command
-
     @property
     def signature(self) -> Mapping[str, object]:
         """What moves a score: the program and its arguments."""
-        return {"judge": "command", "model": self.command}
+        return {"judge": "command", "model": self.options.command}
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Run the program once for each request."""
         for index, request in enumerate(requests):
             words = "\n".join(str(part) for part in request.parts)
             ran = subprocess.run(  # noqa: S603 - the user's own program
-                shlex.split(self.command), input=words, capture_output=True, text=True, check=False
+                shlex.split(self.options.command), input=words, capture_output=True, text=True, check=False
             )
             if ran.returncode:
                 reason = ran.stderr.strip()[-200:] or f"it ended with {ran.returncode}"
-                yield index, JudgeUnavailable(f"`{self.command}`: {reason}")
+                yield index, JudgeUnavailable(f"`{self.options.command}`: {reason}")
             else:
-                yield index, JudgeReply(text=ran.stdout, model=self.command)
+                yield index, JudgeReply(text=ran.stdout, model=self.options.command)

@@ -533,7 +533,8 @@ def _problem_of(question: object) -> str:
             return f"names the file `{part}`, which does not exist"
         if not isinstance(part, str | Path):
             return f"has a part of the type {type(part).__name__}"
-        if isinstance(part, str) and part.lower().endswith(_IMAGE_SUFFIXES) and Path(part).is_file():
+        is_name = isinstance(part, str) and part.lower().endswith(_IMAGE_SUFFIXES)
+        if is_name and Path(part).is_file():
             return f"has the name of a file as a text: `Path({part!r})` shows the image"
     return ""
 

@@ -97,6 +97,8 @@ class RunOutput:
     @property
     def resume_hint(self) -> str:
         """How to score the saved answers; empty if none are saved."""
+        if self._model == "predictions":
+            return "the same command again" if self._has_saved else ""
         arguments = shlex.quote(f"model={self.tested_model},path={self.folder}")
         command = f"the same command with `--model predictions --model_args {arguments}`"
         return command if self._has_saved else ""

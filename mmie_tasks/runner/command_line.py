@@ -32,8 +32,8 @@ def run_lmms_eval(
     """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
 
     Returns the exit status: 1 if an evaluation failed, for which the runner would return 0, or if
-    one of `scored_tasks`, which are those of ``score``, has no score. The runner may also end the
-    process itself. The other arguments are those of `CommandOptions`.
+    one of `scored_tasks`, those of ``score`` and ``rejudge``, has no score. The runner may also end
+    the process itself. The other arguments are those of `CommandOptions`.
     """
     failed: list[Namespace] = []
     if sys.argv[1:2] != [WITHOUT_TASKS]:

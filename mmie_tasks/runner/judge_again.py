@@ -17,6 +17,7 @@ from mmie_tasks.benchmarks.registry import is_setting, require_judged
 from mmie_tasks.core.choice import split_options
 from mmie_tasks.core.command import as_called
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.log import quiet_libraries
 from mmie_tasks.core.wording import counted
 from mmie_tasks.hub.images import has_changed
 from mmie_tasks.judges.choice import (
@@ -65,12 +66,12 @@ def judge_again(options: argparse.Namespace, environment: Mapping[str, str]) -> 
     arguments = predictions_arguments(
         logs, names, config, argument_of(Path(output)), options.model_args
     )
-    sys.argv[1:] = ["eval", *arguments]
-
+    sys.argv[1:] = ["eval", *arguments, "--verbosity", "WARNING"]
+    quiet_libraries()
     with answer_folders_of_run():
         _search_pictures(tasks, config, source)
         _warn_of_changed_images(tasks)
-        return run_lmms_eval(choices, tested=served_model_of(config))
+        return run_lmms_eval(choices, served_model_of(config), [task.task for task in tasks])
 
 
 def _read_again(options: argparse.Namespace) -> int:

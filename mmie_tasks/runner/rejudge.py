@@ -17,7 +17,7 @@ from mmie_tasks.judges.names import add_judge_options
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Judge a run again; returns the exit status of the evaluation.
+    """Judge a run again; the exit status is 0 if every task has a score, else 1.
 
     Raises:
         AnswersUnusable: The run cannot be read, or has no log of samples.

@@ -99,7 +99,7 @@ def test_pipelines_of_two_processes_draw_in_the_texts_of_any_task(
         '{"SA-0": "A cat.[picture] A dog.[picture]", "PBL-1": "A hen.[picture]", "MSR-2": "7"}',
         encoding="utf-8",
     )
-    model_args = "path=three.json,t2i=diffusers:tiny;steps=2;size=32x32"
+    model_args = "path=three.json,missing=count,t2i=diffusers:tiny;steps=2;size=32x32"
     model = ("--model", "predictions", "--model_args", model_args)
     result = evaluate(workplace, *model, "--output_path", "ranks", url=judge.url, processes=2)
     assert result.status == 0, result.output

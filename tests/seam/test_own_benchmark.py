@@ -44,7 +44,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 @pytest.fixture(scope="module")
 def result(workplace: Workplace) -> CommandResult:
     """An evaluation of the example benchmark and of MMIE."""
-    answers = f"path={EXAMPLE / 'answers.json'};{MMIE / 'answers'},images={MMIE / 'answers'}"
+    mmie = MMIE / "answers"
+    answers = f"path={EXAMPLE / 'answers.json'};{mmie},images={mmie},missing=count"
     judge = f"replay:path={MMIE / 'replies.jsonl'},prompts={MMIE / 'prompts.json'}"
     return workplace.run(
         *("mmie-tasks", "eval", "--model", "predictions", "--model_args", answers),
@@ -81,7 +82,7 @@ def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(
 ) -> None:
     _, _, block = result.output.rpartition("mmie-tasks: scores in percent")
     odd_one_out, mmie = (
-        line for line in block.splitlines() if line.startswith(("odd_one_out", "mmie "))
+        line for line in block.splitlines() if line.startswith(("odd_one_out ", "mmie "))
     )
     assert "45.45 [" in odd_one_out
     assert "  68.52  " in mmie

@@ -28,7 +28,7 @@ from mmie_tasks.core.errors import DataMissing
 
 logger.add(sys.stdout, level="INFO")
 manager = TaskManager(model_name="predictions")
-saved = "path=saved.json"
+saved = "path=saved.json,missing=count"
 simple_evaluate(model="predictions", model_args=saved, tasks=["sketch"], task_manager=manager)
 print("predictions: scored")
 os.environ["SKETCH_BROKEN"] = "1"
