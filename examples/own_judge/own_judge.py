@@ -31,8 +31,9 @@ class CommandJudge(Judge):
         """Run the program once for each request."""
         for index, request in enumerate(requests):
             words = "\n".join(str(part) for part in request.parts)
+            command = shlex.split(self.options.command)
             ran = subprocess.run(  # noqa: S603 - the user's own program
-                shlex.split(self.options.command), input=words, capture_output=True, text=True, check=False
+                command, input=words, capture_output=True, text=True, check=False
             )
             if ran.returncode:
                 reason = ran.stderr.strip()[-200:] or f"it ended with {ran.returncode}"

@@ -158,11 +158,11 @@ class CarelessJudge(FunctionJudge):
 
 @pytest.mark.parametrize("outcome", ["5", (0, "5"), ("0", reply("5"))])
 def test_what_is_no_index_with_an_outcome_is_named(outcome):
-    class WrongJudge(CarelessJudge):
+    class WrongJudge(FunctionJudge):
         def ask(self, requests):
             yield outcome
 
-    failure = results_of(WrongJudge(), "a")[0].failure
+    failure = results_of(WrongJudge(echo), "a")[0].failure
     assert "`ask` of WrongJudge yielded" in failure.detail
 
 
