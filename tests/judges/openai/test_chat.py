@@ -134,10 +134,13 @@ def test_a_text_counts_with_any_other_finish_reason_and_at_the_token_limit(word,
 def test_every_request_gets_its_own_reply_under_its_own_index(server):
     server.says(lambda body: f"reply to {question_of(body)}")
     broken = JudgeRequest(parts=(Path("/nowhere/none.png"),), max_tokens=5)
-    *replies, outcome = ask(judge_at(server.url), [*requests(40), broken])
+    server.fails(500)
+    judge = judge_at(server.url)
+    *replies, outcome = ask(judge, [*requests(40), broken])
     assert [reply.text for reply in replies] == [f"reply to question {i}" for i in range(40)]
     assert isinstance(outcome, base.RequestBroken)
-    assert server.statuses == {200: 40}
+    assert server.statuses == {500: 1, 200: 40}
+    assert (judge.counts().in_flight, judge.counts().retries) == (0, 1)
 
 
 def test_a_response_that_trickles_times_out(server):
