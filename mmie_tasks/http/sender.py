@@ -353,9 +353,9 @@ class _Call(Generic[RequestT, ReplyT]):
             end = Undelivered(cause="denied", reason=f"{address}: {fault}")
             return self._finish(end) if self._denials >= _MOST_DENIALS else end
         if wait_s > longest_s:
-            demand = f"it demands a wait of {wait_s / 3600:.1f} hours"
-            end = Undelivered(cause="unavailable", reason=f"{address}: {fault}; {demand}")
-            return self._finish(end)
+            said, demand = str(fault).rstrip("."), f"it demands a wait of {wait_s / 60:,.0f} min"
+            reason = f"{address}: {said}; {demand}"
+            return self._finish(Undelivered(cause="unavailable", reason=reason))
         self._longest_wait_s = max(self._longest_wait_s, wait_s)
         return self._end_of_patience(fault, now, first_failed_at, wait_s)
 

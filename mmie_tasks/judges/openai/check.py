@@ -171,6 +171,6 @@ def _hint(chat: Chat, fault: Fault, max_images: int) -> str:
     if fault.status in (400, 413, 422):
         return "change the option that it rejects: `model=`, `temperature=`, `extra_body=`"
     if fault.status == 429:
-        hours = f"{(fault.wait_s or 0.0) / 3600:.1f} hours"
-        return f"run again after the wait that it demands, {hours}, or use another account"
+        wait = f"{(fault.wait_s or 0.0) / 60:,.0f} min"
+        return f"run again after the wait that it demands, {wait}, or use another account"
     return access.unreachable_hint

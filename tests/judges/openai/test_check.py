@@ -110,7 +110,7 @@ NO_IMAGES = error(404, message="No endpoints found that support image input")
         pytest.param(error(404), "HTTP 404", "most end in `/v1`", id="route"),
         pytest.param(HANG_UP, "no connection", "most end in `/v1`", id="hangs-up"),
         pytest.param(error(400, message="no such top_q"), "top_q", "`extra_body=`", id="400"),
-        pytest.param(error(429, message="try again in 6h"), "in 6h", "6.0 hours", id="hours"),
+        pytest.param(error(429, message="try again in 6h"), "in 6h", "360 min", id="hours"),
         pytest.param(NO_IMAGES, "support image", """t '{"image": 12}'`""", id="no-images"),
     ],
 )
