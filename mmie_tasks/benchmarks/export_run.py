@@ -93,7 +93,8 @@ def _records_of(run: Path, benchmark: str, read: Callable[[Line], Record]) -> Ma
             except BadRecord as error:
                 raise AnswersUnusable(f"{location}: {error}.", hint=hint) from error
             first = records.setdefault(record.id, record)
-            if (first.answer, first.replies) != (record.answer, record.replies):
+            texts, first_texts = ([r.text for r in one.replies] for one in (record, first))
+            if (record.answer, texts) != (first.answer, first_texts):
                 raise AnswersUnusable(
                     f"{location}: another answer or reply to {record.id} than before.", hint=hint
                 )

@@ -132,20 +132,25 @@ def check_before_model(options: Mapping[str, Any], evaluation: RunningEvaluation
         raise SettingWrong("The command names no model to test.", hint=hint)
     if options["model"] == SAVED:
         _check_answers(model_arguments(options["model_args"]).get("path"), requested)
-    if not requested or options["predict_only"]:  # which needs no judge and no prompts
-        return
-    evaluation.output.warn_of_what_is_not_saved()
     benchmarks = [entry.load() for entry in requested]
     for benchmark, names in zip(benchmarks, requested.values(), strict=True):
         for name in names:
             metadata = load_yaml_config(index[name]["yaml_path"], mode="simple").get("metadata")
             evaluation.configure(name, benchmark, metadata)
-        for asset in benchmark.assets(names, os.environ):
-            if not asset.is_here() and (asset.origin == "local" or downloads_are_off(os.environ)):
-                asset.fetch()  # offline it only unpacks what is in the Hub's cache
+    if not requested or options["predict_only"]:  # which needs no judge
+        return
+    evaluation.output.warn_of_what_is_not_saved()
+    _check_assets(requested)
     judges = [one.judge for one in benchmarks if one.judge is not None]
     with judging_in(evaluation.session, judges):
         check_judges(benchmarks, asks=options["model"] != SAVED)
+
+
+def _check_assets(requested: Mapping[BenchmarkEntry, Sequence[str]]) -> None:
+    for entry, names in requested.items():
+        for asset in entry.load().assets(names, os.environ):
+            if not asset.is_here() and (asset.origin == "local" or downloads_are_off(os.environ)):
+                asset.fetch()  # offline it only unpacks what is in the Hub's cache
 
 
 def _check_answers(path: object, requested: Mapping[BenchmarkEntry, Sequence[str]]) -> None:

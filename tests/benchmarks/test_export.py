@@ -65,6 +65,17 @@ def test_of_several_logs_of_a_task_the_newest_and_those_of_its_parts_count(monke
     assert set(records()) == {"SA-1", "SA-2", "SA-3"}
 
 
+def test_a_sample_of_two_tasks_may_have_its_reply_from_the_cache():
+    for name, cached in (("mmie", False), ("mmie_msr", True)):
+        result = {"reply": {"text": "5", "model": "m", "cached": cached}}
+        verdicts = line("SA-1")["record"]["verdicts"]
+        judgement = {"judge": {}, "result": result, "verdicts": verdicts}
+        judged = line("SA-1", judgements=[judgement])
+        log(judged, name=f"run/20250101_000000_samples_{name}.jsonl")
+    (record,) = records().values()
+    assert [reply.text for reply in record.replies] == ["5"]
+
+
 def test_a_last_line_that_was_cut_off_is_left_out_with_a_warning(logs):
     path = log(line("SA-0"))
     path.write_text(path.read_text() + '{"doc_id": 1, "cov')

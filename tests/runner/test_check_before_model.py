@@ -13,7 +13,7 @@ import pytest
 from mmie_tasks.core.errors import AnswersUnusable, DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import task_dir
 from mmie_tasks.runner.early_checks import check_before_model
-from mmie_tasks.runner.evaluation import new_evaluation, running
+from mmie_tasks.runner.evaluation import RunningEvaluation, new_evaluation, running
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LOG = "20261101_000000_samples_{}.jsonl"
@@ -39,7 +39,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def check(tasks: Sequence[str], model: str = "theirs", path: str = "") -> None:
+def check(
+    tasks: Sequence[str], model: str = "theirs", path: str = "", *, predict_only: bool = False
+) -> None:
     """Check a run of a command line, with an index that has all our tasks and one of others."""
     index = {file.stem: indexed(file) for file in task_dir().glob("*/[!_]*.yaml")}
     options = {
@@ -47,7 +49,7 @@ def check(tasks: Sequence[str], model: str = "theirs", path: str = "") -> None:
         "tasks": tasks,
         "model": model,
         "model_args": f"path={path}",
-        "predict_only": False,
+        "predict_only": predict_only,
         "task_manager": SimpleNamespace(task_index={**index, "theirs": {"type": "task"}}),
     }
     evaluation = new_evaluation({}, options)
@@ -103,3 +105,14 @@ def test_answers_that_may_be_to_a_requested_task_are_left_to_the_run(
     tasks: list[str], path: str
 ) -> None:
     check(tasks, "predictions", path)
+
+
+@pytest.mark.usefixtures("folder")
+def test_predict_only_needs_no_data_yet_and_reads_the_settings_that_the_questions_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    note = lambda _self, task, _benchmark, _metadata: read.append(task)  # noqa: E731
+    monkeypatch.setattr(RunningEvaluation, "configure", note)
+    check(["opening"], predict_only=True)
+    assert read == ["opening"]
