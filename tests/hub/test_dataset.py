@@ -1,12 +1,12 @@
 import math
-import subprocess
-import sys
+import signal
+import time
 from importlib.metadata import version
 
 import pytest
 from support.hub_files import CONTENT, one_file
 from support.hub_files import ONE as REPO
-from support.hub_process import PROGRAM, ask, ask_and_kill, assets, environment, watch
+from support.hub_process import ask, assets, start
 from support.hub_server import COMMIT, SIGNATURE, HubServer
 
 FETCH = """
@@ -84,7 +84,7 @@ def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub,
 def test_a_file_is_downloaded_once_and_stays_until_the_cache_is_updated(hub, tmp_path):
     first, requests = fetch(hub, tmp_path), len(hub.log)
     hub.commit, new = "beef" * 10, b"newer"
-    hub.holds(REPO, "a/one.bin", new)
+    hub.files[REPO, "a/one.bin"] = new
     assert fetch(hub, tmp_path) == first == {"content": CONTENT.hex(), "commit": COMMIT}
     assert len(hub.log) == requests
     assert hub.downloads("GET") == ["one.bin"]
@@ -111,6 +111,15 @@ def test_a_broken_download_resumes_within_one_process(hub, tmp_path):
     assert hub.ranges() == [None, "bytes=19456-", "bytes=38912-"]
 
 
+def watch(process, until):
+    """Return as soon as a condition holds, while the process runs."""
+    deadline = time.monotonic() + 300
+    while not until():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def test_a_killed_download_is_not_taken_for_the_whole(hub, tmp_path):
     hub.hangs_after(30_000)
 
@@ -118,38 +127,31 @@ def test_a_killed_download_is_not_taken_for_the_whole(hub, tmp_path):
         files = (tmp_path / "hf/hub").rglob("*.incomplete")
         return any(path.stat().st_size > 4_096 for path in files)
 
-    ask_and_kill(hub.url, tmp_path, FETCH, when=has_begun)
+    with start(hub.url, tmp_path, FETCH) as process:
+        watch(process, until=has_begun)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
     assert not assets(tmp_path, REPO).exists()
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
     assert len(hub.ranges()) == 2
 
 
 def test_processes_that_start_at_once_download_once_and_make_one_folder(hub, tmp_path):
-    hub.hangs_after(30_000)
-    processes = [start(hub, tmp_path)]
+    began = f"open(f'{tmp_path}/began-{{os.getpid()}}', 'w').close()"
+    fills = f"print('x', end='', file=open('{tmp_path}/filled', 'a'))"
+    code = FETCH.replace("made =", f"{began}\nmade =").replace("shutil.c", f"{fills}; shutil.c")
+    go_on = hub.hangs_after(30_000)
+    processes = [start(hub.url, tmp_path, code)]
     watch(processes[0], until=lambda: hub.downloads("GET") != [])
-    processes += [start(hub, tmp_path) for _ in range(2)]
+    processes += [start(hub.url, tmp_path, code) for _ in range(2)]
     watch(processes[2], until=lambda: len(list(tmp_path.glob("began-*"))) == 3)
-    hub.hangs_up()
+    go_on.set()
     first, *others = (process.communicate(timeout=300)[0] for process in processes)
     assert all(CONTENT.hex() in answer for answer in others)
     is_old = version("huggingface_hub") < "1"  # it does not go on by itself; the next command does
     assert ("IncompleteRead" if is_old else CONTENT.hex()) in first
     assert [one for one in hub.ranges() if one is None] == [None]
     assert (tmp_path / "filled").read_text() == "x"
-
-
-def start(hub, home):
-    code = FETCH.replace("made =", f"open(f'{home}/began-{{os.getpid()}}', 'w').close()\nmade =")
-    fills = f"    print('x', end='', file=open('{home}/filled', 'a'))\n    shutil"
-    code = code.replace("    shutil", fills)
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, code],
-        env=environment(hub.url, home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
 
 
 def test_a_full_disk_names_the_setting_that_helps(hub, tmp_path):

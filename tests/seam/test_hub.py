@@ -23,7 +23,7 @@ def test_a_run_downloads_the_data_of_its_tasks_and_nothing_else(workplace: Workp
         JudgeServer(by_category, key=KEY) as judge,
     ):
         for part, datasets in enumerate(PARTS):
-            hub.holds(REPO, f"MileBench_part{part}.tar.gz", archive(datasets))
+            hub.files[REPO, f"MileBench_part{part}.tar.gz"] = archive(datasets)
         online["HF_ENDPOINT"] = hub.url
         result = evaluate(workplace, *answers, tasks=tasks, url=judge.url, **online)
         got = [request for request in hub.requests if request.method == "GET"]

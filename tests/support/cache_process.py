@@ -1,7 +1,5 @@
 """A separate process that sends requests to a cached judge and prints a line per reply."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +9,7 @@ from support.judges import ScriptedJudge, scripted_request
 from support.recordings import cached_judge
 
 
-def start(path: Path, *texts: str) -> subprocess.Popen[str]:
+def start(path, *texts):
     """Prints ``started``, waits for `go`, then prints ``new`` or ``cached`` with each text."""
     command = [sys.executable, "-m", "support.cache_process", str(path), *texts]
     folder = Path(__file__).parent.parent
@@ -19,12 +17,12 @@ def start(path: Path, *texts: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def go(process: subprocess.Popen[str]) -> None:
+def go(process):
     process.stdin.write("go\n")
     process.stdin.flush()
 
 
-def main(path: str, *texts: str) -> None:
+def main(path, *texts):
     print_line("started")
     sys.stdin.readline()
     requests = [scripted_request(text) for text in texts]
@@ -32,7 +30,7 @@ def main(path: str, *texts: str) -> None:
         print_line(f"{'cached' if reply.cached else 'new'} {texts[index][:20]}")
 
 
-def print_line(line: str) -> None:
+def print_line(line):
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -1,26 +1,21 @@
 """The small MileBench in ``examples/``, and copies of it that tests may change."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil
 import tarfile
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "milebench"
 DATA, ANSWERS = EXAMPLE / "data", EXAMPLE / "answers"
 
 
-def copy_of(dataset: str, folder: Path) -> Path:
-    """Copy one dataset of the example into a folder."""
+def copy_of(dataset, folder):
     shutil.copytree(DATA / dataset, folder / dataset)
     return folder
 
 
-def archive(datasets: Iterable[str]) -> bytes:
+def archive(datasets):
     """Datasets of the example in a ``tar.gz``, as on the Hub."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
@@ -29,8 +24,7 @@ def archive(datasets: Iterable[str]) -> bytes:
     return content.getvalue()
 
 
-def change(root: Path, dataset: str, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Edit the annotation of a dataset in place."""
+def change(root, dataset, edit):
     path = root / dataset / f"{dataset}.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     edit(content)

@@ -1,11 +1,6 @@
 """Log lines with invalid content, and any JSON."""
 
-from __future__ import annotations
-
 import math
-import random
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -19,7 +14,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-def spoil(value: Any, lots: random.Random, junk: object) -> None:
+def spoil(value, lots, junk):
     """Replace one random value, at any depth, with junk."""
     key = lots.choice(list(value) if isinstance(value, dict) else list(range(len(value))))
     if isinstance(value[key], (dict, list)) and value[key] and lots.random() < 0.8:
@@ -28,7 +23,7 @@ def spoil(value: Any, lots: random.Random, junk: object) -> None:
         value[key] = junk
 
 
-def outcome(read: Callable[[Mapping[str, object]], object], line: Mapping[str, object]) -> object:
+def outcome(read, line):
     """The result of reading a line, or the message of its error; other exceptions are raised."""
     try:
         return read(line)

@@ -1,21 +1,14 @@
 """Small versions of everything that is downloaded, for a `HubServer`."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
 import tarfile
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from support.internvl_golden import CHECKPOINT
 from support.mmie_data import conversations_folder
-
-Rows = list[dict[str, Any]]
-Files = dict[tuple[str, str], bytes]
 
 ONE, CONTENT = "owner/images", os.urandom(50_000)
 MMIE, ANNOTATION, ARCHIVE = "MMIE/MMIE", "data.json", "images.tar.gz"
@@ -25,8 +18,7 @@ MIA_BENCH, PARQUET = "lmms-lab-encoder/MIA-Bench", "data/test-00000-of-00001.par
 MIA_BENCH_EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mia_bench" / "data"
 
 
-def archive(files: Iterable[tuple[str, bytes]]) -> bytes:
-    """A ``.tar.gz`` with these files."""
+def archive(files):
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
         for name, data in files:
@@ -36,12 +28,11 @@ def archive(files: Iterable[tuple[str, bytes]]) -> bytes:
     return content.getvalue()
 
 
-def one_file() -> Files:
-    """A repository with a file of 50 kB."""
+def one_file():
     return {(ONE, "a/one.bin"): CONTENT}
 
 
-def mmie_files(n: int = 3, prefix: str = "images/") -> Files:
+def mmie_files(n=3, prefix="images/"):
     """MMIE with `n` samples, and a file that must not be downloaded."""
     with TemporaryDirectory() as temporary:
         folder = conversations_folder(Path(temporary), n)
@@ -53,14 +44,14 @@ def mmie_files(n: int = 3, prefix: str = "images/") -> Files:
         }
 
 
-def checkpoint_files() -> Files:
+def checkpoint_files():
     """The tiny checkpoint, and files that must not be downloaded."""
     checkpoint = sorted(CHECKPOINT.iterdir())
     unwanted = {(SCORE, name): b"unwanted" for name in UNWANTED}
     return {(SCORE, path.name): path.read_bytes() for path in checkpoint} | unwanted
 
 
-def mia_bench_rows() -> Rows:
+def mia_bench_rows():
     """The samples of the example, each picture its file's bytes."""
     annotation = MIA_BENCH_EXAMPLE / "instruction_benchmark_all.json"
     rows = json.loads(annotation.read_text(encoding="utf-8"))
@@ -70,7 +61,7 @@ def mia_bench_rows() -> Rows:
     ]
 
 
-def mia_bench_files(edit: Callable[[Rows], object] = lambda _: None) -> Files:
+def mia_bench_files(edit=lambda _: None):
     """The example of MIA-Bench, edited."""
     rows = mia_bench_rows()
     edit(rows)
@@ -78,7 +69,7 @@ def mia_bench_files(edit: Callable[[Rows], object] = lambda _: None) -> Files:
     return {(MIA_BENCH, "README.md"): readme, (MIA_BENCH, PARQUET): parquet(rows)}
 
 
-def parquet(rows: Rows) -> bytes:
+def parquet(rows):
     """A parquet file with the columns of the dataset on the Hub."""
     import datasets
     import pyarrow.parquet

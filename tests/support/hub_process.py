@@ -1,26 +1,17 @@
 """Processes that download from a `HubServer`, with the real clients.
 
 `huggingface_hub` reads its settings when it is imported, so what talks to a server runs in a
-process of its own: `ask`. That is a fork of a process that has imported `huggingface_hub` with the
-settings of most tests.
+process of its own: `ask`. That is a fork of a process that has imported `huggingface_hub`, where
+the settings are those of most tests.
 """
 
-from __future__ import annotations
-
-import gc
 import json
-import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import mmie_tasks
 from support.fork_server import LINK, ForkServer, Script
@@ -58,24 +49,14 @@ for name, value in vars(constants).items():
         setattr(constants, name, real + value.partition("/{link}")[2])
 """
 
-LIBRARIES = (  # nothing that imports `huggingface_hub`
-    *("httpx", "httpx2", "pydantic", "yaml", "loguru", "tqdm.auto", "filelock", "fsspec.asyn"),
-    *("PIL.Image", "numpy", "pandas", "pyarrow.parquet", "pyarrow.dataset", "torch", "safetensors"),
-    *("psutil", "pytest", "anyio.streams.tls", "multiprocess", "packaging.version", "xxhash"),
-    *("fsspec.implementations.http", "scipy.sparse", "wcwidth", "tabulate", "PIL.WebPImagePlugin"),
+LIBRARIES = (
+    *("huggingface_hub.hf_api", "huggingface_hub.file_download", "datasets", "tqdm.auto"),
+    *("huggingface_hub._snapshot_download", "torch", "safetensors", "PIL.WebPImagePlugin"),
+    *("pydantic", "yaml", "loguru", "filelock", "tabulate", "pyarrow.parquet", "psutil"),
 )
-HUB_LIBRARIES = (
-    "huggingface_hub.hf_api",
-    "huggingface_hub.file_download",
-    "huggingface_hub._snapshot_download",
-    "datasets",
-)
-ONE_HUB_FORK = threading.Lock()  # at a time; a test may run two programs at once
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([*LIBRARIES, __name__])
 
 
-def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
+def environment(hub_url, home, **more):
     """The environment of a process that uses this hub only, with all caches below `home`."""
     return {
         "PATH": os.environ["PATH"],
@@ -93,89 +74,41 @@ def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
     }
 
 
-def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
+def ask(hub_url, home, code, **more):
     """Run `code` in a new process and return its variable `answer`.
 
     An error of ours comes back as ``{"error": class name, "message": text}``.
     """
     variables = environment(hub_url, home, **more)
     with tempfile.TemporaryDirectory() as folder:
-        if _hub_forks().can_run(variables) and ONE_HUB_FORK.acquire(blocking=False):
-            try:
-                status = _run_in_hub_fork(code, variables, Path(folder))
-            finally:
-                ONE_HUB_FORK.release()
-        else:
-            process = FORKS.Process(target=_run_program, args=(code, variables, folder))
-            process.start()
-            process.join(timeout=300)
-            process.kill()
-            status = process.exitcode
-        stdout, stderr = (Path(folder, name).read_text() for name in ("stdout", "stderr"))
-    assert status == 0, stderr
-    assert TOKEN not in stdout + stderr
-    return json.loads(stdout.splitlines()[-1])
-
-
-def _run_in_hub_fork(code: str, variables: dict[str, str], folder: Path) -> int:
-    """Run `PROGRAM` in a fork of a process that has imported `huggingface_hub` with these
-    settings.
-    """
-    program = folder / "program.py"
-    program.write_text(
-        f"{OWN_HOME.format(stdout=str(folder / 'stdout'), link=LINK)}{PROGRAM}", encoding="utf-8"
-    )
-    script = Script(
-        target=str(program), arguments=(code,), folder=str(Path.cwd()), environment=variables
-    )
-    with (folder / "stderr").open("wb") as output:
-        return _hub_forks().run(script, output, 300)
+        program, stdout, stderr = (Path(folder, name) for name in ("program.py", "out", "err"))
+        own_home = OWN_HOME.format(stdout=stdout, link=LINK)
+        program.write_text(f"{own_home}{PROGRAM}", encoding="utf-8")
+        with stdout.open("wb") as output, stderr.open("wb") as errors:
+            if _forks().can_run(variables):
+                script = Script(
+                    target=str(program), arguments=(code,), folder=folder, environment=variables
+                )
+                status = _forks().run(script, errors, 300)
+            else:
+                status = start(hub_url, home, code, output, errors, **more).wait(300)
+        answer, log = stdout.read_text(), stderr.read_text()
+    assert status == 0, log
+    assert TOKEN not in answer + log
+    return json.loads(answer.splitlines()[-1])
 
 
 @cache
-def _hub_forks() -> ForkServer:
-    return ForkServer(
-        environment(f"http://127.0.0.1:{usual_port()}", Path("/nowhere")),
-        (*LIBRARIES, *HUB_LIBRARIES),
-    )
+def _forks():
+    return ForkServer(environment(f"http://127.0.0.1:{usual_port()}", Path("/nowhere")), LIBRARIES)
 
 
-def _run_program(code: str, variables: dict[str, str], folder: str) -> None:
-    """Run `PROGRAM` in this process, with these variables only; its output goes to two files."""
-    gc.freeze()  # a collection here need not look at the libraries
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        with Path(folder, name).open("wb") as file:
-            os.dup2(file.fileno(), number)
-    os.environ.clear()
-    os.environ.update(variables)
-    sys.argv[1:] = [code]
-    exec(PROGRAM, {"__name__": "__main__"})  # noqa: S102 - as `python -c` does
+def start(hub_url, home, code, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **more):
+    """Start `code` in a new process, which prints its variable `answer`."""
+    command, variables = [sys.executable, "-c", PROGRAM, code], environment(hub_url, home, **more)
+    return subprocess.Popen(command, env=variables, stdout=stdout, stderr=stderr, text=True)
 
 
-def assets(home: Path, repo: str) -> Path:
+def assets(home, repo):
     """The folder with what is made of a repository."""
     return home / "hf/assets/mmie-tasks" / repo.replace("/", "--")
-
-
-def watch(process: subprocess.Popen[Any], until: Callable[[], bool]) -> None:
-    """Return as soon as a condition holds, while the process runs."""
-    deadline = time.monotonic() + 300
-    while not until():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def ask_and_kill(
-    hub_url: str, home: Path, code: str, when: Callable[[], bool], **more: str
-) -> None:
-    """Run `code` in a new process, and kill it without warning as soon as `when` holds."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, code],
-        env=environment(hub_url, home, **more),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    watch(process, until=when)
-    process.kill()
-    assert process.wait(timeout=300) == -signal.SIGKILL

@@ -1,9 +1,9 @@
 """A Hugging Face Hub on the loopback interface, limited to the routes that downloads need.
 
     with HubServer(mmie_files()) as hub:          # contents: see `support.hub_files`
-        hub.holds("owner/data", "a.json", b"{}")  # another file
+        hub.files["owner/data", "a.json"] = b"{}" # another file
         hub.refuses(403, "GatedRepo")             # a status, and the Hub's code
-        hub.hangs_after(1000)                     # a download stalls until `hangs_up`
+        hub.hangs_after(1000)                     # a download stalls until the returned event
         hub.cuts_off(1000, 1)                     # a download ends before its end
         ...                                       # `support.hub_process.ask` at hub.url
     hub.requests      # the requests for files
@@ -13,19 +13,15 @@ Repositories of models and of data sets are one. Servers of a process use one po
 so that the processes that have read it can be used again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re
 import socket
 import threading
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
 from urllib.parse import parse_qs, unquote
 
-from support.loopback import LoopbackServer, Request, Sent, sends
+from support.loopback import LoopbackServer, Sent, sends
 
 COMMIT = "c0ffee" * 6 + "c0ff"
 SIGNATURE = "thisopensthefile"
@@ -35,67 +31,58 @@ _API = re.compile(
     r"/api/(?:datasets|models)/([^/]+/[^/]+)(?:/(tree|paths-info|revision)/([^/]+)(?:/(.*))?)?"
 )
 
-Files = Mapping[tuple[str, str], bytes]  # by repository and name
-
 
 class HubServer(LoopbackServer):
-    """See the module's docstring. All settings may be changed while it runs."""
-
     faulty = ("GET file",)
 
-    def __init__(self, files: Files | None = None) -> None:
+    def __init__(self, files=None):
         super().__init__(port=usual_port())
-        self.files: dict[tuple[str, str], bytes] = dict(files or {})
+        self.files = dict(files or {})
         self.commit = COMMIT
         self.forwards = False
-        self.patience_ends = threading.Event()
 
-    def start(self) -> None:
+    def start(self):
         try:
             super().start()
         except OSError:  # another server of this process has the port, or another process
             self.port = 0
             super().start()
 
-    def holds(self, repo: str, filename: str, content: bytes) -> None:
-        self.files[repo, filename] = content
-
     # The script.
 
-    def refuses(self, status: int, code: str = "") -> None:
+    def refuses(self, status, code=""):
         """Refuse files and information."""
         routes = [f"{method} {kind}" for method in ("HEAD", "GET") for kind in ("file", "api")]
         self.then(refusal(status, code), math.inf, *routes)
 
-    def hangs_after(self, count: int) -> None:
-        """Send nothing more, once, `count` bytes into a download, until it `hangs_up`."""
-        self.cuts_off(count, until=self.patience_ends)
-
-    def hangs_up(self) -> None:
-        self.patience_ends.set()
+    def hangs_after(self, count):
+        """Send nothing more, once, `count` bytes into a download, until the event is set."""
+        patience_ends = threading.Event()
+        self.cuts_off(count, until=patience_ends)
+        return patience_ends
 
     # The requests.
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self):
         return [request for request in self.log if request.route.endswith("file")]
 
-    def ranges(self) -> list[str | None]:
+    def ranges(self):
         """The requested range of each download, in order."""
         return [request.headers.get("range") for request in self.calls("GET file")]
 
-    def downloads(self, method: str = "GET") -> list[str]:
+    def downloads(self, method="GET"):
         """The names of the requested files, in order."""
         return [request.filename for request in self.calls(f"{method} file")]
 
     # The responses.
 
-    def route(self, method: str, path: str, body: bytes) -> str:
+    def route(self, method, path, body):
         if file := _FILE.fullmatch(path):
             return "forward" if self.forwards and not file["signed"] else f"{method} file"
         return f"{method} api" if _API.fullmatch(path) else ""
 
-    def answer(self, request: Request) -> Sent:
+    def answer(self, request):
         if api := _API.fullmatch(unquote(request.path)):
             return self._information(request, *api.groups())
         if file := _FILE.fullmatch(request.path):
@@ -104,7 +91,7 @@ class HubServer(LoopbackServer):
             return refusal(404, missing) if missing else self._file(request, repo, revision, name)
         return refusal(404, "")  # such as the list of programs that huggingface_hub may ask for
 
-    def _file(self, request: Request, repo: str, revision: str, name: str) -> Sent:
+    def _file(self, request, repo, revision, name):
         content = self.files[repo, name]
         described = {
             "ETag": f'"{sha256(content)}"',
@@ -123,9 +110,7 @@ class HubServer(LoopbackServer):
         headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
         return Sent(content[start:], 206, headers)
 
-    def _information(
-        self, request: Request, repo: str, kind: str | None, revision: str | None, path: str | None
-    ) -> Sent:
+    def _information(self, request, repo, kind, revision, path):
         """What `huggingface_hub` and `datasets` ask for about a repository."""
         if missing := self._missing(repo, revision or "main"):
             return refusal(404, missing)
@@ -147,7 +132,7 @@ class HubServer(LoopbackServer):
         below = f"{path}/" if path else ""
         return sends([entry for entry in entries if str(entry["path"]).startswith(below)])
 
-    def _missing(self, repo: str, revision: str, name: str | None = None) -> str:
+    def _missing(self, repo, revision, name=None):
         if repo not in {holder for holder, _ in self.files}:
             return "RepoNotFound"
         if revision not in {"main", self.commit}:
@@ -155,23 +140,21 @@ class HubServer(LoopbackServer):
         return "" if name is None or (repo, name) in self.files else "EntryNotFound"
 
 
-def refusal(status: int, code: str) -> Sent:
+def refusal(status, code):
     return Sent(status=status, headers={"X-Error-Code": code} if code else {})
 
 
-def sha256(content: bytes) -> str:
+def sha256(content):
     return hashlib.sha256(content).hexdigest()
 
 
-def _entry(name: str, content: bytes) -> dict[str, Any]:
+def _entry(name, content):
     size, digest = len(content), sha256(content)
     lfs = {"oid": digest, "size": size, "pointerSize": 130}
     return {"type": "file", "path": name, "size": size, "oid": digest[:40], "lfs": lfs}
 
 
 @cache
-def usual_port() -> int:
-    """The port of the servers of this process."""
+def usual_port():
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
+        return free.getsockname()[1]

@@ -3,21 +3,15 @@
 `tests/golden/internvl/README.md` says how it was made. Everything is read when it is asked for.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
+    pass
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden" / "internvl"
 CHECKPOINT = FOLDER / "checkpoint"
@@ -26,8 +20,7 @@ TILE_PX = 56  # of the tiny checkpoint
 TOKENS_PER_TILE = 4
 
 
-def added_id(tokenizer: SlowLlamaTokenizer, content: str) -> int:
-    """The id of an added token."""
+def added_id(tokenizer, content):
     return next(i for i, token in tokenizer.listed.items() if token.content == content)
 
 
@@ -46,28 +39,26 @@ class Case:
     max_new_tokens: int
 
     @property
-    def parts(self) -> tuple[str | Path, ...]:
+    def parts(self):
         """The prompt as a request's parts: one that makes the official prompt again.
 
         A picture that has no ``<image>`` in the prompt has no part, and an ``<image>`` without a
         picture stays text.
         """
         texts = self.prompt.split("<image>")
-        parts: list[str | Path] = [texts[0]]
+        parts = [texts[0]]
         for number, text in enumerate(texts[1:]):
             parts.append(self.images[number] if number < len(self.images) else "<image>")
             parts.append(text)
         return tuple(part for part in parts if part != "")
 
 
-def read(name: str, folder: Path = FOLDER) -> Any:
-    """The content of a JSON file of the set."""
+def read(name, folder=FOLDER):
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
 @cache
-def cases() -> tuple[Case, ...]:
-    """Every question the official code answered."""
+def cases():
     recorded = read("cases")
     return tuple(
         Case(
@@ -86,7 +77,7 @@ def cases() -> tuple[Case, ...]:
 
 
 @cache
-def logits() -> dict[str, NDArray[np.float32]]:
+def logits():
     """Of the first and the last new token: ``CASE`` and ``CASE/last_step``, (vocabulary,); and the
     vision outputs: ``vit/IMAGE``, (tiles, tokens per tile, hidden size of the text model).
     """
@@ -96,7 +87,7 @@ def logits() -> dict[str, NDArray[np.float32]]:
         return {name: arrays[name] for name in arrays.files}
 
 
-def tokenizer_folder(path: Path, change: Callable[[dict[str, Any]], object] | None = None) -> Path:
+def tokenizer_folder(path, change=None):
     """Write the checkpoint's tokenizer files into a folder, with a changed configuration."""
     path.mkdir(parents=True, exist_ok=True)
     shutil.copy(CHECKPOINT / "tokenizer.model", path)

@@ -1,37 +1,33 @@
 """Prompts for the engine of the judge, and what plain ``generate()`` of transformers replies."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
-from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from transformers import GenerationConfig
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.inputs import JudgePrompt
 from mmie_tasks.judges.mmie_score.native_model import load_model
 from mmie_tasks.judges.mmie_score.tiles import read_tiles
-from mmie_tasks.judges.mmie_score.transformers_engine import TransformersEngine, normalized
+from mmie_tasks.judges.mmie_score.transformers_engine import normalized
 from support import internvl_golden as golden
 
 CPU = torch.device("cpu")
 
 
-def outputs(engine: TransformersEngine, prompts: Iterable[JudgePrompt]) -> dict[int, list[int]]:
+def outputs(engine, prompts):
     """The tokens generated for each prompt, by its key; none may fail."""
     return {key: result.output for key, result in engine.run(prompts)}
 
 
-def open_folder(folder: Path) -> Checkpoint:
+def open_folder(folder):
     return open_checkpoint(CheckpointLocation(folder=folder, name="test"))
 
 
-def golden_prompts() -> list[JudgePrompt]:
+def golden_prompts():
     """A prompt of each golden case; the key is its number."""
     prompts = []
     for key, case in enumerate(golden.cases()):
@@ -48,7 +44,7 @@ def golden_prompts() -> list[JudgePrompt]:
     return prompts
 
 
-def other_prompts(checkpoint: Checkpoint) -> list[JudgePrompt]:
+def other_prompts(checkpoint):
     """Prompts of another size: two images of 13 tiles, and hundreds of tokens above the border."""
     config, random = checkpoint.config, Random(0)  # noqa: S311
     side, per_tile = config.vision_config.image_size, config.tokens_per_tile
@@ -81,18 +77,18 @@ class Reference(NamedTuple):
     logits: torch.Tensor  # of each step, (steps, vocabulary)
 
 
-def references(checkpoint: Checkpoint, prompts: Iterable[JudgePrompt]) -> list[Reference]:
+def references(checkpoint, prompts):
     """The reply to each prompt, with the rotary embedding of transformers: no code of ours is
     between the weights and the tokens.
     """
-    model: Any = load_model(checkpoint, device=CPU, dtype=torch.float32)
+    model = load_model(checkpoint, device=CPU, dtype=torch.float32)
     text = model.model.language_model
     text.rotary_emb = Phi3RotaryEmbedding(text.config)
     return [_reference(model, checkpoint, prompt) for prompt in prompts]
 
 
 @torch.inference_mode()
-def _reference(model: Any, checkpoint: Checkpoint, prompt: JudgePrompt) -> Reference:
+def _reference(model, checkpoint, prompt):
     pixels = {}
     if prompt.tiles is not None:
         pixels["pixel_values"] = normalized(torch.from_numpy(prompt.tiles), torch.float32)

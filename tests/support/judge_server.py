@@ -19,8 +19,6 @@ before a run gets `server.check` and uses up no fault; with None it is like any 
 ``python -m support.judge_server`` prints its address.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json
@@ -28,17 +26,15 @@ import math
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from support.batch_api import BatchApi
-from support.loopback import LoopbackServer, Request, Sent, error, sends
+from support.loopback import LoopbackServer, Sent, error, sends
 from support.pictures import drawn
 
 Body = dict[str, Any]
-Says = str | Body | Sent | Callable[[Body], "str | Body | Sent"]
 
 ROUTES = {
     "chat": r"POST .*/chat/completions",
@@ -52,7 +48,7 @@ ROUTES = {
 """The routes; a check before a run is the route ``check``."""
 
 
-def completion(message: str | Body | None, **more: Any) -> Body:
+def completion(message, **more):
     """A chat completion; `finish_reason=`, `refusal=`, `model=` and `usage=` are optional."""
     message = message if isinstance(message, dict) else {"content": message}
     message = {"role": "assistant", "refusal": more.pop("refusal", None), **message}
@@ -74,24 +70,22 @@ PASSED = sends(completion(ALL_COLOURS))
 
 
 class JudgeServer(LoopbackServer):
-    """See the module's docstring. All settings may be changed while it runs."""
-
     faulty = ("chat", "images")
 
     def __init__(
         self,
-        says: Says = "5",
+        says="5",
         *,
-        draws: Says = drawn,
-        port: int = 0,
-        delay_s: float = 0.0,
-        at_most: float = math.inf,
-        retry_after: str | None = None,
-        key: str | None = None,
-        models: Sequence[str] | Sent | None = ("judge-model",),
-        check: Sent | None = PASSED,
-        closes: bool = False,
-    ) -> None:
+        draws=drawn,
+        port=0,
+        delay_s=0.0,
+        at_most=math.inf,
+        retry_after=None,
+        key=None,
+        models=("judge-model",),
+        check=PASSED,
+        closes=False,
+    ):
         super().__init__(port=port)
         self.delay_s = delay_s
         self.at_most = at_most
@@ -100,53 +94,52 @@ class JudgeServer(LoopbackServer):
         self.models = models
         self.check = check
         self.closes = closes  # the connection after a reply: the runner's models never do
-        self.ready: Callable[[], bool] = lambda: True  # nothing is answered while it is not
+        self.ready = lambda: True  # nothing is answered while it is not
         self.at_once = 0
         self.batch = BatchApi(lambda body: self._said(self._says, json.dumps(body).encode()))
         self._says, self._draws = says, draws
 
-    def says(self, says: Says) -> None:
+    def says(self, says):
         """From now on: a text, a whole body, a response, or a function of the request's body."""
         self._says = says
 
-    def draws(self, draws: Says) -> None:
-        """The same for pictures."""
+    def draws(self, draws):
         self._draws = draws
 
     # The requests.
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"{super().url}/v1"
 
     @property
-    def asked(self) -> list[Body]:
+    def asked(self):
         return [json.loads(request.body) for request in self._requests]
 
     @property
-    def headers(self) -> list[dict[str, str]]:
+    def headers(self):
         return [dict(request.headers) for request in self._requests]
 
     @property
-    def checks(self) -> int:
+    def checks(self):
         return self.count("check")
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self._requests)
 
     @property
-    def _requests(self) -> list[Request]:
+    def _requests(self):
         return [request for request in self.log if request.route in self.faulty]
 
     # The responses.
 
-    def route(self, method: str, path: str, body: bytes) -> str:
+    def route(self, method, path, body):
         if self.check is not None and CHECK in body and path.endswith("/chat/completions"):
             return "check"
         call = f"{method} {path}"
         return next((name for name, rule in ROUTES.items() if re.fullmatch(rule, call)), "")
 
-    async def respond(self, request: Request) -> Sent:
+    async def respond(self, request):
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         given = given or request.headers.get("api-key", "")
         if self.key is not None and given != self.key:
@@ -169,7 +162,7 @@ class JudgeServer(LoopbackServer):
         finally:
             self.at_once -= 1
 
-    def answer(self, request: Request) -> Sent:
+    def answer(self, request):
         match request.route:
             case "chat":
                 return self._said(self._says, request.body)
@@ -186,7 +179,7 @@ class JudgeServer(LoopbackServer):
                 message = f"no route {request.method} {request.path}"
                 return self.batch.answer(request) or error(404, code="not_found", message=message)
 
-    def _said(self, says: Says, body: bytes) -> Sent:
+    def _said(self, says, body):
         said = says(json.loads(body)) if callable(says) else says
         if isinstance(said, str):
             named = re.search(rb'"model"\s*:\s*"([^"\\]+)"', body)
@@ -197,7 +190,7 @@ class JudgeServer(LoopbackServer):
         )
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--delay_s", type=float, default=0.0)
     parser.add_argument("--at_most", type=float, default=math.inf, help="more get HTTP 429")

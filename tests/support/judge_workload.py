@@ -1,9 +1,6 @@
 """Made-up requests in the proportions of MMIE's, for measurements."""
 
-from __future__ import annotations
-
 import random
-from pathlib import Path
 from typing import NamedTuple
 
 from PIL import Image
@@ -46,10 +43,7 @@ SIZES = {
 }
 
 
-def requests(
-    size: Size, count: int, seed: int, folder: Path, *, compress_level: int = 6
-) -> list[JudgeRequest]:
-    """Requests, whose images are written to a folder as PNG files."""
+def requests(size, count, seed, folder, *, compress_level=6):
     generator = random.Random(seed)  # noqa: S311 - made-up data
     rubric = _words(generator, RUBRIC_TOKENS / size.prompts_by)
     generated = []
@@ -70,13 +64,11 @@ def requests(
     return generated
 
 
-def _words(generator: random.Random, tokens: float) -> str:
+def _words(generator, tokens):
     return " ".join(generator.choices(WORDS, k=max(1, round(tokens / TOKENS_PER_WORD)))) + ". "
 
 
-def _image(
-    generator: random.Random, size_px: tuple[int, int], size: Size, path: Path, compress_level: int
-) -> Path:
+def _image(generator, size_px, size, path, compress_level):
     """An image of noise with as many tiles as the real one."""
     width, height = (side * size.shape.image_px // REAL_TILE_PX for side in size_px)
     small = (max(1, width // 8), max(1, height // 8))

@@ -1,35 +1,27 @@
 """Samples that wait for a judge, whose points are the number that it replies."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.batch import DeferredRow, MetricRows, PendingSample
-from mmie_tasks.judges.session import BenchmarkJudge
-from mmie_tasks.record.judgement import Judgement, combine
-from mmie_tasks.record.reply import JudgeResult
+from mmie_tasks.judges.batch import DeferredRow, PendingSample
+from mmie_tasks.record.judgement import combine
 
 
-def read(text: str) -> Verdict:
+def read(text):
     return Scored(float(text)) if text.isdigit() else Unscored("unparsed")
 
 
-def grade(result: JudgeResult) -> Verdicts:
+def grade(result):
     verdict = result.verdict(read)
     return Verdicts(official=verdict, robust=verdict)
 
 
-def submit(
-    benchmark: BenchmarkJudge, text: str, judged: list[Sequence[Judgement]] | None = None
-) -> DeferredRow:
+def submit(benchmark, text, judged=None):
     """The row of a sample with a request of this text; its judgements are added to `judged`.
 
     The reply ``impossible`` has the request sent a second time.
     """
 
-    def make_rows(judgements: Sequence[Judgement]) -> MetricRows:
+    def make_rows(judgements):
         if judged is not None:
             judged.append(judgements)
         match combine(judgements).official:

@@ -1,7 +1,5 @@
 """Results and judgements of a single judge, for samples that are made by hand."""
 
-from __future__ import annotations
-
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.reply import JudgeReply, JudgeResult
@@ -10,7 +8,7 @@ from support.signatures import signature_from
 MADE_UP = "judge:made_up|model:made-up"
 
 
-def result_of(*texts: str, finish: str = "stop") -> JudgeResult:
+def result_of(*texts, finish="stop"):
     """A judge's result with one reply or two; without texts it failed."""
     replies = [JudgeReply(text=text, model="m", finish=finish) for text in texts]
     failure = None if texts else Unscored("unavailable", "down")
@@ -18,7 +16,7 @@ def result_of(*texts: str, finish: str = "stop") -> JudgeResult:
     return JudgeResult(**named, failure=failure)
 
 
-def replied(*replies: JudgeReply, judge: str = MADE_UP) -> tuple[Judgement, ...]:
+def replied(*replies, judge=MADE_UP):
     """The judgements of a sample with one or two replies of a judge; none without a reply."""
     if not replies:
         return ()

@@ -1,20 +1,17 @@
 """Judges for tests that need no server."""
 
-from __future__ import annotations
+from collections.abc import Mapping
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-
-from mmie_tasks.extend import Judge, JudgeOptions, JudgeReply, JudgeRequest, Outcome, Usage
+from mmie_tasks.extend import Judge, JudgeOptions, JudgeReply, JudgeRequest, Usage
 
 SIGNATURE = {"judge": "scripted", "model": "drawn-1"}
 
 
-def text_of(request: JudgeRequest) -> str:
+def text_of(request):
     return "".join(part for part in request.parts if isinstance(part, str))
 
 
-def reply(text: str, **fields: object) -> JudgeReply:
+def reply(text, **fields):
     return JudgeReply(text=text, model="m", usage=Usage(input_tokens=3, output_tokens=2), **fields)
 
 
@@ -23,28 +20,28 @@ class FunctionJudge(Judge):
 
     signature: Mapping[str, object] = {"judge": "function", "model": "m"}
 
-    def __init__(self, reply_to: Callable[[JudgeRequest], Outcome]) -> None:
+    def __init__(self, reply_to):
         self.reply_to = reply_to
-        self.calls: list[list[JudgeRequest]] = []
+        self.calls = []
 
-    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+    def ask(self, requests):
         self.calls.append(list(requests))
         for index in reversed(range(len(requests))):
             yield index, self.reply_to(requests[index])
 
 
-def echo(request: JudgeRequest) -> Outcome:
+def echo(request):
     return reply(text_of(request))
 
 
-def class_of(judge: Judge) -> type[Judge]:
+def class_of(judge):
     """A class, as the registry returns it, that opens this judge."""
 
     class Registered(FunctionJudge):
         in_process = judge.in_process
 
         @classmethod
-        def open(cls, options: JudgeOptions, environment: Mapping[str, str]) -> Judge:  # noqa: ARG003
+        def open(cls, options, environment):  # noqa: ARG003
             return judge
 
     return Registered
@@ -59,16 +56,16 @@ class WordJudge(FunctionJudge):
         loud: bool = False
 
     @classmethod
-    def open(cls, options: Options, environment: Mapping[str, str]) -> Judge:
+    def open(cls, options, environment):
         text = options.word.upper() if options.loud else options.word
         return cls(lambda _: reply(text * options.times + environment.get("ENDING", "")))
 
 
-def scripted_request(*parts: str | Path, max_tokens: int = 64, attempt: int = 0) -> JudgeRequest:
+def scripted_request(*parts, max_tokens=64, attempt=0):
     return JudgeRequest(parts=parts, max_tokens=max_tokens, attempt=attempt)
 
 
-def scripted_reply(text: str, *, cached: bool = False, model: str = "drawn-1") -> JudgeReply:
+def scripted_reply(text, *, cached=False, model="drawn-1"):
     usage = Usage(input_tokens=7, output_tokens=3, reasoning_tokens=1, cost_usd=0.25)
     return JudgeReply(text=text, model=model, usage=usage, cached=cached)
 
@@ -83,13 +80,13 @@ class ScriptedJudge(Judge):
 
     signature: Mapping[str, object] = SIGNATURE
 
-    def __init__(self, script: Mapping[str, Outcome] | None = None, **more: object) -> None:
+    def __init__(self, script=None, **more):
         self.signature = {**SIGNATURE, **more}
         self.script = script or {}
-        self.calls: list[list[str]] = []
+        self.calls = []
         self.closed = 0
 
-    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+    def ask(self, requests):
         texts = [next((p for p in r.parts if isinstance(p, str)), "") for r in requests]
         self.calls.append(texts)
         try:

@@ -1,7 +1,5 @@
 """A benchmark of samples ``a1``, ``b7``, ...: the letter is the group."""
 
-from __future__ import annotations
-
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.results.run import TaskRun

@@ -16,8 +16,6 @@ Faults are used up in order, one per request. A route is the method here, and a 
 stopped and started again, and keeps its port.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
@@ -26,12 +24,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
 
 NEVER = threading.Event()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Request:
     """A request; the names of its headers are in lower case."""
 
@@ -43,11 +40,11 @@ class Request:
     route: str
 
     @property
-    def filename(self) -> str:
+    def filename(self):
         return self.path.rpartition("/")[2]
 
     @property
-    def token(self) -> str | None:
+    def token(self):
         return self.headers.get("authorization")
 
 
@@ -67,10 +64,10 @@ class Sent:
     drip_s: float = 0.0
 
     @property
-    def breaks_off(self) -> bool:
+    def breaks_off(self):
         return self.status == 0 or self.cut_after is not None
 
-    def pieces(self, *, with_body: bool) -> list[bytes]:
+    def pieces(self, *, with_body):
         if self.status == 0:
             return []
         kind = "text/html" if self.content.startswith(b"<") else "application/json"
@@ -78,23 +75,18 @@ class Sent:
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         start = f"HTTP/1.1 {self.status} X\r\n{head}\r\n".encode("latin-1")
         body = self.content[: self.cut_after] if with_body else b""
-        return (
-            [start, *(body[at : at + 1] for at in range(len(body)))]
-            if self.drip_s
-            else [start + body]
-        )
+        return [start, *(bytes([byte]) for byte in body)] if self.drip_s else [start + body]
 
 
 HANG = Sent(status=0, until=NEVER)
 HANG_UP = Sent(status=0)
 
 
-def sends(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Sent:
-    """A response with a JSON document."""
+def sends(document, status=200, headers=None):
     return Sent(json.dumps(document).encode(), status, headers or {})
 
 
-def error(status: int, *, code: str | None = None, message: str = "no", **more: Any) -> Sent:
+def error(status, *, code=None, message="no", **more):
     """An error as OpenAI words it; optional: `param=` and `headers=`."""
     headers = more.pop("headers", {})
     fields = {"message": message, "type": "some_error", "param": None, "code": code, **more}
@@ -117,65 +109,61 @@ class Fault:
 class LoopbackServer:
     """See the module's docstring. All settings may be changed while it runs."""
 
-    def __init__(self, files: Mapping[str, bytes] | None = None, *, port: int = 0) -> None:
-        self.files: dict[Any, bytes] = dict(files or {})
+    def __init__(self, files=None, *, port=0):
+        self.files = dict(files or {})
         self.port = port
-        self.log: list[Request] = []
-        self.statuses: Counter[int] = Counter()
-        self.faults: list[Fault] = []
-        self.before: dict[str, Callable[[], object]] = {}
-        self._thread: threading.Thread | None = None
+        self.log = []
+        self.statuses = Counter()
+        self.faults = []
+        self.before = {}
+        self._thread = None
 
     # For subclasses.
 
     faulty: Collection[str] | None = None
     """The routes of faults that name none; None for all."""
 
-    def route(self, method: str, path: str, body: bytes) -> str:
+    def route(self, method, path, body):
         """The name of a request's route."""
         return method
 
-    def answer(self, request: Request) -> Sent:
-        """The usual response."""
+    def answer(self, request):
         content = self.files.get(request.path)
         return error(404) if content is None else Sent(content)
 
-    async def respond(self, request: Request) -> Sent:
-        """The response: that of the next fault, or the usual one."""
+    async def respond(self, request):
         fault = self.next_fault(request.route)
         return fault.change(lambda: self.answer(request)) if fault else self.answer(request)
 
     # The script.
 
-    def then(self, sent: Sent, times: float = 1, *routes: str) -> None:
+    def then(self, sent, times=1, *routes):
         """The next `times` requests of these routes, or of all, get this response."""
         self._add(lambda _: sent, times, routes)
 
-    def fails(self, status: int, times: float = 1, *routes: str, **more: Any) -> None:
+    def fails(self, status, times=1, *routes, **more):
         """Respond with this status; `code=`, `message=`, `param=` and `headers=` as for `error`."""
         self.then(error(status, **more), times, *routes)
 
-    def loses(self, times: float = 1, *routes: str) -> None:
+    def loses(self, times=1, *routes):
         """Carry out the request, and close the connection instead of responding."""
         self._add(lambda run: replace(run(), status=0), times, routes)
 
-    def cuts_off(self, after: int, times: float = 1, *routes: str, until: Any = None) -> None:
+    def cuts_off(self, after, times=1, *routes, until=None):
         """Hang up `after` bytes into a response, once `until` is set."""
         self._add(lambda run: replace(run(), cut_after=after, until=until), times, routes)
 
-    def holds(self, *routes: str, done: bool = False) -> Fault:
+    def holds(self, *routes, done=False):
         """Respond to one request never; carry it out before if `done`."""
         return self._add(
             lambda run: replace(run(), status=0, until=NEVER) if done else HANG, 1, routes
         )
 
-    def _add(
-        self, change: Callable[[Callable[[], Sent]], Sent], times: float, routes: Collection[str]
-    ) -> Fault:
+    def _add(self, change, times, routes):
         self.faults.append(Fault(routes=routes or self.faulty, times=times, change=change))
         return self.faults[-1]
 
-    def next_fault(self, route: str) -> Fault | None:
+    def next_fault(self, route):
         for fault in self.faults:
             if fault.times > 0 and (fault.routes is None or route in fault.routes):
                 fault.times -= 1
@@ -186,26 +174,25 @@ class LoopbackServer:
     # The requests.
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def calls(self, route: str | None = None) -> list[Request]:
-        """The requests of a route or of all, in order."""
+    def calls(self, route=None):
         return [one for one in self.log if route is None or one.route == route]
 
-    def count(self, route: str) -> int:
+    def count(self, route):
         return len(self.calls(route))
 
     # Start and stop, repeatedly; the port stays the same.
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         self.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.stop()
 
-    def start(self) -> None:
+    def start(self):
         listening = socket.create_server(("127.0.0.1", self.port), backlog=1000)
         self.port = listening.getsockname()[1]
         started = threading.Event()
@@ -213,83 +200,54 @@ class LoopbackServer:
         self._thread.start()
         assert started.wait(60)
 
-    def stop(self) -> None:
+    def stop(self):
         if self._thread is not None:
             self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join()
             self._thread = None
 
-    async def _serve(self, listening: socket.socket, started: threading.Event) -> None:
+    async def _serve(self, listening, started):
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        talks: set[asyncio.Task[None]] = set()
-
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            talks.add(task)
-            try:
-                with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                    await self._talk(reader, writer)
-            finally:
-                talks.discard(task)
-                writer.transport.abort()
-
-        server = await asyncio.start_server(talk, sock=listening, limit=2**20)
+        server = await asyncio.start_server(self._talk, sock=listening, limit=2**20)
         started.set()
         await self._ended.wait()
         self._loop.remove_reader(listening.fileno())
-        for _ in range(10):  # new connections start their tasks, which can then be cancelled
+        for _ in range(10):  # new connections start their tasks, which `asyncio.run` cancels
             await asyncio.sleep(0)
         server.close()
-        for task in list(talks):
-            task.cancel()
-        await asyncio.gather(*talks, return_exceptions=True)
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        is_open = True
-        while is_open:
-            request = await self._read(reader)
-            if hook := self.before.get(request.route):
-                await asyncio.to_thread(hook)
-            sent = await self.respond(request)
-            self.statuses[0 if sent.breaks_off else sent.status] += 1
-            for piece in sent.pieces(with_body=request.method != "HEAD"):
-                writer.write(piece)
-                await writer.drain()
-                if sent.drip_s:
-                    await asyncio.sleep(sent.drip_s)
-            while sent.until and not sent.until.is_set():
-                await asyncio.sleep(0.005)
-            is_open = not sent.breaks_off
-        if sent.status:
+    async def _talk(self, reader, writer):
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                while await self._respond(await self._read(reader), writer):
+                    pass
+        finally:
+            writer.transport.abort()
+
+    async def _respond(self, request, writer):
+        """Send the response; whether the connection stays open."""
+        if hook := self.before.get(request.route):
+            await asyncio.to_thread(hook)
+        sent = await self.respond(request)
+        self.statuses[0 if sent.breaks_off else sent.status] += 1
+        for piece in sent.pieces(with_body=request.method != "HEAD"):
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(sent.drip_s)
+        while sent.until and not sent.until.is_set():
+            await asyncio.sleep(0.005)
+        if sent.breaks_off and sent.status:
             writer.close()  # what was written still goes out
             await writer.wait_closed()
+        return not sent.breaks_off
 
-    async def _read(self, reader: asyncio.StreamReader) -> Request:
+    async def _read(self, reader):
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         method, target, _ = lines[0].split(" ", 2)
         pairs = (line.partition(":") for line in lines[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
         path, _, query = target.partition("?")
-        body = await _body(reader, headers)
-        request = Request(
-            method=method,
-            path=path,
-            query=query,
-            headers=headers,
-            body=body,
-            route=self.route(method, path, body),
-        )
-        self.log.append(request)
-        return request
-
-
-async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
-    if headers.get("transfer-encoding") != "chunked":
-        return await reader.readexactly(int(headers.get("content-length", 0)))
-    chunks = []
-    while size := int(await reader.readline(), 16):
-        chunks.append(await reader.readexactly(size))
-        await reader.readline()
-    await reader.readline()
-    return b"".join(chunks)
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        route = self.route(method, path, body)
+        self.log.append(Request(method, path, query, headers, body, route))
+        return self.log[-1]

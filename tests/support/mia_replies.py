@@ -3,10 +3,6 @@
 Weights are (6, 4). The verdict of the judge is 6/6, 2/4 and 8/10, where it has one.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 SENTENCE = "score of component 1: 6/6, score of component 2: 2/4, total score: 8/10"
 FAKE = "score of component 1: 6/6, score of component 2: 4/4, total score: 10/10"
 
@@ -120,7 +116,7 @@ OTHER_FORMS = (
 """Replies in other forms, with the same verdict."""
 
 
-def official_form() -> Iterator[str]:
+def official_form():
     """60 replies in the form that the judge is asked for, all with the verdict of `SENTENCE`."""
     for feedback in FEEDBACK:
         yield from (form.format(feedback) for form in FORMS)

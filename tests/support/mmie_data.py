@@ -6,42 +6,34 @@ in the question and a gold text. Pictures are ``images/<n>.png``, 32 pixels squa
 of its own.
 """
 
-from __future__ import annotations
-
 import colorsys
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
-import datasets
 from PIL import Image
 
 CATEGORIES = ("SA", "PBL", "MSR")
 FIELDS = {"SA": "Literature", "PBL": "Education", "MSR": "Mathematics"}
 
-Row = dict[str, Any]
 Segment = dict[str, "str | None"]
 
 
-def segment(text: str | None = None, image: str | None = None) -> Segment:
+def segment(text=None, image=None):
     return {"text": text, "image": image}
 
 
-def conversation(
-    sample_id: str, question: object = "Why?", gold: object = "So.", **more: object
-) -> Row:
+def conversation(sample_id, question="Why?", gold="So.", **more):
     """A row in the form of the Hub, without a category label."""
     turns = [{"from": "human", "content": question}, {"from": "gpt", "content": gold}]
     return {"id": sample_id, "conversations": turns, **more}
 
 
-def contents(n: int) -> list[tuple[str, list[Segment], list[Segment]]]:
+def contents(n):
     """Id, question and gold answer of the first `n` samples."""
     return [_content(i) for i in range(n)]
 
 
-def conversations_folder(path: Path, n: int = 6) -> Path:
+def conversations_folder(path, n=6):
     """Write `n` samples in the form of the Hub, with their pictures; the folder."""
     rows = []
     for sample_id, question, gold in contents(n):
@@ -51,7 +43,7 @@ def conversations_folder(path: Path, n: int = 6) -> Path:
     return folder(path, rows)
 
 
-def folder(path: Path, rows: Sequence[object], *, pictures: bool = True) -> Path:
+def folder(path, rows, *, pictures=True):
     """Write any rows as ``data.json``; and every relative picture they name, unless told not to."""
     path.mkdir(parents=True, exist_ok=True)
     (path / "data.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
@@ -60,7 +52,7 @@ def folder(path: Path, rows: Sequence[object], *, pictures: bool = True) -> Path
     return path
 
 
-def named_images(value: object) -> list[str]:
+def named_images(value):
     """Every ``image`` anywhere in a JSON value, once each, in order."""
     if isinstance(value, Mapping):
         image = value.get("image")
@@ -71,13 +63,12 @@ def named_images(value: object) -> list[str]:
     return []
 
 
-def in_file_order(docs: datasets.Dataset) -> datasets.Dataset:
-    """The samples of a task in the order of its data file."""
+def in_file_order(docs):
     indices = list(docs["index"])
     return docs.select(sorted(range(len(indices)), key=indices.__getitem__))
 
 
-def draw(path: Path, number: int = 0, side_px: int = 32) -> Path:
+def draw(path, number=0, side_px=32):
     """A square picture of one colour, which `number` chooses."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rgb = colorsys.hsv_to_rgb(number * 0.381966 % 1, 0.8, 0.9)
@@ -86,7 +77,7 @@ def draw(path: Path, number: int = 0, side_px: int = 32) -> Path:
     return path
 
 
-def _content(i: int) -> tuple[str, list[Segment], list[Segment]]:
+def _content(i):
     category, first = CATEGORIES[i % 3], 3 * i  # at most three pictures each
     question = [segment(f"Tale {i} begins.", f"images/{first}.png")]
     if category == "MSR":

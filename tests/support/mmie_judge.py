@@ -1,15 +1,10 @@
 """A judge of MMIE for the loopback server, and judge prompts of our own."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
 import re
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from mmie_tasks.benchmarks import model_answers
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
@@ -26,13 +21,12 @@ WORDS = {
 """Templates in the official form, for the setting ``prompts``."""
 
 
-def words(path: Path) -> Path:
-    """Write `WORDS`."""
+def words(path):
     path.write_text(json.dumps(WORDS), encoding="utf-8")
     return path
 
 
-def surround(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def surround(monkeypatch, folder):
     """Make a folder the working folder, with judge prompts and a cache, and no setting of MMIE."""
     monkeypatch.chdir(folder)
     for name in (name for name in os.environ if name.startswith(("MMIE_", "OPENAI_"))):
@@ -43,7 +37,7 @@ def surround(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(model_answers, "_answer_folders", {})
 
 
-def content_of(body: Body) -> list[str | bytes]:
+def content_of(body):
     """Texts and image bytes of a request, in their order."""
     content = body["messages"][0]["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -55,17 +49,17 @@ def content_of(body: Body) -> list[str | bytes]:
     ]
 
 
-def text_of(body: Body) -> str:
+def text_of(body):
     """The text of a request, with ``<image>`` for each image."""
     return "".join(part if isinstance(part, str) else "<image>" for part in content_of(body))
 
 
-def gives(points: object) -> str:
+def gives(points):
     """A verdict as the judge of the paper writes it."""
     return f"### Feedback\nIt follows.\n### Score\n{points}"
 
 
-def by_category(body: Body) -> str:
+def by_category(body):
     """3 for a tale, 4 for steps, 6 for a sum."""
     first = re.match("Rate the (tale|steps|sum)", text_of(body))
     return gives({"tale": 3, "steps": 4, "sum": 6}[first[1]] if first else 0)

@@ -1,9 +1,5 @@
 """Judge replies of MMIE that we wrote: 60 in the official form, and in forms that are near it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 FEEDBACK = (
     "The answer follows the question and its three pictures show each step in the right order.",
     "The response says that the pan should be hot, which is right. The final picture is blurred.",
@@ -29,14 +25,14 @@ FEEDBACK = (
 POINTS = (0, 3, 6)
 
 
-def official_form() -> Iterator[tuple[str, int]]:
+def official_form():
     """60 replies in the form that the judge is asked for, with their points."""
     for feedback in FEEDBACK:
         for points in POINTS:
             yield f"### Feedback\n{feedback}\n### Score\n{points}", points
 
 
-FAIR: dict[str, float] = {
+FAIR = {
     "Feedback:\nGood work\n\nScore: 4": 4,
     "### Feedback\nGood work\n\nScore: 4": 4,
     "**Feedback**\n\nNo image given\n\n**Score**: 2": 2,

@@ -1,11 +1,7 @@
 """Runs of MMIE through lmms-eval: their folder, the command, the files they write."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from support.judge_server import JudgeServer
 from support.mmie_data import contents, conversations_folder, draw
@@ -29,14 +25,12 @@ TABLE = {  # of the answers of `answers`, judged `by_category`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """A run that ended, with its folder and its judge."""
-
     workplace: Workplace
     judge: JudgeServer
     result: CommandResult
 
 
-def create_workplace(folder: Path) -> Workplace:
+def create_workplace(folder):
     """A workplace with the stub model, ``data/``, ``answers.json``, ``drawn/``, ``words.json``."""
     workplace = Workplace(folder=folder)
     workplace.install_stub_model()
@@ -46,7 +40,7 @@ def create_workplace(folder: Path) -> Workplace:
     return workplace
 
 
-def answers(folder: Path) -> Path:
+def answers(folder):
     """An answer to each sample: three steps with a picture each, or a number."""
     saved_answers = []
     for i, (sample_id, _, _) in enumerate(contents(N)):
@@ -61,14 +55,8 @@ def answers(folder: Path) -> Path:
 
 
 def evaluate(
-    workplace: Workplace,
-    *more: str,
-    url: str = "",
-    tasks: str = "mmie",
-    command: tuple[str, ...] = ("lmms-eval",),
-    processes: int = 1,
-    **variables: str,
-) -> CommandResult:
+    workplace, *more, url="", tasks="mmie", command=("lmms-eval",), processes=1, **variables
+):
     """Run lmms-eval, by default on ``answers.json``; `url` is the judge."""
     pairs = f"name=openai,model=judge-model,base_url={url},prompts=words.json"
     judge = ("--launcher_args", pairs) if url else ()
@@ -84,20 +72,19 @@ def evaluate(
     )
 
 
-def samples(workplace: Workplace, task: str = "mmie", output: str = "out") -> list[dict[str, Any]]:
+def samples(workplace, task="mmie", output="out"):
     """The lines of a sample log, in the order of the data file."""
     (path,) = (workplace.folder / output).rglob(f"*_samples_{task}.jsonl")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return sorted(lines, key=lambda line: int(line["id"].rpartition("-")[2]))
 
 
-def results(workplace: Workplace) -> dict[str, Any]:
+def results(workplace):
     (path,) = (workplace.folder / "out").rglob("*_results.json")
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
-def printed(result: CommandResult, alias: str = "MMIE") -> dict[str, float]:
+def printed(result, alias="MMIE"):
     return {
         metric: float(value) for (task, metric), value in result.values.items() if task == alias
     }

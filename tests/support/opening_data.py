@@ -1,11 +1,8 @@
 """OpenING's data, made up: rows, folders, and files in the form of the official scripts."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from PIL import Image
 
@@ -15,7 +12,6 @@ from mmie_tasks.hub.pinned_file import Pin
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "opening"
 PROMPTS = EXAMPLE / "prompts.json"
 
-Row = dict[str, Any]
 
 SCORER = """
 functions = [
@@ -38,9 +34,7 @@ def ask(input_text_list, steps):
 """
 
 
-def row(
-    uid: str = "0101001", question: object = None, gold: object = None, **fields: object
-) -> Row:
+def row(uid="0101001", question=None, gold=None, **fields):
     """A row of the data file; a question and a gold answer are texts with pictures."""
     step = {"text": "<BEGIN> Draw. <image>", "image": None}
     turns = [
@@ -50,15 +44,14 @@ def row(
     return {"total_uid": uid, "subtask_name": "Task", "conversations": turns, **fields}
 
 
-def write_data(folder: Path, *rows: object) -> Path:
-    """Write a data file; returns its folder."""
+def write_data(folder, *rows):
     folder.mkdir(parents=True, exist_ok=True)
     lines = (line if isinstance(line, str) else json.dumps(line) for line in rows)
     (folder / "test_data.jsonl").write_text("\n".join(lines), encoding="utf-8")
     return folder
 
 
-def pin(path: str, content: str) -> Pin:
+def pin(path, content):
     """An official file with this content, which cannot be downloaded."""
     return Pin(
         name=path,
@@ -69,14 +62,13 @@ def pin(path: str, content: str) -> Pin:
     )
 
 
-def draw(path: Path, mode: str = "RGB", kind: str | None = None) -> Path:
-    """Write a picture."""
+def draw(path, mode="RGB", kind=None):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", (8, 8), "red").convert(mode).save(path, kind)
     return path
 
 
-def reply(*points: object, **more: object) -> str:
+def reply(*points, **more):
     """A judge's reply with points for the metrics; one value is that of all."""
     values = points * len(METRICS) if len(points) == 1 else points
     scores = {name: {"Score": score} for name, score in zip(METRICS, values, strict=False)}

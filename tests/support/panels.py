@@ -1,14 +1,8 @@
 """Judgements of panels: several judges with a reply each, and MMIE lines that hold them."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
-
 from mmie_tasks.benchmarks.mmie.benchmark import grade
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.record.judgement import Judgement
-from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
 from mmie_tasks.record.segment import Segment
 from support.records import record_of
@@ -18,13 +12,12 @@ MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
 FAILURE = Unscored("unavailable", "HTTP 503")
 
 
-def signature(models: Sequence[str] = MODELS) -> str:
-    """The signature of an MMIE sample that a panel of these models judged."""
+def signature(models=MODELS):
     judges = "|".join(f"judge:openai|model:{model}|t:0" for model in models)
     return f"{judges}|paper_judge:no|task:mmie@5-C|pkg:1"
 
 
-def member(points: object, model: str = "m") -> Judgement:
+def member(points, model="m"):
     """A judge of MMIE that replied with these points; with None it failed."""
     result = JudgeResult(failure=FAILURE)
     if points is not None:
@@ -39,7 +32,7 @@ def member(points: object, model: str = "m") -> Judgement:
     )
 
 
-def judged(*points: object, sample_id: str = "SA-1") -> Record:
+def judged(*points, sample_id="SA-1"):
     """A sample of MMIE whose judges gave these points; without points, it was not judged."""
     record = record_of(
         sample_id,
@@ -53,6 +46,5 @@ def judged(*points: object, sample_id: str = "SA-1") -> Record:
     return record.judged(members) if members else record
 
 
-def mmie_line(record: Record) -> dict[str, Any]:
-    """The line of a log with this record."""
+def mmie_line(record):
     return {"input": "Draw.", "filtered_resps": "A kite.", "record": record.logged}

@@ -4,20 +4,17 @@ A picture is a PNG of the requested size with coloured squares, the same for the
 seed.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import random
 import struct
 import zlib
-from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
 from PIL import Image
 
-from support.loopback import Sent, error
+from support.loopback import error
 
 Body = dict[str, Any]
 
@@ -26,7 +23,7 @@ MODERATION = error(
 )
 
 
-def picture(prompt: str, seed: int | None = None, width: int = 512, height: int = 512) -> bytes:
+def picture(prompt, seed=None, width=512, height=512):
     """The PNG for a prompt and a seed: 4 x 4 coloured squares."""
     colours = random.Random(hashlib.sha256(f"{seed}\n{prompt}".encode()).digest()).randbytes(48)  # noqa: S311
     image = Image.frombytes("RGB", (4, 4), colours).resize(
@@ -35,20 +32,20 @@ def picture(prompt: str, seed: int | None = None, width: int = 512, height: int 
     return png(image)
 
 
-def noise(width: int = 512, height: int = 512) -> bytes:
+def noise(width=512, height=512):
     """A PNG as large as one of a photograph: 400 KB for 512 x 512 pixels."""
     dice = random.Random(1)  # noqa: S311
     grain = dice.randbytes(width * height * 3).translate(bytes(byte & 0xF0 for byte in range(256)))
     return png(Image.frombytes("RGB", (width, height), grain))
 
 
-def png(image: Image.Image) -> bytes:
+def png(image):
     file = BytesIO()
     image.save(file, "PNG", compress_level=1)
     return file.getvalue()
 
 
-def header_only(width: int, height: int) -> bytes:
+def header_only(width, height):
     """A PNG whose header says this size, in pixels, and which has hardly any content."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(b"")), (b"IEND", b""))
@@ -59,13 +56,13 @@ def header_only(width: int, height: int) -> bytes:
     )
 
 
-def images(content: bytes | str | None, **more: Any) -> Body:
+def images(content, **more):
     """The reply with one image: its bytes, or the text in their place."""
     text = base64.b64encode(content).decode() if isinstance(content, bytes) else content
     return {"created": 0, "data": [{"b64_json": text, **more}]}
 
 
-def drawn(body: Body) -> Body:
+def drawn(body):
     """The picture that a request is for."""
     width, _, height = str(body.get("size", "512x512")).partition("x")
     return images(
@@ -73,10 +70,10 @@ def drawn(body: Body) -> Body:
     )
 
 
-def without(*parameters: str, status: int = 400) -> Callable[[Body], Body | Sent]:
+def without(*parameters, status=400):
     """A server that knows no such parameters."""
 
-    def says(body: Body) -> Body | Sent:
+    def says(body):
         if unknown := [name for name in parameters if name in body]:
             message = f"Unknown parameter: '{unknown[0]}'."
             return error(status, code="unknown_parameter", param=unknown[0], message=message)

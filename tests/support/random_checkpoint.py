@@ -6,20 +6,17 @@ few tokens, and logits are as far apart as in the golden set. The replies make n
 reproducible.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import torch
 from safetensors.torch import save_file
 
-from mmie_tasks.judges.mmie_score.checkpoint.config import Config, read_config
+from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.native_model import empty_model, native_names
 from support.internvl_golden import added_id
@@ -32,7 +29,7 @@ SPREAD = 0.2  # of norms around 1, and of biases around 0
 DTYPE, PER_FILE = torch.bfloat16, 24  # as stored; tensors of a file, 1 GB of the real size
 
 
-def expected_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+def expected_shapes(config):
     """The shapes of all weights of the official model, by official name."""
     model = empty_model(config, image_token_id=0)
     native, shapes = model.state_dict(), {}
@@ -57,7 +54,7 @@ class Shape:
     image_px: int
 
 
-def _sizes(hidden: int, layers: int, heads: int, intermediate: int) -> dict[str, int]:
+def _sizes(hidden, layers, heads, intermediate):
     names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
     return dict(zip(names, (hidden, layers, heads, intermediate), strict=True))
 
@@ -90,9 +87,7 @@ TINY_SHAPE = Shape(
 """As small as the layers allow, with heads of the real width: 1 M weights, for trials."""
 
 
-def write(
-    folder: Path, shape: Shape, *, seed: int = 0, ends: bool = True, device: str = "cpu"
-) -> Path:
+def write(folder, shape, *, seed=0, ends=True, device="cpu"):
     """Write a checkpoint into a new folder, one file of weights after another: only one is in
     memory. The same seed gives the same weights on one kind of `device`. Without `ends`,
     ``<|end|>`` cannot be generated, and every reply runs into its limit.
@@ -105,7 +100,7 @@ def write(
     (folder / "config.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     shapes = expected_shapes(read_config(content, folder / "config.json"))
     tensors = _Weights(shape, seed, _never_generated(folder, shape, ends=ends), device)
-    weight_map: dict[str, str] = {}
+    weight_map = {}
     file_names = [[*shapes][at : at + PER_FILE] for at in range(0, len(shapes), PER_FILE)]
     for number, names in enumerate(file_names, 1):
         file = f"model-{number:05}-of-{len(file_names):05}.safetensors"
@@ -118,16 +113,16 @@ def write(
     return folder
 
 
-def _never_generated(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
+def _never_generated(folder, shape, *, ends):
     """Rows of the head that are never the largest: of no token, and perhaps of the end token."""
     tokenizer = SlowLlamaTokenizer(folder)
     end = added_id(tokenizer, "<|end|>")
     return [*range(len(tokenizer), shape.text["vocab_size"]), *([] if ends else [end])]
 
 
-def config_content(shape: Shape) -> dict[str, Any]:
+def config_content(shape):
     """``config.json`` of the golden set with other sizes."""
-    content: dict[str, Any] = json.loads((TINY / "config.json").read_bytes())
+    content = json.loads((TINY / "config.json").read_bytes())
     factors = shape.text["hidden_size"] // shape.text["num_attention_heads"] // 2
     content |= {
         "force_image_size": shape.image_px,
@@ -154,7 +149,7 @@ class _Weights:
     never_generated: list[int]
     device: str
 
-    def weight(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    def weight(self, name, shape):
         """In fp32."""
         generator = torch.Generator(self.device).manual_seed(crc32(f"{self.seed} {name}".encode()))
         values = torch.randn(shape, generator=generator, device=self.device)
@@ -171,7 +166,7 @@ class _Weights:
             values *= self._gain(name, shape)
         return values
 
-    def _gain(self, name: str, shape: tuple[int, ...]) -> float:
+    def _gain(self, name, shape):
         if "position_embedding" in name:
             return 0.5
         gain = GAIN / math.sqrt(math.prod(shape[1:]))
@@ -179,6 +174,6 @@ class _Weights:
             return gain * self._damping(self.shape.text["num_hidden_layers"])
         return gain
 
-    def _damping(self, layers: int) -> float:
+    def _damping(self, layers):
         """Keeps the sum of many layers as large as that of two."""
         return min(1.0, math.sqrt(2 / layers))

@@ -1,13 +1,10 @@
 """Cached replies: one by number, and hypothesis strategies for any."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
 from hypothesis import strategies as st
 
-from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache_file import CachedReply, CacheFile, export_line
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.signature import Signature
@@ -41,7 +38,7 @@ cached_replies = st.builds(
 
 def cached_reply(
     number, text=None, *, signature=_SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25
-) -> CachedReply:
+):
     usage = Usage(input_tokens=7, output_tokens=3, cost_usd=cost_usd)
     return CachedReply(
         signature=signature,
@@ -51,12 +48,11 @@ def cached_reply(
     )
 
 
-def jsonl(path, *records: CachedReply):
+def jsonl(path, *records):
     path.write_text("".join(export_line(record) for record in records))
     return path
 
 
-def cached_judge(judge: Judge, file: CacheFile | Path) -> Judge:
-    """The judge with this cache."""
+def cached_judge(judge, file):
     judge.cache = CacheFile(file) if isinstance(file, Path) else file
     return judge

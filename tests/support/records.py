@@ -1,23 +1,19 @@
 """Records that are made by hand."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from mmie_tasks.core.verdict import ScoreKind, Verdict, Verdicts
+from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record.record import Record
 from mmie_tasks.record.segment import Segment
 
 
 def record_of(
-    id: str,  # noqa: A002 - as in `Record`
-    official: Verdict,
-    robust: Verdict | None = None,
-    shares: Mapping[ScoreKind, Mapping[str, float]] | None = None,
-    **fields: Any,
-) -> Record:
+    id,  # noqa: A002 - as in `Record`
+    official,
+    robust=None,
+    shares=None,
+    **fields,
+):
     """The record of a sample; without `robust`, both verdicts are the same.
 
     Its answer is another one than those of other ids.
@@ -27,7 +23,7 @@ def record_of(
     return Record(**{"id": id, "verdicts": verdicts, "answer": answer, **fields})
 
 
-def changed(record: Record, **fields: Any) -> Record:
+def changed(record, **fields):
     """The record with other fields, or another `official` or `robust` verdict."""
     kinds = {kind: fields.pop(kind) for kind in ("official", "robust") if kind in fields}
     verdicts = replace(record.verdicts, **kinds)

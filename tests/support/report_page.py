@@ -1,18 +1,13 @@
 """Runs for a report: small and hostile, or large and plain."""
 
-from __future__ import annotations
-
 import base64
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.record.metrics import Metric
-from mmie_tasks.record.record import Record
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment
 from mmie_tasks.results.report import report_page
-from mmie_tasks.results.run import Run
 from support.judgements import replied
 from support.report_runs import SCALE, SKETCH, run, sample
 from support.unloaded_benchmark import varied
@@ -38,7 +33,7 @@ PIXEL = base64.b64decode(
 )
 
 # Official and robust points of the first run, and of the second, which lacks the second sample.
-POINTS: tuple[tuple[int | None, int | None, int | None], ...] = (
+POINTS = (
     *((6, 6, 5), (0, 0, None), (3, 4, 3), (None, None, 2)),
     *((2, 2, 2), (5, 5, 0), (1, 1, 1), (4, 4, 4)),
 )
@@ -46,7 +41,7 @@ IDS = [f"id-{index} {text}" for index, text in enumerate(HOSTILE)]
 FIELDS = ("alike", "alike", MARKUP, *HOSTILE[3:])  # titles of metrics of one sample each
 
 
-def _metric(kind: str, by: str, group: str, title: str) -> Metric:
+def _metric(kind, by, group, title):
     name = f"{kind}-{group}"
     return Metric(name=name, title=title, kind=kind, by=by, weights={group: 1.0})
 
@@ -67,9 +62,7 @@ BENCHMARK = varied(
 )
 
 
-def _sample(
-    index: int, official: int | None, robust: int | None, answer: str, picture: Path
-) -> Record:
+def _sample(index, official, robust, answer, picture):
     text = HOSTILE[index]
     reply = JudgeReply(
         text=f"### Feedback\n{text}\n### Score\n{official}",
@@ -99,7 +92,7 @@ def _sample(
     )
 
 
-def hostile_runs(folder: Path) -> list[Run]:
+def hostile_runs(folder):
     """Two runs of two tasks, in which every text is an attack; the answers have a picture."""
     picture = folder / "pixel.png"
     picture.write_bytes(PIXEL)
@@ -112,13 +105,12 @@ def hostile_runs(folder: Path) -> list[Run]:
     runs = []
     for name, samples in zip(NAMES, (first, second), strict=True):
         settings = {"benchmark": BENCHMARK, "notes": (ATTACK,), "stored": {"official": 47.0}}
-        tasks = [run(name, samples, task, **settings) for task in ("mmie", "mmie_sa")]  # type: ignore[arg-type]
+        tasks = [run(name, samples, task, **settings) for task in ("mmie", "mmie_sa")]
         of_both = {**tasks[0].tasks, **tasks[1].tasks}
         runs.append(replace(tasks[0], tasks=of_both, notes=(ATTACK,), folder=Path(f"out/{ATTACK}")))
     return runs
 
 
-def page_of(runs: Sequence[Run], **settings: object) -> str:
-    """The report of some runs, as a file has it."""
+def page_of(runs, **settings):
     options = {"title": f"Report {ATTACK}", "max_samples": 1000, **settings}
-    return report_page(runs, **options).encode().decode()  # type: ignore[arg-type]
+    return report_page(runs, **options).encode().decode()

@@ -1,14 +1,9 @@
 """Runs of a made-up benchmark with a scale of 0 to 4, built by hand, without a log."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import Record
 from mmie_tasks.results.run import Run, TaskRun
 from mmie_tasks.results.saved_results import SavedResults
 from support.records import record_of
@@ -21,7 +16,7 @@ SCALE = Scale(
 )
 
 
-def _by_category(name: str) -> Metric:
+def _by_category(name):
     return Metric(
         name=name, title=name.upper(), kind="category", by="category", weights={name: 1.0}
     )
@@ -54,18 +49,18 @@ class Sketch(UnloadedBenchmark):
 SKETCH = Sketch()
 
 
-def verdict(points: float | None) -> Verdict:
+def verdict(points):
     return Unscored("unparsed", "no number") if points is None else Scored(points, str(points))
 
 
 def sample(
-    id: str,  # noqa: A002 - as in `Record`
-    points: float | None = 2,
-    robust: float | str | None = "same",
-    category: str = "a",
-    signature: str = SIGNATURE,
-    **fields: object,
-) -> Record:
+    id,  # noqa: A002 - as in `Record`
+    points=2,
+    robust="same",
+    category="a",
+    signature=SIGNATURE,
+    **fields,
+):
     """A sample; without `robust`, both scores have the same points."""
     other = points if isinstance(robust, str) else robust
     return record_of(
@@ -73,25 +68,17 @@ def sample(
         verdict(points),
         verdict(other),
         signature=signature_from(signature),
-        **{"groups": {"category": (category,)}, **fields},  # type: ignore[arg-type]
+        **{"groups": {"category": (category,)}, **fields},
     )
 
 
-def run(
-    name: str,
-    samples: Iterable[Record],
-    task: str = "sketch",
-    benchmark: Benchmark = SKETCH,
-    stored: Mapping[str, float] | None = None,
-    **fields: object,
-) -> Run:
-    """A run with one task."""
+def run(name, samples, task="sketch", benchmark=SKETCH, stored=None, **fields):
     of_task = TaskRun(
         task=task,
         benchmark=benchmark,
         logs=(Path(f"{name}.jsonl"),),
         records=tuple(samples),
         saved=SavedResults(results={task: stored or {}}),
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
     return Run(name=name, folder=Path("out") / name, started="2026-11-21", tasks={task: of_task})

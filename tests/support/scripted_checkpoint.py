@@ -5,11 +5,8 @@ each token of the script, which matches the token before. So the model generates
 token, with the same code as a real checkpoint.
 """
 
-from __future__ import annotations
-
 import shutil
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -21,7 +18,7 @@ _ZEROED = ("o_proj.weight", "down_proj.weight")
 _LARGE = 100.0
 
 
-def write(folder: Path, reply: str = "### Score: 4") -> Path:
+def write(folder, reply="### Score: 4"):
     """The golden checkpoint in a new folder with other weights; `reply` has no token twice."""
     shutil.copytree(CHECKPOINT, folder)
     tokenizer = SlowLlamaTokenizer(folder)

@@ -1,11 +1,7 @@
 """Settings of benchmarks, as a run has them."""
 
-import pytest
 
-from mmie_tasks.benchmarks.benchmark import Benchmark
-
-
-def change(monkeypatch: pytest.MonkeyPatch, benchmark: Benchmark, **settings: object) -> None:
+def change(monkeypatch, benchmark, **settings):
     """Change settings of a benchmark until the test ends."""
     changed = benchmark.settings.model_copy(update=settings)
     monkeypatch.setattr(benchmark, "settings", changed)

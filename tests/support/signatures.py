@@ -1,16 +1,14 @@
 """Signatures for samples that are made by hand, from the text that a table prints."""
 
-from __future__ import annotations
-
 from mmie_tasks.record.signature import Signature
 
 _OF_BENCHMARK = ("paper_judge", "prompt", "reader", "task", "data")
 
 
-def signature_from(text: str) -> Signature:
+def signature_from(text):
     """The signature that prints this text: judges, each beginning with ``judge``, then the rest."""
-    judges: list[dict[str, str]] = []
-    benchmark: dict[str, str] = {}
+    judges = []
+    benchmark = {}
     fields = benchmark
     for pair in filter(None, text.split("|")):
         key, _, value = pair.partition(":")

@@ -1,10 +1,7 @@
 """Tiny tasks: some as ours in a copy of our package, some as the runner's own are written."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
 
 from support.runner import TESTS, Workplace, write
 
@@ -61,7 +58,7 @@ def process_results(doc, results):
 """
 
 
-def add_ours(workplace: Workplace, **tasks: str) -> None:
+def add_ours(workplace, **tasks):
     """Add tasks (name to alias), all with the tag ``sketches``, to the copy of our package."""
     room = workplace.plugins / "mmie_tasks" / "benchmarks" / "sketch"
     write(room / "__init__.py", '"""Only in tests."""\n')
@@ -76,7 +73,7 @@ def add_ours(workplace: Workplace, **tasks: str) -> None:
         write(folder / f"{name}.yaml", text)
 
 
-def write_users(folder: Path, **tasks: str) -> Path:
+def write_users(folder, **tasks):
     """Write tasks (name to alias) of a user, with the functions beside them as in the runner."""
     write(folder / "samples.json", json.dumps(SAMPLES))
     write(folder / "utils.py", _UTILS)
@@ -88,7 +85,7 @@ def write_users(folder: Path, **tasks: str) -> Path:
     return folder
 
 
-def sketched(folder: Path) -> Workplace:
+def sketched(folder):
     """A workplace with the stub model, and with ``sketch`` and an ``mme`` as tasks of ours."""
     workplace = Workplace(folder=folder)
     workplace.copy_our_package()

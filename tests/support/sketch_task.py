@@ -1,7 +1,5 @@
 """The `task.py` of a benchmark that exists only in tests: copied into a copy of our package."""
 
-from __future__ import annotations
-
 import os
 
 from loguru import logger

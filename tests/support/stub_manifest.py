@@ -1,7 +1,5 @@
 """What an installed package would say about the stub model; read by the runner in a subprocess."""
 
-from __future__ import annotations
-
 from lmms_eval.models.registry_v2 import ModelManifest
 
 STUB = ModelManifest(model_id="stub", chat_class_path="support.stub_model.StubChat")

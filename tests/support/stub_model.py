@@ -1,9 +1,6 @@
 """A chat model that does not compute. Only for runs of lmms-eval in a process of its own."""
 
-from __future__ import annotations
-
 import torch
-from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 from loguru import logger
 
@@ -16,13 +13,13 @@ class StubChat(lmms):
 
     is_simple = False
 
-    def __init__(self, answer: str = "red", **_settings: object) -> None:
+    def __init__(self, answer="red", **_settings):
         super().__init__()
         logger.info("stub: loaded")
         self.answer = answer
         self.device = torch.device("cpu")
 
-    def generate_until(self, requests: list[Instance]) -> list[str]:
+    def generate_until(self, requests):
         logger.info(f"stub: generating {len(requests)} answers")
         for _ctx, doc_to_messages, _kwargs, doc_id, task, split in (r.args for r in requests):
             doc_to_messages(self.task_dict[task][split][doc_id])
@@ -30,8 +27,8 @@ class StubChat(lmms):
             raise RuntimeError("the stub has no answer")
         return [self.answer] * len(requests)
 
-    def generate_until_multi_round(self, requests: list[Instance]) -> list[str]:
+    def generate_until_multi_round(self, requests):
         return self.generate_until(requests)
 
-    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+    def loglikelihood(self, requests):
         return [(0.0, False)] * len(requests)

@@ -3,15 +3,10 @@
 A picture of them is coloured noise that depends on prompt and seed. Nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 WIDTH = 32  # of the text encoder
 PICTURE_PX = 32
@@ -20,7 +15,7 @@ PICTURE_PX = 32
 MAX_TOKENS = 77  # what a text encoder of CLIP reads
 
 
-def write_tiny_pipeline(folder: Path, *, seed: int = 0, flags_everything: bool = False) -> Path:
+def write_tiny_pipeline(folder, *, seed=0, flags_everything=False):
     """Write a Stable Diffusion with a few thousand random weights; return the folder.
 
     Args:
@@ -77,7 +72,7 @@ def write_tiny_pipeline(folder: Path, *, seed: int = 0, flags_everything: bool =
     return folder
 
 
-def _strict_checker() -> Any:
+def _strict_checker():
     from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
     from transformers import CLIPConfig
 
@@ -94,21 +89,21 @@ def _strict_checker() -> Any:
     return checker
 
 
-def _small_images() -> Any:
+def _small_images():
     from transformers import CLIPImageProcessor
 
     return CLIPImageProcessor(size={"shortest_edge": 32}, crop_size=32)
 
 
 @contextlib.contextmanager
-def quietly() -> Iterator[None]:
+def quietly():
     """No progress bars, and no warnings of libraries about each other."""
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         yield
 
 
-def _text_encoder() -> Any:
+def _text_encoder():
     from transformers import CLIPTextConfig, CLIPTextModel
 
     config = CLIPTextConfig(
@@ -126,7 +121,7 @@ def _text_encoder() -> Any:
     return CLIPTextModel(config)
 
 
-def tiny_tokenizer(folder: Path) -> Any:
+def tiny_tokenizer(folder):
     """A tokenizer of CLIP that knows all bytes and no words: one token a letter."""
     from tokenizers.pre_tokenizers import ByteLevel
     from transformers import CLIPTokenizer

@@ -1,7 +1,5 @@
 """Skips tests of the judge MMIE-Score where transformers 4 is installed."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 import pytest

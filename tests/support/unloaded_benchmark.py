@@ -1,7 +1,5 @@
 """A benchmark whose samples are made in a test, not loaded: for tests of runs and results."""
 
-from __future__ import annotations
-
 import copy
 from typing import TypeVar
 
@@ -21,8 +19,7 @@ class UnloadedBenchmark(Benchmark):
         raise NotImplementedError
 
 
-def varied(benchmark: BenchmarkT, **attributes: object) -> BenchmarkT:
-    """The benchmark with other attributes."""
+def varied(benchmark, **attributes):
     other = copy.copy(benchmark)
     for name, value in attributes.items():
         setattr(other, name, value)

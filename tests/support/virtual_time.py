@@ -3,47 +3,44 @@
 Nothing in it waits for anything but time, so instead of waiting the clock is set forward.
 """
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 from mmie_tasks.http.access import Access
-from mmie_tasks.http.errors import Fault, FaultKind
-from mmie_tasks.http.sender import Budget, Pace, Sender, Undelivered, _Call
-
-Result = str | Undelivered
+from mmie_tasks.http.errors import Fault
+from mmie_tasks.http.sender import Budget, Pace, Sender, _Call
 
 
-def fails(status: int, wait_s: float | None = None) -> Fault:
+def fails(status, wait_s=None):
     """What a request gets for an HTTP status."""
-    kinds: dict[int, FaultKind] = {401: "denied", 429: "busy", 400: "rejected"}
+    kinds = {401: "denied", 429: "busy", 400: "rejected"}
     return Fault(kinds.get(status, "failed"), f"HTTP {status}", status=status, wait_s=wait_s)
 
 
 class _VirtualSelector(selectors.DefaultSelector):
     now_s = 0.0
 
-    def select(self, timeout: float | None = None) -> Any:
+    def select(self, timeout=None):
         assert timeout is not None, "every task waits, and nothing will ever happen"
         self.now_s += timeout
         return super().select(0)
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
+    def __init__(self):
         self.clock = _VirtualSelector()
         super().__init__(self.clock)
 
-    def time(self) -> float:
+    def time(self):
         return self.clock.now_s
 
 
+@dataclass(kw_only=True)
 class SimulatedServer:
     """Replies to a number after `reply_s`; answers 429 to more than `at_most` requests at once.
 
@@ -55,28 +52,18 @@ class SimulatedServer:
         seconds: How long all requests took, once they are done.
     """
 
-    seconds = 0.0
+    at_most: float = inf
+    retry_after_s: float | None = None
+    fault: Callable[[int], Fault | None] = lambda _: None
+    reply_s: float = 0.05
+    fault_s: float = 0.1
+    cost_usd: Callable[[int], float | None] = lambda _: None
 
-    def __init__(
-        self,
-        *,
-        at_most: float = inf,
-        retry_after_s: float | None = None,
-        fault: Callable[[int], Fault | None] = lambda _: None,
-        reply_s: float = 0.05,
-        fault_s: float = 0.1,
-        cost_usd: Callable[[int], float | None] = lambda _: None,
-    ) -> None:
-        self.at_most, self.retry_after_s = at_most, retry_after_s
-        self.fault, self.cost_usd = fault, cost_usd
-        self.reply_s, self.fault_s = reply_s, fault_s
-        self.at_once = self.most_at_once = 0
-        self.attempts: Counter[int] = Counter()
-        self.results: Counter[str] = Counter()
+    def __post_init__(self):
+        self.seconds, self.at_once, self.most_at_once = 0.0, 0, 0
+        self.attempts, self.results = Counter(), Counter()
 
-    budget: Budget
-
-    async def send(self, number: int) -> str:
+    async def send(self, number):
         await asyncio.sleep(0.001)  # the latency of the network
         fault = await self._answer(number)
         self.results[fault.kind if fault else "answered"] += 1
@@ -85,7 +72,7 @@ class SimulatedServer:
         self.budget.spend(self.cost_usd(number))
         return "5"
 
-    async def _answer(self, number: int) -> Fault | None:
+    async def _answer(self, number):
         self.attempts[number] += 1
         if self.at_once >= self.at_most:
             return fails(429, self.retry_after_s)
@@ -100,8 +87,7 @@ class SimulatedServer:
 SHORT_WAITS = Pace(base_s=0.02, cap_s=0.1, short_cap_s=0.1, no_growth_s=0.2, fraction=lambda: 1.0)
 
 
-def sender_of(*, pace: Pace = SHORT_WAITS, budget: Budget | None = None, **options: Any) -> Sender:
-    """The sender of a service with one server."""
+def sender_of(*, pace=SHORT_WAITS, budget=None, **options):
     options = {"max_concurrency": 100, "patience_s": 120.0, **options}
     access = Access(
         service="The service", base_url="http://h", api_key=None, key_variables=(), timeout_s=1.0
@@ -112,17 +98,15 @@ def sender_of(*, pace: Pace = SHORT_WAITS, budget: Budget | None = None, **optio
 OPTIONS = ("pace", "budget", "max_concurrency", "patience_s")
 
 
-def simulate(
-    count: int, *, sender: Sender | None = None, **how: Any
-) -> tuple[SimulatedServer, Sequence[Result]]:
+def simulate(count, *, sender=None, **how):
     """Send so many requests; the server as it is at the end, and the results in their order.
 
     `how` has the options of the sender and those of the server.
     """
     sender = sender or sender_of(**{name: how.pop(name) for name in OPTIONS if name in how})
-    loop, server, results = _Loop(), SimulatedServer(**how), dict[int, Result]()
+    loop, server, results = _Loop(), SimulatedServer(**how), {}
 
-    async def main() -> None:
+    async def main():
         server.budget = sender.budget
         call = _Call(sender, range(count), server.send, lambda one: results.__setitem__(*one))
         await call.run()

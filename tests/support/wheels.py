@@ -1,17 +1,13 @@
 """Builds packages with hatchling and installs them by unpacking, without pip and the network."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
-from typing import Literal
 
 _BUILD = "import sys; from hatchling import build; print(getattr(build, sys.argv[1])(sys.argv[2]))"
 
 
-def build(kind: Literal["wheel", "editable", "sdist"], project: Path, folder: Path) -> Path:
+def build(kind, project, folder):
     """Build a wheel, the wheel of an editable install, or a source distribution into a folder."""
     process = subprocess.run(
         [sys.executable, "-c", _BUILD, f"build_{kind}", str(folder)],
@@ -24,7 +20,7 @@ def build(kind: Literal["wheel", "editable", "sdist"], project: Path, folder: Pa
     return folder / process.stdout.split()[-1]
 
 
-def unpack(wheel: Path, folder: Path) -> None:
+def unpack(wheel, folder):
     """Install a wheel: package and entry points; no console scripts."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)

@@ -4,11 +4,8 @@ vLLM's attention on CPUs has no heads of 16, those of the golden set. Everything
 zero: half of the hidden size, and half of each head. The files stay in the official form.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -16,7 +13,7 @@ from safetensors.torch import load_file, save_file
 _HALF = 0.5**0.5
 
 
-def write(source: Path, folder: Path) -> Path:
+def write(source, folder):
     """Write the checkpoint of a folder with wider heads into another one; that folder."""
     folder.mkdir(parents=True)
     for path in source.iterdir():
@@ -42,7 +39,7 @@ def write(source: Path, folder: Path) -> Path:
     return folder
 
 
-def _factors(factors: list[float], size: int, theta: float) -> list[float]:
+def _factors(factors, size, theta):
     """Factors that give the frequencies of narrower heads; the added ones turn zeros."""
     same = [
         factor * theta ** (2 * i / size - 2 * i / (2 * size)) for i, factor in enumerate(factors)
@@ -50,7 +47,7 @@ def _factors(factors: list[float], size: int, theta: float) -> list[float]:
     return [*same, *[1.0] * len(factors)]
 
 
-def _wide(name: str, weight: torch.Tensor, heads: int, size: int) -> torch.Tensor:
+def _wide(name, weight, heads, size):
     """A weight with zeros for the added half of its rows, columns, or each head."""
     width = heads * size
     if name.startswith(("vision_model.", "mlp1.0")):
@@ -70,11 +67,11 @@ def _wide(name: str, weight: torch.Tensor, heads: int, size: int) -> torch.Tenso
     return _padded(weight, 0 if name.endswith("down_proj.weight") else 1)
 
 
-def _padded(weight: torch.Tensor, dim: int) -> torch.Tensor:
+def _padded(weight, dim):
     return torch.cat((weight, torch.zeros_like(weight)), dim).contiguous()
 
 
-def _wide_heads(weight: torch.Tensor, dim: int) -> torch.Tensor:
+def _wide_heads(weight, dim):
     """Each half of a head with zeros after it: the two halves are what a position rotates."""
     first, second = weight.chunk(2, dim)
     zeros = torch.zeros_like(first)

@@ -3,8 +3,6 @@
 `lmms_eval` reads 3,500 task files at each start. The parser changes, what it constructs does not.
 """
 
-from __future__ import annotations
-
 import yaml
 
 if yaml.__with_libyaml__:
@@ -12,7 +10,7 @@ if yaml.__with_libyaml__:
     class FullLoader(yaml.CFullLoader):
         """The loader of `yaml.full_load`, with the attribute that `lmms_eval` reads."""
 
-        def __init__(self, stream: object) -> None:
+        def __init__(self, stream):
             super().__init__(stream)
             self.name = getattr(stream, "name", "<file>")  # as PyYAML's own loader
 
