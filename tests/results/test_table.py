@@ -8,8 +8,6 @@ from support.report_runs import SIGNATURE, SKETCH, run, sample
 from support.unloaded_benchmark import varied
 
 from mmie_tasks.benchmarks.benchmark import PublishedRow
-from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK as MILEBENCH
-from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK as MMIE
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import SettingWrong
@@ -128,15 +126,6 @@ def test_the_published_scores_of_mmie_are_those_of_its_site():
     rows = {model: percents for model, *percents in vectors("mmie_published")["rows"]}
     for row in MMIE.published_rows:
         assert [row.scores[name] for name in ("SA", "PBL", "MSR", "")] == rows[row.model]
-
-
-@pytest.mark.parametrize("row", MILEBENCH.published_rows, ids=lambda row: row.model)
-def test_the_published_totals_of_milebench_are_means_of_its_published_tasks(row):
-    assert set(row.scores) <= {metric.name for metric in MILEBENCH.metrics}
-    left_out = "I-1" if "leaves out I-1" in row.source else ""
-    for group in ("real", "diag"):
-        scores = [row.scores[task] for task in MEANS_OF_TASKS[group] if task != left_out]
-        assert sum(scores) / len(scores) == pytest.approx(row.scores[group], abs=0.1)
 
 
 def test_runs_whose_pictures_we_drew_have_their_own_columns():
