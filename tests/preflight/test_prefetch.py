@@ -234,8 +234,6 @@ def test_judges_are_those_that_are_named_or_chosen_each_once():
     [
         pytest.param([], SettingWrong, "there are mia_bench, milebench, mmie", id="no-name"),
         pytest.param(["DocVQA"], SettingWrong, "there is `milebench_DocVQA`", id="a-dataset"),
-        pytest.param(["mmie_xyz"], SettingWrong, "no task `mmie_xyz`", id="no-task"),
-        pytest.param(["mmie", "--judge", "nobody"], SettingWrong, "no judge `nobody`", id="judge"),
         pytest.param(["mmie", "--judge", NOWHERE], JudgeMisconfigured, "neither", id="folder"),
     ],
 )

@@ -80,27 +80,6 @@ def test_an_interval_excludes_0_exactly_where_the_p_value_is_below_its_level(dif
         assert (low > 0 or high < 0) == (mean.p_value < 1 - level)
 
 
-EVEN = range(7), [1 / 7] * 7
-SKEWED = range(7), [0.08 / 6] * 6 + [0.92]
-ALL_OR_NOTHING = [0, 6], [0.05, 0.95]
-
-
-@pytest.mark.parametrize(
-    ("values", "shares"),
-    [
-        pytest.param(*EVEN, id="even"),
-        pytest.param(*SKEWED, id="skewed"),
-        pytest.param(*ALL_OR_NOTHING, id="skewed, all or nothing"),
-    ],
-)
-@pytest.mark.parametrize("samples", [10, 100])
-def test_intervals_hold_the_mean_of_the_population(values, shares, samples):
-    random, truth = np.random.default_rng(5), np.dot(values, shares)
-    ends = [interval([random.choice(values, samples, p=shares)]) for _ in range(400)]
-    held = np.mean([low - 1e-9 <= truth <= high + 1e-9 for low, high in ends])
-    assert held >= 0.88  # 90 % or more, less the noise of 400 draws
-
-
 @QUICK
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=6), st.data())
 def test_allocations_add_up_and_never_exceed_the_strata(sizes, data):

@@ -160,6 +160,7 @@ def differences(a, b):
         pytest.param("11-20", "08-06", "model", id="model"),
         pytest.param("|paper", "|max:64|paper", "max", id="only-one-has-a-limit"),
         pytest.param("other:1,", "other:2,", "prompt", id="prompt"),
+        pytest.param("|prompt", "|replies_by:m|prompt", "replies_by", id="answering-model"),
         pytest.param("@1-A", "@2-A", "task", id="version"),
         pytest.param("|data", "|variant:adv|data", "variant", id="variant"),
         pytest.param("sha256:1", "sha256:2", "data", id="data"),
@@ -222,12 +223,10 @@ def test_the_headline_is_put_into_words_and_json_has_its_numbers(tmp_path, task)
     assert headline["interval"][0] <= headline["difference"] <= headline["interval"][1]
     counts = [headline[name] for name in ("wins", "ties", "losses")]
     assert sum(counts) == headline["pairs"]
-    words, p = (
-        " ".join(printed(*runs, "--score", "robust").split()),
-        p_text(headline["p_corrected"]),
-    )
-    points = f"{headline['difference']:.2f} percentage points"
-    assert f"B is ahead of A by {points} (p (Holm) {p}; 95 % interval" in words
+    words = " ".join(printed(*runs, "--score", "robust").split())
+    p, difference = p_text(headline["p_corrected"]), headline["difference"]
+    ahead = f"B is ahead of A by {difference:.2f} percentage points (p (Holm) {p}; 95 % interval"
+    assert ahead in words
     assert "points in {} pairs, as many in {}, fewer in {}.".format(*counts) in words
     assert all(f"{label} is unlike the paper: " in words for label in "AB")
 

@@ -14,7 +14,6 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.record.reply import JudgeReply, Usage
 from mmie_tasks.record.segment import Segment, text_segments
 from mmie_tasks.record.signature import Signature
-from mmie_tasks.results.comparability import NotComparable, require_comparable
 from mmie_tasks.results.marks import paper_marks, text_marks
 from mmie_tasks.results.run import TaskRun, as_counted
 
@@ -182,15 +181,6 @@ def test_a_sample_of_another_model_is_not_judged_by_the_papers_judge(judge):
     assert other.signature.is_of_another_judge
     assert other.signature.fields["replies_by"] == MINI
     assert other.signature.judges == own.signature.judges
-
-
-def test_runs_with_replies_of_other_models_are_not_compared_without_a_word():
-    first, *others = map(answered, ([MINI] * 3, [NEW] * 3, [MINI, NEW, NEW]))
-    assert require_comparable(first, first) == ()
-    for other in others:
-        with pytest.raises(NotComparable) as refused:
-            require_comparable(first, other)
-        assert "replies_by" in refused.value.keys
 
 
 # Answers that begin with their question, have tags, or are the same.

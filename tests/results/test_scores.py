@@ -120,17 +120,6 @@ def test_a_run_is_in_proportion_where_its_strata_are_rounded(counts, is_like):
     assert in_proportion(run.records, run.benchmark) == is_like
 
 
-@given(st.lists(st.integers(0, 10), min_size=2, max_size=30), st.randoms(use_true_random=False))
-def test_neither_the_order_nor_a_few_unscored_samples_matter(points, lots):
-    few = ["unparsed"] * (len(points) // 9)
-    ordered, mixed = (samples(*of_a) | samples(3, 4, letter="b") for of_a in (points, points + few))
-    shuffled = dict(lots.sample([*mixed.items()], len(mixed)))
-    for metric in (WHOLE, BOTH):
-        one, other = (value_of(of_order, metric) for of_order in (ordered, shuffled))
-        assert (one.percent, one.total) == (other.percent, other.total - len(few))
-        assert one.interval == pytest.approx(other.interval)
-
-
 @given(
     st.lists(st.floats(0, 10), min_size=1, max_size=30),
     st.integers(0, 3),

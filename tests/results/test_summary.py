@@ -52,12 +52,15 @@ def test_the_results_file_has_the_names_and_numbers_of_an_earlier_version(task):
     assert numbers.keys() - earlier.keys() <= {"shown_images"}
 
 
-def test_the_headline_has_what_people_quote():
+def test_the_headline_has_what_people_quote_and_what_the_official_script_leaves_out():
     points = [*[Scored(6.0)] * 5, *[Scored(0.0)] * 5]
     run = run_of(*points, Unscored("left_out"), Unscored("unavailable"))
     scores = ("50.00 [11.53, 88.47]", "50.00", "10 of 11, 1 left out")
     why = "1 unscored: unavailable; 12 of 20,103 samples; judge: gpt-4o, not the paper's"
     assert last_line(run, "a model") == ("mmie", "a model", *scores, "gpt-4o", why)
+    numbers = numbers_of(run)
+    assert (numbers["scored"], numbers["samples"], numbers["left_out"]) == (10, 11, 1)
+    assert "unscored_left_out" not in numbers
 
 
 @pytest.mark.parametrize(
@@ -71,14 +74,6 @@ def test_the_headline_has_what_people_quote():
 )
 def test_a_headline_without_a_score_has_the_reason(verdicts, robust, reason):
     assert last_line(run_of(*verdicts, robust=robust), "")[-1].startswith(reason)
-
-
-def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count():
-    run = run_of(Scored(1.0), Unscored("left_out"))
-    assert last_line(run, "")[4] == "1 of 1, 1 left out"
-    numbers = numbers_of(run)
-    assert (numbers["scored"], numbers["samples"], numbers["left_out"]) == (1, 1, 1)
-    assert "unscored_left_out" not in numbers
 
 
 def test_numbers_have_a_score_of_zero_and_no_other_zero():

@@ -13,7 +13,6 @@ from mmie_tasks.benchmarks.milebench import benchmark, data
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.core.verdict import Scored
 from mmie_tasks.record.record import Record
 
 
@@ -98,10 +97,3 @@ def test_the_depth_of_a_needle_is_its_position_in_the_text(context, depth):
     doc = docs("TextNeedleInAHaystack")[0] | {"gold": "1234567", "context": context}
     facts = record_of(doc | {"images": [], "instruction": "", "choices": []}).facts
     assert (facts["needle_length"], facts.get("needle_depth")) == (0, depth)
-
-
-def test_a_sample_that_had_no_gold_is_scored_again():
-    fields = {"rule": "choice", "gold": "x", "choices": ["y"]}
-    record = record_of(docs()[0]).scored(benchmark.BENCHMARK.score(fields, "A"))
-    assert record.official.reason == record.robust.reason == "bad_gold"
-    assert isinstance(benchmark.BENCHMARK.regraded(record).robust, Scored)

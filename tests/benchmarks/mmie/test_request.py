@@ -80,14 +80,9 @@ def test_what_is_no_answer_is_not_put_before_the_judge():
         assert (result.request, result.record.official.reason) == (None, "no_answer")
 
 
-def broken(name, content=b"no image"):
-    Path(name).write_bytes(content)
+def broken(name):
+    Path(name).write_bytes(b"no image")
     return name
-
-
-def cut_off(name):
-    Image.effect_noise((64, 64), 60).save(name)
-    return broken(name, Path(name).read_bytes()[:-200])
 
 
 def huge(name):
@@ -95,7 +90,7 @@ def huge(name):
     return name
 
 
-@pytest.mark.parametrize("make", [broken, cut_off, huge], ids=["no-image", "cut-off", "200-mp"])
+@pytest.mark.parametrize("make", [broken, huge], ids=["no-image", "200-mp"])
 def test_an_image_the_official_script_ends_at_costs_its_sample(make):
     result = build(parts(make("bad.png"), "a.png"))
     assert (result.request, result.record.official.reason) == (None, "bad_image")
