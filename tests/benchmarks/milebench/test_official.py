@@ -15,20 +15,17 @@ from mmie_tasks.record.metrics import weighted_mean
 GOLDEN = vectors("milebench")
 
 
-def verdict_on(case):
-    gold, answer = case["gt_response"], case["pred_response"]
-    if case["scorer"] == "rouge":
-        return official.score_rouge(gold, answer)
-    if case["scorer"] == "multi_choice":
-        return official.score_choice(gold, answer, case["choice_list"])
-    if "Needle" in case["dataset"]:
-        return official.score_needle(gold, answer)
-    return official.score_substring(gold, answer)
-
-
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["id"])
 def test_points_and_label_are_the_official_ones_and_an_error_is_unscored(case):
-    verdict, expected = verdict_on(case), case["expected"]
+    pair, expected = (case["gt_response"], case["pred_response"]), case["expected"]
+    if case["scorer"] == "rouge":
+        verdict = official.score_rouge(*pair)
+    elif case["scorer"] == "multi_choice":
+        verdict = official.score_choice(*pair, case["choice_list"])
+    elif "Needle" in case["dataset"]:
+        verdict = official.score_needle(*pair)
+    else:
+        verdict = official.score_substring(*pair)
     if expected["raises"] is None:
         assert verdict.points == pytest.approx(expected["score"], abs=1e-12)
         assert verdict.reading == expected.get("extracted", verdict.reading)

@@ -1,5 +1,6 @@
 """Prompts, byte for byte what the official dataset class builds."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,14 +48,6 @@ def test_text_and_images_are_the_official_ones(case):
 
 
 def test_gpr1200_shows_no_letters():
-    sample = MileSample(
-        dataset="GPR1200",
-        sample_id="0",
-        rule="choice",
-        instruction="Do it.",
-        context="q",
-        images=(),
-        gold="image1",
-        choices=("image1", "image2"),
-    )
+    options = ("image1", "image2")
+    sample = replace(sample_of(CASES[0]), dataset="GPR1200", images=(), choices=options)
     assert text(question_content(sample)).endswith("\nimage1\nimage2\nYour answer is: ")
