@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.golden import GOLDEN
 from support.judge_server import JudgeServer
+from support.judges import WordJudge
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
@@ -19,7 +20,6 @@ from mmie_tasks.cli import main
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
 from mmie_tasks.judges import names
-from mmie_tasks.judges.base import Judge, JudgeOptions
 from mmie_tasks.preflight.checks import asset_findings, check_task_file, examine
 from mmie_tasks.preflight.doctor import parser
 from mmie_tasks.preflight.finding import Finding, checked
@@ -127,34 +127,17 @@ def test_an_invalid_option_is_an_error_before_any_check(arguments, text):
         run(*arguments)
 
 
-class BrokenJudge(Judge):
-    """A judge of another package that fails wherever `where` says."""
+@pytest.mark.parametrize("method", ["check", "__init__"])
+def test_whatever_a_judge_of_another_package_raises_is_a_finding(monkeypatch, method):
+    def fails(*_arguments, **_options):
+        raise KeyError("sides")
 
-    signature = "judge:broken"
-
-    class Options(JudgeOptions):
-        where: str
-
-    def __init__(self, options, _environment):
-        if options.where == "factory":
-            raise KeyError("sides")
-
-    def check(self, max_images=0):
-        raise ValueError("no side is up")
-
-    def ask(self, _requests):
-        yield from ()
-
-
-@pytest.mark.parametrize(
-    ("where", "text"), [("check", "ValueError: no side is up"), ("factory", "KeyError: 'sides'")]
-)
-def test_whatever_a_judge_of_another_package_raises_is_a_finding(monkeypatch, where, text):
-    entry = EntryPoint("broken", f"{__name__}:BrokenJudge", names.ENTRY_POINTS)
+    entry = EntryPoint("word", "support.judges:WordJudge", names.ENTRY_POINTS)
     monkeypatch.setattr(names, "entry_points", lambda **_group: [entry])
-    findings = run("--tasks", "mmie,mia_bench", "--judge", f"broken:where={where},{PROMPTS}")
+    monkeypatch.setattr(WordJudge, method, fails)
+    findings = run("--tasks", "mmie,mia_bench", "--judge", f"word:word=a,{PROMPTS}")
     assert problems(findings) == ["mia_bench: judge", "mmie: judge"]
-    assert text in findings["mmie: judge"].text
+    assert "KeyError: 'sides'" in findings["mmie: judge"].text
 
 
 def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch):

@@ -201,7 +201,6 @@ def read(tmp_path, text):
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("id,score\nSA-1,5\nSA-2,3.5\n", id="plain"),
         pytest.param("\ufeffid,score\r\nSA-1,5\r\nSA-2,3.5\r\n", id="bom-and-windows"),
         pytest.param("Score; ID\n5;SA-1\n3,5;SA-2", id="semicolons-decimal-comma-any-order"),
         pytest.param("id\tscore\nSA-1\t5\n\nSA-2\t3.5\n\t\n", id="tabs-and-blank-lines"),
