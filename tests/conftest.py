@@ -1,12 +1,9 @@
 """Fixtures of all tests, and which tests are slow: ``make quick`` leaves those out."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -69,22 +66,22 @@ BROWSER = "browser"
 
 
 @pytest.fixture
-def logs() -> Iterator[list[str]]:
+def logs():
     """The messages that are logged while a test runs; each has its level in ``record["level"]``."""
-    messages: list[str] = []
+    messages = []
     sink = logger.add(messages.append, format="{message}")
     yield messages
     logger.remove(sink)
 
 
 @pytest.fixture(autouse=True)
-def _no_open_judges() -> None:
+def _no_open_judges():
     """No judge that another test has opened outside a run, and no sample that waits for one."""
     if session := sys.modules.get("mmie_tasks.judges.session"):
         session.session_without_run.cache_clear()
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """For ``make quick``, property tests try fewer examples, and slow examples are left out."""
     is_quick = config.option.markexpr == "not slow"
     settings.load_profile("quick" if is_quick else "all")
@@ -93,14 +90,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.ignore_glob += [str(package / name) for name in SLOW_EXAMPLES]
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_ignore_collect(collection_path, config):
     """For ``make quick``, do not even import the slow files, and those without a test."""
     is_quick = config.option.markexpr == "not slow"
     return True if is_quick and (_is_slow(collection_path) or _is_help(collection_path)) else None
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Mark the slow tests, and put their files first: ``--dist loadfile`` hands the files out in
     this order, and many short ones at the end keep all processes busy.
     """
@@ -111,7 +108,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """Exempt what collecting has imported from garbage collections, each of which would take half a
     second.
     """
@@ -119,17 +116,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish():
     """Libraries report what is never deleted as leaked."""
     gc.unfreeze()
 
 
 @cache
-def _is_slow(path: Path) -> bool:
+def _is_slow(path):
     return any(path.is_relative_to(TESTS / name) for name in SLOW)
 
 
-def _is_help(path: Path) -> bool:
+def _is_help(path):
     """Whether a file only helps tests: it is no file of tests, and has no examples."""
     is_module = path.suffix == ".py" and not path.name.startswith(("test_", "conftest"))
     return is_module and ">>>" not in path.read_text(encoding="utf-8")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.judge_server import JudgeServer
-from support.mia_judge import image_of, stormy
+from support.judge_server import Body, JudgeServer, completion
+from support.loopback import HANG_UP, Sent, error
+from support.mmie_judge import content_of, text_of
 from support.mmie_seam import KEY, printed
 from support.runner import CommandResult, Workplace
 
@@ -22,6 +24,24 @@ SETTINGS = {"MIA_BENCH_DATA": str(DATA), "OPENAI_API_KEY": KEY}
 COLUMNS = ["id", "score", "robust", "unscored", "question", "answer", "reply"]
 FULL = {"official": 97.5, "robust": 100.0, "coverage": 100.0, "differ": 1.0}
 """What full marks for all eight samples print; one of them is worth 8 points of 10."""
+STORM = (  # faults, and full marks for None, in percent of the requests
+    *((error(429), 10), (error(500), 10), (HANG_UP, 5), (Sent(content=b'{"choices": [{"mess'), 5)),
+    *((completion(""), 4), (None, 66)),
+)
+
+
+def full_marks(body: Body) -> str:
+    """A reply in the official form, out of 10, with full marks for every component."""
+    (listed,) = re.findall(r"worth ([\d, and]+) scores", text_of(body))
+    weights = [int(number) for number in re.findall(r"\d+", listed)]
+    parts = [f"score of component {i}: {w}/{w}" for i, w in enumerate(weights, 1)]
+    return ", ".join([*parts, f"total score: {sum(weights)}/10"]) + ". All of it is there."
+
+
+def stormy(seed: int) -> Callable[[Body], str | Body | Sent]:
+    """Full marks, and the faults of `STORM` in a random order."""
+    draws, (replies, percents) = random.Random(seed), zip(*STORM, strict=True)  # noqa: S311
+    return lambda body: draws.choices(replies, percents)[0] or full_marks(body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +96,8 @@ def test_a_storm_of_the_judges_faults_costs_no_sample(run: ScoredRun) -> None:
     # The check, eight replies, one cut off and two empty ones; a reset.
     assert run.judge.statuses == {200: 1 + 8 + 1 + 2, 429: 2, 500: 2, 0: 1}
     images = {path.read_bytes() for path in (DATA / "images").iterdir()}
-    assert {image_of(body) for body in run.judge.asked} == images
+    sent = [[p for p in content_of(body) if isinstance(p, bytes)] for body in run.judge.asked]
+    assert {image for (image,) in sent} == images
 
 
 def test_the_log_and_the_results_file_have_the_scores_the_signature_and_no_key(

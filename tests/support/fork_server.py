@@ -21,8 +21,6 @@ precedence are those of a new process. Shared are
 A script may run as several processes, with the variables that torchrun sets for each of them.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import importlib
@@ -39,10 +37,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import IO
 
 LIBRARIES = (  # what lmms_eval and mmie_tasks import for an evaluation or a report
     *("torch", "torch.distributed", "torchvision", "transformers", "transformers.pipelines"),
@@ -71,25 +69,16 @@ UNUSED = ("HOME", "XDG_CACHE_HOME", "HF_HOME")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A Python file to run as ``__main__``, or a module, as ``python -m`` does.
+    """A Python file to run as ``__main__``, or a module, as ``python -m`` does."""
 
-    Attributes:
-        target: Path of the file, or name of the module.
-        arguments: All that follow.
-        folder: Working directory.
-        environment: All variables.
-        is_module: Whether `target` is the name of a module.
-        processes: How many times it runs, at the same time.
-    """
-
-    target: str
+    target: str  # path of the file, or name of the module
     arguments: tuple[str, ...]
-    folder: str
-    environment: Mapping[str, str]
+    folder: str  # the working directory
+    environment: Mapping[str, str]  # all variables
     is_module: bool = False
-    processes: int = 1
+    processes: int = 1  # how many times it runs, at the same time
 
-    def run(self, library_path: list[str]) -> None:
+    def run(self, library_path):
         """Run it in this process, whose output is already the script's."""
         os.chdir(self.folder)
         os.environ.clear()
@@ -99,18 +88,14 @@ class Script:
         sys.path[:] = [first, *filter(None, python_path), *library_path]
         sys.argv[:] = [self.target, *self.arguments]
         importlib.invalidate_caches()
-        if self.is_module:
-            runpy.run_module(self.target, run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(self.target, run_name="__main__")
+        run = partial(runpy.run_module, alter_sys=True) if self.is_module else runpy.run_path
+        run(self.target, run_name="__main__")
 
 
 class ForkServer:
     """The test's side of a server; `start` starts one, and it ends with this process."""
 
-    def __init__(
-        self, environment: Mapping[str, str], libraries: Sequence[str] = (*LIBRARIES, *LMMS_EVAL)
-    ) -> None:
+    def __init__(self, environment, libraries=(*LIBRARIES, *LMMS_EVAL)):
         self._folder = Path(tempfile.mkdtemp(prefix="fork_server_"))
         self._home = self._folder / LINK
         self._settings = _settings(environment)
@@ -126,20 +111,18 @@ class ForkServer:
             )
         atexit.register(self.close)
 
-    def can_run(self, environment: Mapping[str, str]) -> bool:
+    def can_run(self, environment):
         """Whether a new process with these variables would import the same libraries."""
         return self._process.poll() is None and _settings(environment) == self._settings
 
-    def run(self, script: Script, output: IO[bytes], timeout_s: float) -> int:
-        """Run a script to its end; stdout and stderr go to a file.
-
-        Returns:
-            The exit status, or minus the signal that ended it.
-
-        Raises:
-            subprocess.TimeoutExpired: It took too long, and its process group was killed.
+    def run(self, script, output, timeout_s):
+        """Run a script to its end; stdout and stderr go to a file. Its exit status, or minus the
+        signal that ended it. After `timeout_s` its process group is killed.
         """
-        self._point_home_to(Path(script.environment["HF_HOME"]))
+        home = Path(script.environment["HF_HOME"])
+        home.mkdir(parents=True, exist_ok=True)
+        self._home.unlink(missing_ok=True)
+        self._home.symlink_to(home, target_is_directory=True)
         with tempfile.TemporaryFile(dir=self._folder) as file:  # a message has a limited size
             environment = {**script.environment, "HF_HOME": str(self._home)}
             file.write(json.dumps({**asdict(script), "environment": environment}).encode())
@@ -155,20 +138,15 @@ class ForkServer:
             raise OSError(f"fork server: {(self._folder / 'errors').read_text()}")
         return int(reply)
 
-    def close(self) -> None:
+    def close(self):
         """End the server, and with it a script that still runs."""
         atexit.unregister(self.close)
         self._connection.close()
         self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _point_home_to(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._home.unlink(missing_ok=True)
-        self._home.symlink_to(folder, target_is_directory=True)
 
-
-def _settings(environment: Mapping[str, str]) -> dict[str, str]:
+def _settings(environment):
     """The part of an environment that libraries may read when they are imported."""
     return {
         name: value
@@ -177,7 +155,7 @@ def _settings(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _serve(connection: socket.socket) -> Script:
+def _serve(connection):
     """Fork for each request. Returns in the fork only; the server itself ends here."""
     while True:
         request, files, _flags, _address = socket.recv_fds(connection, 64, 2)
@@ -197,7 +175,7 @@ def _serve(connection: socket.socket) -> Script:
         connection.send(str(_status(pid, connection)).encode())
 
 
-def _status(pid: int, connection: socket.socket) -> int:
+def _status(pid, connection):
     """Wait for a fork, and kill its group if the test's side goes away before it ends."""
     process = os.pidfd_open(pid)
     ready, _, _ = select.select([process, connection], [], [])
@@ -210,7 +188,7 @@ def _status(pid: int, connection: socket.socket) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _fork_processes(script: Script) -> Script:
+def _fork_processes(script):
     """Fork once per process, as torchrun starts them. Returns in these forks only."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -235,7 +213,7 @@ def _fork_processes(script: Script) -> Script:
     os._exit(status)
 
 
-def _share_task_files() -> None:
+def _share_task_files():
     """Parse the task files of `lmms_eval` here; a fork copies what it needs by a file's content.
 
     Only for its index: `lmms_eval` then leaves the functions in a file unread.
@@ -244,9 +222,9 @@ def _share_task_files() -> None:
     from lmms_eval import utils
 
     parse = yaml.full_load
-    documents: dict[bytes, bytes] = {}
+    documents = {}
 
-    def full_load(stream: IO[bytes]) -> object:
+    def full_load(stream):
         if yaml.FullLoader.yaml_constructors.get("!function") is not utils.ignore_constructor:
             return parse(stream)
         content = stream.read()
@@ -259,7 +237,7 @@ def _share_task_files() -> None:
         utils.load_yaml_config(str(path), mode="simple")
 
 
-def _exit_status(run: Callable[[], None]) -> int:
+def _exit_status(run):
     """Run to the end as the interpreter does, but without unloading the imported modules.
 
     Any exception but the regular one that ends a script is left to the interpreter: it prints it
@@ -272,20 +250,18 @@ def _exit_status(run: Callable[[], None]) -> int:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
         if isinstance(end.code, str):
             sys.stderr.write(f"{end.code}\n")
-    threading._shutdown()  # type: ignore[attr-defined]
+    threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     return status & 0xFF
 
 
-def _main() -> None:
+def _main():
     library_path = sys.path[1:]
     sys.path[:] = library_path
     for name in sys.argv[2:]:
-        if importlib.util.find_spec(
-            name.partition(".")[0]
-        ):  # `rich` comes with newer packages only
+        if importlib.util.find_spec(name.partition(".")[0]):  # `rich` is not in all environments
             importlib.import_module(name)
     if "lmms_eval" in sys.modules:
         _share_task_files()

@@ -70,23 +70,9 @@ def mia_bench_files(edit=lambda _: None):
 
 
 def parquet(rows):
-    """A parquet file with the columns of the dataset on the Hub."""
-    import datasets
+    """A parquet file as the dataset on the Hub has it."""
     import pyarrow.parquet
 
-    text, number = datasets.Value("string"), datasets.Value("int32")
-    features = datasets.Features(
-        {
-            "image": datasets.Image(),
-            "instruction": text,
-            "type": text,
-            "num_of_component": number,
-            "components": [text],
-            "component_weight": [number],
-            "component_type": [text],
-        }
-    )
     content = io.BytesIO()
-    table = datasets.Dataset.from_list(rows, features=features)
-    pyarrow.parquet.write_table(table.data.table, content)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), content)
     return content.getvalue()

@@ -19,7 +19,7 @@ import re
 import socket
 import threading
 from functools import cache
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
 from support.loopback import LoopbackServer, Sent, sends
 
@@ -27,9 +27,7 @@ COMMIT = "c0ffee" * 6 + "c0ff"
 SIGNATURE = "thisopensthefile"
 
 _FILE = re.compile(r"/(?P<signed>signed/)?(datasets/)?(?P<repo>[^/]+/[^/]+)/resolve/([^/]+)/(.+)")
-_API = re.compile(
-    r"/api/(?:datasets|models)/([^/]+/[^/]+)(?:/(tree|paths-info|revision)/([^/]+)(?:/(.*))?)?"
-)
+_API = re.compile(r"/api/(?:datasets|models)/([^/]+/[^/]+)(?:/(tree|revision)/([^/]+))?")
 
 
 class HubServer(LoopbackServer):
@@ -84,7 +82,7 @@ class HubServer(LoopbackServer):
 
     def answer(self, request):
         if api := _API.fullmatch(unquote(request.path)):
-            return self._information(request, *api.groups())
+            return self._information(*api.groups())
         if file := _FILE.fullmatch(request.path):
             *_, repo, revision, name = file.groups()
             missing = self._missing(repo, revision, name)
@@ -110,27 +108,20 @@ class HubServer(LoopbackServer):
         headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
         return Sent(content[start:], 206, headers)
 
-    def _information(self, request, repo, kind, revision, path):
-        """What `huggingface_hub` and `datasets` ask for about a repository."""
+    def _information(self, repo, kind, revision):
+        """What `huggingface_hub` asks for about a repository, or its files and folders."""
         if missing := self._missing(repo, revision or "main"):
             return refusal(404, missing)
-        files = {
-            name: data for (holder, name), data in sorted(self.files.items()) if holder == repo
-        }
-        if kind in (None, "revision"):
+        files = {name: self.files[holder, name] for holder, name in self.files if holder == repo}
+        if kind != "tree":
             siblings = [{"rfilename": name, "size": len(data)} for name, data in files.items()]
             more = {"siblings": siblings, "private": False, "tags": []}
             return sends({"id": repo, "sha": self.commit, **more})
         folders = sorted({name.rpartition("/")[0] for name in files} - {""})
         entries = [
-            *({"type": "directory", "path": one, "size": 0, "oid": "0" * 40} for one in folders),
-            *(_entry(name, data) for name, data in files.items()),
+            {"type": "directory", "path": one, "size": 0, "oid": "0" * 40} for one in folders
         ]
-        if kind == "paths-info":
-            paths = parse_qs(request.body.decode()).get("paths", [])
-            return sends([entry for entry in entries if entry["path"] in paths])
-        below = f"{path}/" if path else ""
-        return sends([entry for entry in entries if str(entry["path"]).startswith(below)])
+        return sends([*entries, *(_entry(name, data) for name, data in files.items())])
 
     def _missing(self, repo, revision, name=None):
         if repo not in {holder for holder, _ in self.files}:

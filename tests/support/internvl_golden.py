@@ -8,10 +8,6 @@ import shutil
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden" / "internvl"
 CHECKPOINT = FOLDER / "checkpoint"

@@ -1,6 +1,7 @@
 """An OpenAI-compatible server: a judge, a drawer, a model that writes; batches of requests, too.
 
-    with JudgeServer("Score: 5", delay_s=0.1, at_most=20) as server:
+    with JudgeServer("Score: 5", key="secret") as server:
+        server.at_most = 20                 # more at once get HTTP 429; `delay_s`, `retry_after`
         server.fails(503, times=2)          # the next two requests; then "Score: 5" again
         server.then(HANG)                   # the next one gets no response
         server.says(lambda body: "seen")    # from now on, by the request's body
@@ -72,32 +73,15 @@ PASSED = sends(completion(ALL_COLOURS))
 class JudgeServer(LoopbackServer):
     faulty = ("chat", "images")
 
-    def __init__(
-        self,
-        says="5",
-        *,
-        draws=drawn,
-        port=0,
-        delay_s=0.0,
-        at_most=math.inf,
-        retry_after=None,
-        key=None,
-        models=("judge-model",),
-        check=PASSED,
-        closes=False,
-    ):
-        super().__init__(port=port)
-        self.delay_s = delay_s
-        self.at_most = at_most
-        self.retry_after = retry_after
-        self.key = key
-        self.models = models
-        self.check = check
+    def __init__(self, says="5", *, key=None, models=("judge-model",), check=PASSED, closes=False):
+        super().__init__()
+        self.key, self.models, self.check = key, models, check
         self.closes = closes  # the connection after a reply: the runner's models never do
+        self.delay_s, self.at_most, self.retry_after = 0.0, math.inf, None
         self.ready = lambda: True  # nothing is answered while it is not
         self.at_once = 0
         self.batch = BatchApi(lambda body: self._said(self._says, json.dumps(body).encode()))
-        self._says, self._draws = says, draws
+        self._says, self._draws = says, drawn
 
     def says(self, says):
         """From now on: a text, a whole body, a response, or a function of the request's body."""
@@ -143,9 +127,8 @@ class JudgeServer(LoopbackServer):
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         given = given or request.headers.get("api-key", "")
         if self.key is not None and given != self.key:
-            return error(
-                401, code="invalid_api_key", message=f"Incorrect API key provided: {given}."
-            )
+            message = f"Incorrect API key provided: {given}."
+            return error(401, code="invalid_api_key", message=message)
         if request.route not in self.faulty:
             return await super().respond(request)
         if self.at_once >= self.at_most:
@@ -185,9 +168,8 @@ class JudgeServer(LoopbackServer):
             named = re.search(rb'"model"\s*:\s*"([^"\\]+)"', body)
             said = completion(said, model=named[1].decode() if named else "judge-model")
         sent = said if isinstance(said, Sent) else sends(said)
-        return (
-            replace(sent, headers={**sent.headers, "connection": "close"}) if self.closes else sent
-        )
+        closing = {"connection": "close"} if self.closes else {}
+        return replace(sent, headers={**sent.headers, **closing})
 
 
 def main():
@@ -195,7 +177,8 @@ def main():
     parser.add_argument("--delay_s", type=float, default=0.0)
     parser.add_argument("--at_most", type=float, default=math.inf, help="more get HTTP 429")
     parser.add_argument("--retry_after")
-    with JudgeServer(**vars(parser.parse_args())) as server, suppress(KeyboardInterrupt):
+    with JudgeServer() as server, suppress(KeyboardInterrupt):
+        parser.parse_args(namespace=server)
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         threading.Event().wait()

@@ -20,10 +20,6 @@ def replied(*replies, judge=MADE_UP):
     """The judgements of a sample with one or two replies of a judge; none without a reply."""
     if not replies:
         return ()
-    return (
-        Judgement(
-            judge=signature_from(judge),
-            result=JudgeResult(reply=replies[0], second_reply=replies[1] if replies[1:] else None),
-            verdicts=Verdicts.unscored("unparsed", "not read"),
-        ),
-    )
+    result = JudgeResult(reply=replies[0], second_reply=replies[1] if replies[1:] else None)
+    verdicts = Verdicts.unscored("unparsed", "not read")
+    return (Judgement(judge=signature_from(judge), result=result, verdicts=verdicts),)

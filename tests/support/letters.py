@@ -5,7 +5,7 @@ from mmie_tasks.record.metrics import Metric, Scale
 from mmie_tasks.results.run import TaskRun
 from support.records import record_of
 from support.signatures import signature_from
-from support.unloaded_benchmark import UnloadedBenchmark
+from support.unloaded_benchmark import UnloadedBenchmark, metric_of
 
 
 class Letters(UnloadedBenchmark):
@@ -15,12 +15,7 @@ class Letters(UnloadedBenchmark):
     metrics = (
         Metric(name="", title="AVG", kind="headline"),
         Metric(name="even", title="Even", kind="mean", by="letter", weights={"a": 0.5, "b": 0.5}),
-        *(
-            Metric(
-                name=letter, title=letter.upper(), kind="letter", by="letter", weights={letter: 1.0}
-            )
-            for letter in "abc"
-        ),
+        *(metric_of(letter, "letter") for letter in "abc"),
         Metric(name="style", title="Style", kind="component", component="style"),
     )
 

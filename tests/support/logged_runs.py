@@ -1,19 +1,15 @@
 """Sample logs as lmms-eval writes them, of any number of samples, with the benchmarks' own rows.
 
-The same `seed` gives the same samples; `skill` moves the points; `answers` names the tested model,
-and `judge` the judge, so that two logs can be two models, or two judges of one model.
+`skill` moves the points; `answers` names the tested model, and `judge` the judge, so that two logs
+can be two models, or two judges of one model.
 """
-
-from __future__ import annotations
 
 import json
 import pickle
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, partial, wraps
-from pathlib import Path
-from typing import Any, ParamSpec
+from functools import cache, partial
+from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
@@ -24,7 +20,6 @@ from mmie_tasks.benchmarks.milebench.benchmark import scored_fields
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK, grade
-from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.record import NOT_JUDGED, Record
 from mmie_tasks.record.reply import JudgeReply, JudgeResult, Usage
@@ -35,42 +30,26 @@ JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"
 
 Line = dict[str, Any]
-_P = ParamSpec("_P")
 
+_READER, _DATA = "reader:official+robust", "data:sha256:1|pkg:0.1.0"
 _FIELDS = ("Literature", "Education", "Finance", "Health", "EECS", "Art")
 _WORDS = "the picture shows a red kite over green hills while rain falls on an old stone bridge"
 
 
-def _made_once(lines: Callable[_P, Iterable[Line]]) -> Callable[_P, Iterator[Line]]:
+def _made_once(lines):
     """Make the lines for the same arguments once; each call gets a copy that it may change."""
-
-    @cache
-    def pickled(*args: _P.args, **options: _P.kwargs) -> bytes:
-        return pickle.dumps([*lines(*args, **options)])
-
-    @wraps(lines)
-    def copied(*args: _P.args, **options: _P.kwargs) -> Iterator[Line]:
-        yield from pickle.loads(pickled(*args, **options))  # noqa: S301 - pickled above
-
-    return copied
+    pickled = cache(lambda *args, **options: pickle.dumps([*lines(*args, **options)]))
+    return lambda *args, **options: iter(pickle.loads(pickled(*args, **options)))  # noqa: S301
 
 
 @_made_once
 def mmie_lines(
-    count: int,
-    seed: int = 0,
-    skill: float = 0.6,
-    judge: str = JUDGE,
-    answers: str = "model-a",
-    unscored: float = 0.02,
-    image: str | None = None,
-    in_proportion: bool = False,
-) -> Iterator[Line]:
-    """Lines of a log of ``mmie``; a share of `unscored` has a reply without a score.
-
-    Its categories take turns, or are in MMIE's own proportions.
+    count, skill=0.6, judge=JUDGE, answers="model-a", unscored=0.02, image=None, in_proportion=False
+):
+    """A share of `unscored` has a reply without a score; categories take turns, or are in MMIE's
+    own proportions.
     """
-    quality, noise, taken = _lots(seed, answers), _lots(seed, answers, judge), Counter[str]()
+    quality, noise, taken = _lots(answers), _lots(answers, judge), Counter()
     for index in range(count):
         category = mmie.CATEGORIES[index % 3]
         if in_proportion:  # the one that lacks most of its share
@@ -93,10 +72,7 @@ def mmie_lines(
         ending = "no verdict" if noise.random() < unscored else f"### Score\n{points}"
         reply = _reply(f"### Feedback\n{_words(index, 60)}\n{ending}")
         answer = f"{answers}: {_words(index + 2, 50)}"
-        signature = (
-            f"{judge}|paper_judge:no|prompt:other:1|reader:official+robust"
-            "|task:mmie@1-A|data:sha256:1|pkg:0.1.0"
-        )
+        signature = f"{judge}|paper_judge:no|prompt:other:1|{_READER}|task:mmie@1-A|{_DATA}"
         shown = (Segment(text=answer), Segment(image=image))
         record = Record(
             id=sample.id,
@@ -112,39 +88,27 @@ def mmie_lines(
         yield _judged(record, reply, grade, judge).line(line, BENCHMARK.scale.full_marks)
 
 
-def _judged(
-    record: Record, reply: JudgeReply, grade: Callable[[JudgeResult], Verdicts], judge: str
-) -> Record:
+def _judged(record, reply, grade, judge):
     result = JudgeResult(reply=reply)
     judgement = Judgement(judge=signature_from(judge), result=result, verdicts=grade(result))
     return record.judged([judgement])
 
 
-def _tuples(groups: Mapping[str, str | tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def _tuples(groups):
     return {kind: (of,) if isinstance(of, str) else of for kind, of in groups.items()}
 
 
 @_made_once
-def milebench_lines(
-    per_dataset: int,
-    seed: int = 0,
-    skill: float = 0.6,
-    answers: str = "model-a",
-    datasets: Iterable[str] = mile.DATASETS,
-    images: int = 3,
-) -> Iterator[Line]:
-    """Lines of a log of ``milebench``: `images` a sample, six times as many in every third."""
-    lots = _lots(seed, answers)
-    signature = (
-        "task:milebench@1-A|variant:test|prompt:official|reader:official+robust"
-        "|data:sha256:1|pkg:0.1.0"
-    )
+def milebench_lines(per_dataset, skill=0.6, answers="model-a", datasets=mile.DATASETS):
+    """Samples have 3 images, and every third 18."""
+    lots = _lots(answers)
+    signature = f"task:milebench@1-A|variant:test|prompt:official|{_READER}|{_DATA}"
     for number in range(per_dataset):
         for position, dataset in enumerate(datasets):
             needle = "Needle" in dataset
             rule = mile.rule_of(dataset, "open-ended" if needle or number % 2 else "multi-choice")
             gold = str(1_000_000 + number) if needle else "a red square"
-            many = images * (6 if number % 3 == 2 else 1)
+            many = 18 if number % 3 == 2 else 3
             sample = mile.MileSample(
                 dataset=dataset,
                 sample_id=str(number),
@@ -181,11 +145,8 @@ def milebench_lines(
 
 
 @_made_once
-def mia_lines(
-    count: int, seed: int = 0, skill: float = 0.7, judge: str = JUDGE, answers: str = "model-a"
-) -> Iterator[Line]:
-    """Lines of a log of ``mia_bench``."""
-    lots = _lots(seed, answers, judge)
+def mia_lines(count, skill=0.7, judge=JUDGE, answers="model-a"):
+    lots = _lots(answers, judge)
     for index in range(count):
         sample = mia.MiaSample(
             id=str(index),
@@ -201,10 +162,8 @@ def mia_lines(
             f"total score: {first + second}/10. {_words(index, 25)}"
         )
         fields = {"categories": list(sample.categories), "weights": list(sample.weights)}
-        signature = (
-            f"{judge}|paper_judge:no|prompt:official,max_tokens=2000"
-            "|reader:official+robust|task:mia_bench@1-A|data:sha256:1|pkg:0.1.0"
-        )
+        prompt = "paper_judge:no|prompt:official,max_tokens=2000"
+        signature = f"{judge}|{prompt}|{_READER}|task:mia_bench@1-A|{_DATA}"
         answer = f"{answers}: {_words(index + 2, 30)}"
         record = Record(
             id=sample.id,
@@ -220,13 +179,7 @@ def mia_lines(
         yield judged.line(_line(index, answer, sample.instruction, ""), MIA_BENCH.scale.full_marks)
 
 
-def write_run(
-    folder: Path,
-    task: str,
-    lines: Iterable[Mapping[str, object]],
-    date: str = DATE,
-    results: Mapping[str, object] | None = None,
-) -> Path:
+def write_run(folder, task, lines, date=DATE, results=None):
     """Write a log, and a results file if there are numbers for it; the log's path."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"{date}_samples_{task}.jsonl"
@@ -238,12 +191,12 @@ def write_run(
     return log
 
 
-def _reply(text: str) -> JudgeReply:
+def _reply(text):
     usage = Usage(input_tokens=900, output_tokens=80, cost_usd=0.003)
     return JudgeReply(text=text, model="made-up", usage=usage)
 
 
-def _line(number: int, answer: str, prompt: str, target: str) -> Line:
+def _line(number, answer, prompt, target):
     return {
         "doc_id": number,
         "target": target,
@@ -254,10 +207,10 @@ def _line(number: int, answer: str, prompt: str, target: str) -> Line:
     }
 
 
-def _lots(*named: object) -> random.Random:
-    return random.Random(str(named))  # noqa: S311 - no secret
+def _lots(*named):
+    return random.Random(str((0, *named)))  # noqa: S311 - as in recorded results
 
 
-def _words(start: int, count: int) -> str:
+def _words(start, count):
     words = _WORDS.split()
     return " ".join(words[(start + index * 7) % len(words)] for index in range(count))

@@ -6,7 +6,6 @@ in the question and a gold text. Pictures are ``images/<n>.png``, 32 pixels squa
 of its own.
 """
 
-import colorsys
 import json
 from collections.abc import Mapping
 
@@ -14,8 +13,6 @@ from PIL import Image
 
 CATEGORIES = ("SA", "PBL", "MSR")
 FIELDS = {"SA": "Literature", "PBL": "Education", "MSR": "Mathematics"}
-
-Segment = dict[str, "str | None"]
 
 
 def segment(text=None, image=None):
@@ -71,9 +68,7 @@ def in_file_order(docs):
 def draw(path, number=0, side_px=32):
     """A square picture of one colour, which `number` chooses."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    rgb = colorsys.hsv_to_rgb(number * 0.381966 % 1, 0.8, 0.9)
-    colour = (int(rgb[0] * 255), int(rgb[1] * 255), int(rgb[2] * 255))
-    Image.new("RGB", (side_px, side_px), colour).save(path)
+    Image.new("RGB", (side_px, side_px), f"hsv({number * 137.508 % 360:.3f}, 80%, 90%)").save(path)
     return path
 
 

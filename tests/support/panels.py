@@ -9,7 +9,6 @@ from support.records import record_of
 from support.signatures import signature_from
 
 MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
-FAILURE = Unscored("unavailable", "HTTP 503")
 
 
 def signature(models=MODELS):
@@ -19,17 +18,13 @@ def signature(models=MODELS):
 
 def member(points, model="m"):
     """A judge of MMIE that replied with these points; with None it failed."""
-    result = JudgeResult(failure=FAILURE)
+    result = JudgeResult(failure=Unscored("unavailable", "HTTP 503"))
     if points is not None:
         usage = Usage(input_tokens=10, output_tokens=1, cost_usd=0.5)
-        result = JudgeResult(
-            reply=JudgeReply(text=f"### Score\n{points}", model=model, usage=usage)
-        )
-    return Judgement(
-        judge=signature_from(f"judge:openai|model:{model}|t:0"),
-        result=result,
-        verdicts=grade(result),
-    )
+        reply = JudgeReply(text=f"### Score\n{points}", model=model, usage=usage)
+        result = JudgeResult(reply=reply)
+    judge = signature_from(f"judge:openai|model:{model}|t:0")
+    return Judgement(judge=judge, result=result, verdicts=grade(result))
 
 
 def judged(*points, sample_id="SA-1"):

@@ -26,10 +26,8 @@ MODERATION = error(
 def picture(prompt, seed=None, width=512, height=512):
     """The PNG for a prompt and a seed: 4 x 4 coloured squares."""
     colours = random.Random(hashlib.sha256(f"{seed}\n{prompt}".encode()).digest()).randbytes(48)  # noqa: S311
-    image = Image.frombytes("RGB", (4, 4), colours).resize(
-        (width, height), Image.Resampling.NEAREST
-    )
-    return png(image)
+    squares = Image.frombytes("RGB", (4, 4), colours)
+    return png(squares.resize((width, height), Image.Resampling.NEAREST))
 
 
 def noise(width=512, height=512):
@@ -49,11 +47,11 @@ def header_only(width, height):
     """A PNG whose header says this size, in pixels, and which has hardly any content."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(b"")), (b"IEND", b""))
-    parts = (struct.pack(">I", len(content)) + kind + content for kind, content in chunks)
-    sums = (struct.pack(">I", zlib.crc32(kind + content)) for kind, content in chunks)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        part + checksum for part, checksum in zip(parts, sums, strict=True)
-    )
+    file = b"\x89PNG\r\n\x1a\n"
+    for kind, content in chunks:
+        file += struct.pack(">I", len(content)) + kind + content
+        file += struct.pack(">I", zlib.crc32(kind + content))
+    return file
 
 
 def images(content, **more):
@@ -65,9 +63,8 @@ def images(content, **more):
 def drawn(body):
     """The picture that a request is for."""
     width, _, height = str(body.get("size", "512x512")).partition("x")
-    return images(
-        picture(body["prompt"], body.get("seed"), int(width), int(height)), revised_prompt="another"
-    )
+    content = picture(body["prompt"], body.get("seed"), int(width), int(height))
+    return images(content, revised_prompt="another")
 
 
 def without(*parameters, status=400):

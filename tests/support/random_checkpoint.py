@@ -10,7 +10,6 @@ import json
 import math
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from zlib import crc32
 
 import torch
@@ -19,10 +18,8 @@ from safetensors.torch import save_file
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.native_model import empty_model, native_names
-from support.internvl_golden import added_id
+from support.internvl_golden import CHECKPOINT, added_id
 
-TINY = Path(__file__).resolve().parents[1] / "golden" / "internvl" / "checkpoint"
-PATCH_PX = 14
 GAIN = 1.3  # of a layer: size of its outputs for inputs of size 1
 LOGIT_STD = 4.0
 SPREAD = 0.2  # of norms around 1, and of biases around 0
@@ -41,17 +38,11 @@ def expected_shapes(config):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A model's sizes.
-
-    Attributes:
-        vision: Fields of the vision tower in ``config.json``.
-        text: Fields of the language model.
-        image_px: Side of a tile, a multiple of 28.
-    """
+    """A model's sizes, as fields of ``config.json``."""
 
     vision: dict[str, int]
     text: dict[str, int]
-    image_px: int
+    image_px: int  # side of a tile, a multiple of 28
 
 
 def _sizes(hidden, layers, heads, intermediate):
@@ -93,13 +84,16 @@ def write(folder, shape, *, seed=0, ends=True, device="cpu"):
     ``<|end|>`` cannot be generated, and every reply runs into its limit.
     """
     folder.mkdir(parents=True)
-    for path in TINY.iterdir():
+    for path in CHECKPOINT.iterdir():
         if path.suffix != ".safetensors" and not path.name.endswith("index.json"):
             shutil.copyfile(path, folder / path.name)
     content = config_content(shape)
     (folder / "config.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     shapes = expected_shapes(read_config(content, folder / "config.json"))
-    tensors = _Weights(shape, seed, _never_generated(folder, shape, ends=ends), device)
+    tokenizer = SlowLlamaTokenizer(folder)
+    never_generated = [*range(len(tokenizer), shape.text["vocab_size"])]
+    never_generated += [] if ends else [added_id(tokenizer, "<|end|>")]
+    tensors = _Weights(shape, seed, never_generated, device)
     weight_map = {}
     file_names = [[*shapes][at : at + PER_FILE] for at in range(0, len(shapes), PER_FILE)]
     for number, names in enumerate(file_names, 1):
@@ -107,22 +101,14 @@ def write(folder, shape, *, seed=0, ends=True, device="cpu"):
         weights = {name: tensors.weight(name, shapes[name]).to("cpu", DTYPE) for name in names}
         save_file(weights, folder / file, metadata={"format": "pt"})
         weight_map |= dict.fromkeys(names, file)
-    size = DTYPE.itemsize * sum(math.prod(tensor_shape) for tensor_shape in shapes.values())
-    index = {"metadata": {"total_size": size}, "weight_map": weight_map}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    index = json.dumps({"weight_map": weight_map})
+    (folder / "model.safetensors.index.json").write_text(index, encoding="utf-8")
     return folder
-
-
-def _never_generated(folder, shape, *, ends):
-    """Rows of the head that are never the largest: of no token, and perhaps of the end token."""
-    tokenizer = SlowLlamaTokenizer(folder)
-    end = added_id(tokenizer, "<|end|>")
-    return [*range(len(tokenizer), shape.text["vocab_size"]), *([] if ends else [end])]
 
 
 def config_content(shape):
     """``config.json`` of the golden set with other sizes."""
-    content = json.loads((TINY / "config.json").read_bytes())
+    content = json.loads((CHECKPOINT / "config.json").read_bytes())
     factors = shape.text["hidden_size"] // shape.text["num_attention_heads"] // 2
     content |= {
         "force_image_size": shape.image_px,
@@ -135,8 +121,7 @@ def config_content(shape):
         "long_factor": [round(1.03 + 63 * (n / (factors - 1)) ** 2, 4) for n in range(factors)],
     }
     content["llm_config"] |= {**shape.text, "rope_scaling": rope}
-    image = {"image_size": shape.image_px, "patch_size": PATCH_PX}
-    content["vision_config"] |= {**shape.vision, **image}
+    content["vision_config"] |= shape.vision | {"image_size": shape.image_px, "patch_size": 14}
     return content
 
 
@@ -146,7 +131,7 @@ class _Weights:
 
     shape: Shape
     seed: int
-    never_generated: list[int]
+    never_generated: list[int]  # rows of the head that are never the largest
     device: str
 
     def weight(self, name, shape):

@@ -7,13 +7,7 @@ from mmie_tasks.record.record import Record
 from mmie_tasks.record.segment import Segment
 
 
-def record_of(
-    id,  # noqa: A002 - as in `Record`
-    official,
-    robust=None,
-    shares=None,
-    **fields,
-):
+def record_of(id, official, robust=None, shares=None, **fields):  # noqa: A002 - as in `Record`
     """The record of a sample; without `robust`, both verdicts are the same.
 
     Its answer is another one than those of other ids.
@@ -26,7 +20,6 @@ def record_of(
 def changed(record, **fields):
     """The record with other fields, or another `official` or `robust` verdict."""
     kinds = {kind: fields.pop(kind) for kind in ("official", "robust") if kind in fields}
-    verdicts = replace(record.verdicts, **kinds)
     if kinds:
-        fields["verdicts"] = verdicts
+        fields["verdicts"] = replace(record.verdicts, **kinds)
     return record.model_copy(update=fields)

@@ -1,5 +1,6 @@
 """Runs of a made-up benchmark with a scale of 0 to 4, built by hand, without a log."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.core.verdict import Scored, Unscored
@@ -8,7 +9,7 @@ from mmie_tasks.results.run import Run, TaskRun
 from mmie_tasks.results.saved_results import SavedResults
 from support.records import record_of
 from support.signatures import signature_from
-from support.unloaded_benchmark import UnloadedBenchmark
+from support.unloaded_benchmark import UnloadedBenchmark, metric_of
 
 SIGNATURE = "judge:made_up|model:made-up|task:sketch@1-A"
 SCALE = Scale(
@@ -16,34 +17,19 @@ SCALE = Scale(
 )
 
 
-def _by_category(name):
-    return Metric(
-        name=name, title=name.upper(), kind="category", by="category", weights={name: 1.0}
-    )
-
-
 METRICS = (
     Metric(name="", title="Total", kind="headline"),
-    *(_by_category(name) for name in ("c", "a", "b")),
+    *(metric_of(name, "category") for name in ("c", "a", "b")),
     *(
-        Metric(
-            name=name,
-            title=name,
-            kind="component",
-            by="component",
-            weights={name: 1.0},
-            component=name,
-        )
+        replace(metric_of(name, "component"), title=name, component=name)
         for name in ("look", "tell", "spell")
     ),
 )
 
 
 class Sketch(UnloadedBenchmark):
-    name = "sketch"
-    title = "Sketch"
-    scale = SCALE
-    metrics = METRICS
+    name, title = "sketch", "Sketch"
+    scale, metrics = SCALE, METRICS
 
 
 SKETCH = Sketch()
@@ -53,14 +39,7 @@ def verdict(points):
     return Unscored("unparsed", "no number") if points is None else Scored(points, str(points))
 
 
-def sample(
-    id,  # noqa: A002 - as in `Record`
-    points=2,
-    robust="same",
-    category="a",
-    signature=SIGNATURE,
-    **fields,
-):
+def sample(id, points=2, robust="same", category="a", signature=SIGNATURE, **fields):  # noqa: A002
     """A sample; without `robust`, both scores have the same points."""
     other = points if isinstance(robust, str) else robust
     return record_of(

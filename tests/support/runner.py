@@ -1,7 +1,5 @@
 """Start lmms-eval for real, on the CPU and offline, with our package as it is installed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -12,10 +10,12 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+
+import psutil
 
 import mmie_tasks
 from mmie_tasks.core.files import task_dir
@@ -44,14 +44,14 @@ class CommandResult:
     details: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
-    def values(self) -> dict[tuple[str, str], str]:
+    def values(self):
         """(task, metric) to value, of the details and the printed tables."""
         return {**self.details, **self.table}
 
     @property
-    def table(self) -> dict[tuple[str, str], str]:
+    def table(self):
         """The printed tables of tasks: (task, metric) to value. A blank task is that above it."""
-        values, task, header = dict[tuple[str, str], str](), "", [""]
+        values, task, header = {}, "", [""]
         for line in self.output.splitlines():
             cells = [cell.strip() for cell in line.split("|")]
             if line.startswith("|") and "Metric" in cells:
@@ -70,15 +70,15 @@ class Workplace:
     folder: Path
 
     @property
-    def plugins(self) -> Path:
+    def plugins(self):
         return self.folder / "plugins"
 
     @property
-    def task_dir(self) -> Path:
+    def task_dir(self):
         """Where the copy of our package keeps its tasks, as in a wheel."""
         return self.plugins / "mmie_tasks" / "task_yamls"
 
-    def copy_our_package(self) -> None:
+    def copy_our_package(self):
         """Put a copy of the package first, so that a test can add to it without touching it.
 
         The entry point of the installed distribution names a module, so it resolves to the copy.
@@ -89,22 +89,22 @@ class Workplace:
         if not self.task_dir.is_dir():  # a checkout: the tasks lie beside the package
             shutil.copytree(task_dir(), self.task_dir)
 
-    def install(self, project: Path) -> None:
+    def install(self, project):
         """Install a package: what its wheel has, and nothing else of its folder."""
         with tempfile.TemporaryDirectory() as folder:
             unpack(build("wheel", project, Path(folder)), self.plugins)
 
-    def install_entry_point(self, group: str, name: str, value: str) -> None:
+    def install_entry_point(self, group, name, value):
         """Do what installing a package with this entry point does."""
         info = self.plugins / f"for_tests_{name}-1.0.dist-info"
         write(info / "METADATA", f"Metadata-Version: 2.1\nName: for-tests-{name}\nVersion: 1.0\n")
         write(info / "entry_points.txt", f"[{group}]\n{name} = {value}\n")
 
-    def install_stub_model(self) -> None:
+    def install_stub_model(self):
         """Make `support.stub_model.StubChat` known as ``--model stub``."""
         self.install_entry_point("lmms_eval.models", "stub", "support.stub_manifest:STUB")
 
-    def run(self, *command: str, processes: int = 1, **variables: str) -> CommandResult:
+    def run(self, *command, processes=1, **variables):
         """Run a command to its end, here, with these variables in addition to our own.
 
         ``lmms-eval``, ``mmie-tasks``, ``python FILE.py`` and ``python -m`` with either package run
@@ -112,15 +112,14 @@ class Workplace:
         them; any other command is a process of its own. With several `processes`, each is such a
         fork, with the variables that torchrun sets for it.
         """
-        environment = {**self._environment(os.environ), **variables}
+        environment = {**self._environment(), **variables}
         self._wait_for_an_unused_second()
         before = self._results_files()
-        script = self._script(command, environment)
+        script = self._script(command, environment=environment, processes=processes)
         if script is None or not _server().can_run(environment):
             assert processes == 1, "a fork server of these variables is needed"
             result = self.run_process(*command, **variables)
         else:
-            script = replace(script, processes=processes)
             with tempfile.TemporaryFile() as output:
                 status = _server().run(script, output, TIMEOUT_S)
                 output.seek(0)
@@ -128,42 +127,32 @@ class Workplace:
         new = sorted(self._results_files() - before)
         return replace(result, details=_details(new[-1])) if new else result
 
-    def _wait_for_an_unused_second(self) -> None:
+    def _wait_for_an_unused_second(self):
         """lmms-eval names the files of a run by the second in which it begins."""
-        while any(
-            f.name.endswith(time.strftime("%M%S_results.json")) for f in self._results_files()
-        ):
+        while [*self.folder.rglob(time.strftime("*%M%S_results.json"))]:
             time.sleep(0.02)
 
-    def _results_files(self) -> set[Path]:
+    def _results_files(self):
         return set(self.folder.rglob("*_results.json"))
 
-    def _script(self, command: tuple[str, ...], environment: dict[str, str]) -> Script | None:
+    def _script(self, command, **settings):
         """What the fork server can run in place of a command, if it can."""
-        is_module = False
+        script = partial(Script, folder=str(self.folder), **settings)
         match command:
-            case ("python", "-m", target, *arguments) if target in MODULES:
-                is_module = True
+            case ("python", "-m", module, *arguments) if module in MODULES:
+                return script(target=module, arguments=arguments, is_module=True)
             case ("python", file, *arguments) if file.endswith(".py"):
-                target = str(self.folder / file)
+                return script(target=str(self.folder / file), arguments=arguments)
             case (name, *arguments) if name in CONSOLE_SCRIPTS:
-                target = str(Path(sysconfig.get_path("scripts"), name))
-            case _:
-                return None
-        return Script(
-            target=target,
-            arguments=tuple(arguments),
-            folder=str(self.folder),
-            environment=environment,
-            is_module=is_module,
-        )
+                return script(target=f"{sysconfig.get_path('scripts')}/{name}", arguments=arguments)
+        return None
 
-    def run_process(self, *command: str, **variables: str) -> CommandResult:
+    def run_process(self, *command, **variables):
         """Run any command to its end in a separate process."""
         process = subprocess.run(
             command,
             cwd=self.folder,
-            env={**self._environment(os.environ), **variables},
+            env={**self._environment(), **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -172,17 +161,16 @@ class Workplace:
         )
         return _result(process.returncode, process.stdout)
 
-    def pids(self, word: str) -> list[int]:
+    def pids(self, word):
         """The processes that were started in this folder by a command with this word in it."""
-        pids = []
-        for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                is_in_folder = process.joinpath("cwd").readlink() == self.folder.resolve()
-                if is_in_folder and word in process.joinpath("cmdline").read_text():
-                    pids.append(int(process.name))
-        return pids
+        return [
+            process.pid
+            for process in psutil.process_iter(["cwd", "cmdline"])
+            if process.info["cwd"] == str(self.folder.resolve())
+            and word in " ".join(process.info["cmdline"] or ())
+        ]
 
-    def wait_for_replies(self, count: int) -> None:
+    def wait_for_replies(self, count):
         """Wait until the judges' cache of a run holds so many replies: a server is asked again
         before that.
         """
@@ -193,13 +181,12 @@ class Workplace:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
 
-    def _environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        inherited_variables = {
-            name: value for name, value in inherited.items() if not name.startswith(_NOT_INHERITED)
-        }
+    def _environment(self):
         return {
-            **inherited_variables,
-            "PATH": os.pathsep.join([sysconfig.get_path("scripts"), inherited.get("PATH", "")]),
+            **{
+                name: os.environ[name] for name in os.environ if not name.startswith(_NOT_INHERITED)
+            },
+            "PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")]),
             "PYTHONPATH": os.pathsep.join(map(str, (self.plugins, TESTS, STARTUP, PACKAGE))),
             "PYTHONWARNINGS": "ignore",
             "ACCELERATE_USE_CPU": "true",
@@ -212,18 +199,18 @@ class Workplace:
 
 
 @cache
-def _server() -> ForkServer:
+def _server():
     """The fork server of this process, which is one of pytest's workers."""
-    return ForkServer(Workplace(folder=Path())._environment(os.environ))
+    return ForkServer(Workplace(folder=Path())._environment())
 
 
-def _result(status: int, output: bytes) -> CommandResult:
+def _result(status, output):
     return CommandResult(
         status=status, output=_COLOURS.sub("", output.decode("utf-8")), has_codes=b"\x1b" in output
     )
 
 
-def _details(path: Path) -> dict[tuple[str, str], str]:
+def _details(path):
     saved = json.loads(path.read_text(encoding="utf-8"))
     aliases = {task: of_task.get("task_alias", task) for task, of_task in saved["configs"].items()}
     return {
@@ -233,8 +220,7 @@ def _details(path: Path) -> dict[tuple[str, str], str]:
     }
 
 
-def write(path: Path, text: str) -> Path:
-    """Write a file, and make its folders."""
+def write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path

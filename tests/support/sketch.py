@@ -16,7 +16,7 @@ OURS = "mmie_tasks.benchmarks.sketch.task"
 _TASK = """\
 task: {name}
 task_alias: {alias}
-tag: {tag}
+tag: sketches
 dataset_path: json
 dataset_kwargs:
   data_files:
@@ -67,9 +67,7 @@ def add_ours(workplace, **tasks):
     folder = workplace.task_dir / "sketch"
     write(folder / "samples.json", json.dumps(SAMPLES))
     for name, alias in tasks.items():
-        text = _TASK.format(
-            name=name, alias=alias, tag="sketches", module=OURS, metric="sketch_acc"
-        )
+        text = _TASK.format(name=name, alias=alias, module=OURS, metric="sketch_acc")
         write(folder / f"{name}.yaml", text)
 
 
@@ -78,9 +76,7 @@ def write_users(folder, **tasks):
     write(folder / "samples.json", json.dumps(SAMPLES))
     write(folder / "utils.py", _UTILS)
     for name, alias in tasks.items():
-        text = _TASK.format(
-            name=name, alias=alias, tag="sketches", module="utils", metric="local_acc"
-        )
+        text = _TASK.format(name=name, alias=alias, module="utils", metric="local_acc")
         write(folder / f"{name}.yaml", text)
     return folder
 

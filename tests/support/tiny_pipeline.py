@@ -9,33 +9,27 @@ import json
 import warnings
 
 WIDTH = 32  # of the text encoder
-PICTURE_PX = 32
-"""Side of a picture that is drawn without a size, in pixels."""
-
+LAYER = {"hidden_size": WIDTH, "intermediate_size": WIDTH}
+LAYER |= {"num_hidden_layers": 1, "num_attention_heads": 2}
+PICTURE_PX = 32  # side of a picture that is drawn without a size
 MAX_TOKENS = 77  # what a text encoder of CLIP reads
 
 
-def write_tiny_pipeline(folder, *, seed=0, flags_everything=False):
-    """Write a Stable Diffusion with a few thousand random weights; return the folder.
+def write_tiny_pipeline(folder, *, flags_everything=False):
+    """Write a Stable Diffusion with a few thousand random weights, always the same; the folder.
 
-    Args:
-        folder: Made if it is not there.
-        seed: Of the weights. The files of one seed are the same every time.
-        flags_everything: Whether it has a safety checker, which rejects every picture.
+    With `flags_everything` it has a safety checker, which rejects every picture.
     """
     import torch
 
     with quietly():
-        from diffusers import (
-            AutoencoderKL,
-            DDIMScheduler,
-            StableDiffusionPipeline,
-            UNet2DConditionModel,
-        )
+        import diffusers
+        from transformers import CLIPImageProcessor
 
     with torch.random.fork_rng(devices=[]), quietly():
-        torch.manual_seed(seed)
-        unet = UNet2DConditionModel(
+        torch.manual_seed(0)
+        small_images = CLIPImageProcessor(size={"shortest_edge": 32}, crop_size=32)
+        unet = diffusers.UNet2DConditionModel(
             sample_size=PICTURE_PX // 2,
             block_out_channels=(8, 16),
             layers_per_block=1,
@@ -45,7 +39,7 @@ def write_tiny_pipeline(folder, *, seed=0, flags_everything=False):
             cross_attention_dim=WIDTH,
             attention_head_dim=4,
         )
-        vae = AutoencoderKL(
+        vae = diffusers.AutoencoderKL(
             block_out_channels=(8, 8),
             norm_num_groups=4,
             latent_channels=4,
@@ -53,19 +47,19 @@ def write_tiny_pipeline(folder, *, seed=0, flags_everything=False):
             up_block_types=("UpDecoderBlock2D", "UpDecoderBlock2D"),
             sample_size=PICTURE_PX,
         )
-        pipeline = StableDiffusionPipeline(
+        pipeline = diffusers.StableDiffusionPipeline(
             vae=vae,
             text_encoder=_text_encoder(),
             tokenizer=tiny_tokenizer(folder / "tokenizer"),
             unet=unet,
-            scheduler=DDIMScheduler(
+            scheduler=diffusers.DDIMScheduler(
                 beta_schedule="scaled_linear",
                 clip_sample=False,
                 set_alpha_to_one=False,
                 steps_offset=1,
             ),
             safety_checker=_strict_checker() if flags_everything else None,
-            feature_extractor=_small_images() if flags_everything else None,
+            feature_extractor=small_images if flags_everything else None,
             requires_safety_checker=flags_everything,
         )
         pipeline.save_pretrained(folder, safe_serialization=True)
@@ -76,23 +70,10 @@ def _strict_checker():
     from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
     from transformers import CLIPConfig
 
-    vision = {
-        "hidden_size": WIDTH,
-        "intermediate_size": WIDTH,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "image_size": 32,
-        "patch_size": 16,
-    }
+    vision = {**LAYER, "image_size": 32, "patch_size": 16}
     checker = StableDiffusionSafetyChecker(CLIPConfig(projection_dim=WIDTH, vision_config=vision))
     checker.concept_embeds_weights.data.fill_(-2)  # the least similarity that is rejected
     return checker
-
-
-def _small_images():
-    from transformers import CLIPImageProcessor
-
-    return CLIPImageProcessor(size={"shortest_edge": 32}, crop_size=32)
 
 
 @contextlib.contextmanager
@@ -108,10 +89,7 @@ def _text_encoder():
 
     config = CLIPTextConfig(
         vocab_size=514,
-        hidden_size=WIDTH,
-        intermediate_size=WIDTH,
-        num_hidden_layers=1,
-        num_attention_heads=2,
+        **LAYER,
         max_position_embeddings=MAX_TOKENS,
         bos_token_id=512,
         eos_token_id=513,

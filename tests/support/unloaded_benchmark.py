@@ -1,11 +1,9 @@
 """A benchmark whose samples are made in a test, not loaded: for tests of runs and results."""
 
 import copy
-from typing import TypeVar
 
 from mmie_tasks.benchmarks.benchmark import Benchmark
-
-BenchmarkT = TypeVar("BenchmarkT", bound=Benchmark)
+from mmie_tasks.record.metrics import Metric
 
 
 class UnloadedBenchmark(Benchmark):
@@ -17,6 +15,11 @@ class UnloadedBenchmark(Benchmark):
 
     def score(self, record, answer):
         raise NotImplementedError
+
+
+def metric_of(group, by):
+    """The mean of the samples of one group."""
+    return Metric(name=group, title=group.upper(), kind=by, by=by, weights={group: 1.0})
 
 
 def varied(benchmark, **attributes):
