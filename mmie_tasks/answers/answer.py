@@ -156,6 +156,8 @@ def _read_json(text: str) -> Answer | None:
             answer = _read_text_and_images(content or "", images, others)
         case {"text": str(content), "images": None, **others}:
             answer = _read_text_and_images(content, [], others)
+        case {"role": "assistant", "content": str(content)}:
+            answer = _read_round(content)
         case {"content": [*parts], **others}:
             answer = _read_parts(parts, others)
         case [*parts]:

@@ -22,13 +22,14 @@ _FAILURES = {
 """Marker at the beginning of a text to the reason: those of lmms-eval 0.7.3 (``models``)."""
 
 # What scripts save of an exception: VLMEvalKit (`fail_msg`), LiteLLM, the OpenAI and Anthropic
-# SDKs (`_exceptions.py`), google-genai (`errors.py`), DashScope, PyTorch.
+# SDKs (`_exceptions.py`), google-genai (`errors.py`), DashScope, PyTorch, Python.
 _EXCEPTION = re.compile(
     r"""
     (?:error:\s+)?
     (?: failed\ to\ obtain\ answer\ via\ api
       | litellm\.\w+: | (?:openai|anthropic|google\.[\w.]+)\.\w+(?:error|exception|exhausted)\b
       | (?:api\w*|ratelimit|badrequest|authentication|permissiondenied|internalserver)error\s?[:(]
+      | traceback\ \(most\ recent\ call\ last\):
       | error\ code:\ [45]\d\d\b | [45]\d\d\ [A-Z_]+\.\ \{
       | (?:request\ timed\ out|connection\ error)\.\s*\Z
       | (?:input|output)\ data\ may\ contain\ inappropriate\ content

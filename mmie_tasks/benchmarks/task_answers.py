@@ -13,7 +13,7 @@ from mmie_tasks.answers.answer import read_answer
 from mmie_tasks.answers.failures import NULL
 from mmie_tasks.answers.images import ImageFile, ImageProblem, check_image
 from mmie_tasks.answers.matcher import AnswerMatcher, MatchedAnswers, RequestedSample
-from mmie_tasks.answers.saved import ResultText, SavedAnswer
+from mmie_tasks.answers.saved import SUPPORTED_FILES, ResultText, SavedAnswer
 from mmie_tasks.benchmarks.benchmark import Benchmark
 from mmie_tasks.benchmarks.model_answers import resolver
 from mmie_tasks.core.errors import AnswersUnusable
@@ -25,6 +25,8 @@ _PROBLEMS: Mapping[ImageProblem, str] = {
     "too_large": "has too many pixels",
     "remote": "is a URL, which is never fetched",
 }
+_FORMS = "name it as the path of an image, or as a data URI"
+_UNREAD = "with JSON or an image in a form that is not read"
 _ID_COLUMNS = ("id", "sample_id", "question_id", "index")
 
 
@@ -37,7 +39,7 @@ class NamedImages:
         count: The number of images.
         unusable: References in fields and parts that cannot be used, each with the problem: no such
             file, a header that cannot be read, a URL.
-        unusable_in_markdown: Number of those in Markdown, which a text may only mention.
+        unusable_in_markdown: Those in Markdown, which a text may only mention.
         moved: Paths of another machine, each with the file that was found by its end.
         elsewhere: Files that were found, by a relative path or another machine's, outside the
             folder of the saved answers.
@@ -48,7 +50,7 @@ class NamedImages:
     answer: ResultText
     count: int
     unusable: tuple[tuple[str, ImageProblem], ...]
-    unusable_in_markdown: int
+    unusable_in_markdown: tuple[tuple[str, ImageProblem], ...]
     moved: Mapping[str, Path]
     elsewhere: tuple[Path, ...]
     folders: tuple[Path, ...]
@@ -60,8 +62,9 @@ def named_images(saved: SavedAnswer) -> NamedImages:
     images of its record are those of the answer.
     """
     answer, files = saved.with_images(), resolver(saved.folder)
-    count, in_markdown, moved, rounds = 0, 0, {}, []
+    count, moved, rounds = 0, {}, []
     unusable: list[tuple[str, ImageProblem]] = []
+    in_markdown: list[tuple[str, ImageProblem]] = []
     elsewhere: list[Path] = []
     for text in [answer] if isinstance(answer, str) else answer:
         read = read_answer([text])
@@ -73,7 +76,7 @@ def named_images(saved: SavedAnswer) -> NamedImages:
             if file.path and _is_elsewhere(file, reference, saved.folder):
                 elsewhere.append(file.path)
             if read.shape == "markdown":
-                in_markdown += bool(opened.problem)
+                in_markdown += [(reference, opened.problem)] if opened.problem else []
                 continue
             if file.path is not None:
                 located = _with_path(located, reference, file.path)
@@ -86,7 +89,7 @@ def named_images(saved: SavedAnswer) -> NamedImages:
         answer=rounds[0] if isinstance(answer, str) else tuple(rounds),
         count=count,
         unusable=tuple(unusable),
-        unusable_in_markdown=in_markdown,
+        unusable_in_markdown=tuple(in_markdown),
         moved=moved,
         elsewhere=tuple(elsewhere),
         folders=files.roots,
@@ -130,7 +133,7 @@ class TaskAnswers:
         counts, remarks = self.matched.counts, self._unusual
         if self.images is not None:
             count, problems = self._image_counts
-            in_markdown = sum(one.unusable_in_markdown for one in self.images)
+            in_markdown = sum(len(one.unusable_in_markdown) for one in self.images)
             usable = count - problems.total() - in_markdown
             counts = f"{counts}, images {usable:,} of {count:,}"
             remarks += [listed(problems)] if problems.keys() - {"missing"} else []
@@ -145,8 +148,12 @@ class TaskAnswers:
     @property
     def _unusual(self) -> list[str]:
         """How many answers are null, failures, empty or in a form that may not be read whole."""
-        kinds = Counter(kind for answer in self.answers if answer and (kind := _kind(answer)))
-        return [f"{count:,} {kind}" for kind, count in kinds.most_common()]
+        return [f"{count:,} {kind}" for kind, count in self._kinds.most_common()]
+
+    @property
+    def _kinds(self) -> Counter[str]:
+        kinds = (_kind(answer) for answer in self.answers if answer is not None)
+        return Counter(filter(None, kinds))
 
     @property
     def _image_counts(self) -> tuple[int, Counter[str]]:
@@ -185,20 +192,43 @@ class TaskAnswers:
                     f"`{path}`.",
                     hint=f"name a folder that has them in their folders with `{images_option}`",
                 )
-        lacking = next((one for one in self.images or () if one.unusable), None)
-        if lacking is None or counts_missing:
+        if counts_missing or self.images is None:
             return
+        if self._kinds[_UNREAD] == len(self.answers) > 1:
+            first = self.answers[0] if isinstance(self.answers[0], str) else ""
+            raise AnswersUnusable(
+                f"{self.images[0].location}: this answer and all others to `{self.matched.task}` "
+                f"look like JSON or an image in a form that is not read: `{first:.100}`.",
+                hint=f"{SUPPORTED_FILES}; if they are texts, `{count_option}` scores them as such",
+            )
+        self._check_images(images_option, count_option)
+
+    def _check_images(self, images_option: str, count_option: str) -> None:
+        """Raise `AnswersUnusable` for the first image that cannot be used; those in Markdown, which
+        a text may only mention, count if all images of the answers are such.
+        """
+        images = self.images or ()
         count, problems = self._image_counts
-        reference, problem = lacking.unusable[0]
-        what = "is in a form that is not read" if reference.startswith("{") else _PROBLEMS[problem]
-        folders = ", ".join(f"`{folder}`" for folder in lacking.folders)
-        raise AnswersUnusable(
-            f"{lacking.location}: the answer's image `{reference:.200}` {what}. "
-            f"{problems.total():,} of {counted(count, 'image')} of answers to "
-            f"`{self.matched.task}` cannot be used: {listed(problems)}. Searched in {folders}.",
-            hint=f"name the images' folder with `{images_option}`, or score the answers without "
-            f"them, and count them, with `{count_option}`",
-        )
+        in_markdown = [problem for one in images for _, problem in one.unusable_in_markdown]
+        counts_markdown = len(in_markdown) == count > 1
+        problems += Counter(in_markdown if counts_markdown else ())
+        for one in images:
+            unusable = one.unusable + (one.unusable_in_markdown if counts_markdown else ())
+            if not unusable:
+                continue
+            reference, problem = unusable[0]
+            is_unread = reference.startswith("{")
+            what = "is in a form that is not read" if is_unread else _PROBLEMS[problem]
+            is_elsewhere = problem == "missing" and not is_unread
+            way_out = f"name the images' folder with `{images_option}`" if is_elsewhere else _FORMS
+            folders = ", ".join(f"`{folder}`" for folder in one.folders)
+            raise AnswersUnusable(
+                f"{one.location}: the answer's image `{reference:.200}` {what}. "
+                f"{problems.total():,} of {counted(count, 'image')} of answers to "
+                f"`{self.matched.task}` cannot be used: {listed(problems)}. Searched in {folders}.",
+                hint=f"{way_out}, or score the answers without them, and count them, with "
+                f"`{count_option}`",
+            )
 
 
 def _kind(answer: ResultText) -> str:
@@ -210,7 +240,7 @@ def _kind(answer: ResultText) -> str:
         return "with an error in place of an answer"
     if not read.images and not read.text.strip():
         return "empty"
-    return "with JSON or an image in a form that is not read" if read.looks_unread else ""
+    return _UNREAD if read.looks_unread else ""
 
 
 def answers_to(

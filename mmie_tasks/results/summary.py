@@ -87,8 +87,6 @@ def notes_of(run: TaskRun) -> Iterator[str]:
     """Lines for the log: what is unusual, the judge's replies, and the signatures."""
     yield from _missing_scores(run)
     yield from unscored_notes(run)
-    if differing := sum(record.differs for record in run.records):
-        yield f"official and robust scores differ: {differing:,}"
     if noted := list(summary_of(record.facts for record in run.records)):
         yield f"answers: {'; '.join(noted)}"
     yield from run.benchmark.notes(run.records)
@@ -99,7 +97,9 @@ def notes_of(run: TaskRun) -> Iterator[str]:
 
 
 def unscored_notes(run: TaskRun) -> Iterator[str]:
-    """Why samples have no score, and the most frequent detail of those reasons."""
+    """Why samples have no score, with the most frequent detail of those reasons, and how many have
+    an official score that differs from the robust one.
+    """
     official, robust = (reasons_of(run.records, kind) for kind in SCORE_KINDS)
     if official == robust:
         yield from [f"unscored: {listed(official)}"] if official else []
@@ -116,6 +116,8 @@ def unscored_notes(run: TaskRun) -> Iterator[str]:
     )
     for detail, count in details.most_common(1):
         yield f"{count:,} unscored because: {detail}"
+    if differing := sum(record.differs for record in run.records):
+        yield f"official and robust scores differ: {differing:,} of {len(run.records):,}"
 
 
 def _describe_panel(run: TaskRun) -> Iterator[str]:

@@ -54,6 +54,7 @@ FORMS = {
     "one part": (json.dumps({"text": "A", "image": A}), AN_IMAGE),
     "images among texts": (parts({"text": "A"}, {"image": A}), AN_IMAGE),
     "no parts": ("[]", []),
+    "a chat message": (json.dumps({"role": "assistant", "content": f"A ![]({A})"}), AN_IMAGE),
     "ours": (write_answer(["A", Path(A)]), AN_IMAGE),
     "OpenAI's": (parts(TEXT, {"type": "image_url", "image_url": {"url": URI}}), ["A", f"@{URI}"]),
     "transformers'": (parts(TEXT, {"type": "image", "image": A}), AN_IMAGE),
@@ -168,6 +169,7 @@ FAILURES = (
     *("Error code: 429 - {'error': {}}", "CUDA out of memory. Tried to allocate 2.00 GiB"),
     *("Error: Error code: 400 - {}", "Output data may contain inappropriate content."),
     *("429 RESOURCE_EXHAUSTED. {'error'", "openai.BadRequestError: x", "Request timed out."),
+    "Traceback (most recent call last):\n  File",
     *("nan", " None\n", 'Error: can only concatenate str (not "NoneType") to str'),
 )
 

@@ -129,6 +129,7 @@ def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path):
         (None, "; 1 null"),
         ("[LMMS_EVAL_REQUEST_FAILED] 500", "; 1 with an error in place of an answer"),
         ("<think>Fold", "; 1 empty"),
+        ("", "; 1 empty"),
         ("Fold <img src='1.png'>", "; 1 with JSON or an image in a form that is not read"),
         ("Fold.", ""),
     ],
@@ -136,6 +137,24 @@ def test_an_image_whose_header_cannot_be_read_is_counted_and_named(tmp_path):
 def test_an_answer_that_is_none_or_may_be_misread_is_counted(tmp_path, answer, unusual):
     answers = of_one(named(tmp_path, answer=answer))
     assert answers.text == f"mmie: answers 1 of 1, images 0 of 0{unusual}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("![](1.png) ![](2.png)", r"`1\.png` does not exist\. 2 of 2 images[\s\S]*`--images`"),
+        ("![](https://h/1.png) ![](2.png)", r"is a URL[\s\S]*as a data URI, or score"),
+        ("Fold <img src='1.png'>", r"all others to `mmie` look like JSON or an image"),
+    ],
+)
+def test_answers_of_which_nothing_can_be_read_end_the_run(tmp_path, answer, message):
+    images = named(tmp_path, answer=answer)
+    matched = MatchedAnswers(task="mmie", answers=(None, None), unanswered=())
+    answers = TaskAnswers(answers=(images.answer,) * 2, matched=matched, images=(images,))
+    options = {"images_option": "--images", "count_option": "--missing count"}
+    with pytest.raises(AnswersUnusable, match=message):
+        answers.check(counts_missing=False, **options)
+    answers.check(counts_missing=True, **options)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros():
     assert list(notes_of(replace(run, benchmark=noted))) == [
         "no official score: only 1 of 3 samples have a score",
         "without official score: unavailable (2); without robust score: none",
-        "official and robust scores differ: 3",
+        "official and robust scores differ: 3 of 3",
         "a note of the benchmark",
         "replies: grader-1 (1), grader-2 (1); 1 from the cache; 2,000 tokens in, 4 out, 1.0000 USD",
         SIGNATURE,
