@@ -23,8 +23,7 @@ ALL_LISTED = f"{LISTED}\nD. not sure"
 CITY_ANSWERS = {
     "A": ("I think it is Paris",),
     "B": (
-        *("b.", "answer: (b)", "B. New York", "B\nbecause the skyline is there", "new york"),
-        *("It is New York.", "I choose option B, not Rome"),
+        *("b.", "answer: (b)", "B. New York", "new york", "I choose option B, not Rome"),
         "First I thought the answer is A. But the answer is B.",
     ),
     "C": ("It is York.",),
@@ -32,20 +31,15 @@ CITY_ANSWERS = {
     "": ("", "I do not know", "Paris or Rome", "Romeo", "Z"),
 }
 AFTER_REPEATED_OPTIONS = {
-    "A": (
-        "Options:\n- A. red\n- B. blue\n- C. green\n- D. not sure\n\nA",
-        "A - red\nB - blue\n\nA",
-    ),
+    "A": ("Options:\n- A. red\n- B. blue\n- C. green\n- D. not sure\n\nA",),
     "B": (
         *(f"{ALL_LISTED}\n\nB", f"{LISTED}\n\nblue", f"B\n\n{LISTED}", "A red\nB blue\n\nB"),
         "(A) red (B) blue (C) green (D) not sure. The answer is (B).",
-        "Options: A. red B. blue C. green D. not sure\nAnswer: B",
         "a) red b) blue c) green d) not sure\n\nb",
         *("**A**: red\n**B**: blue\n\n**B**", "Option A: red\nOption B: blue\n\nB"),
         *("| A | red |\n| B | blue |\n\nB", '{"A": "red", "B": "blue", "answer": "B"}'),
         "Which one? A, B, C or D?\nB",
     ),
-    "C": ("A. red\nB. blue\n\nC",),
     "": (f"{ALL_LISTED}\n\nB. blue", ALL_LISTED, "A: red, B: blue"),
 }
 AMONG_OTHER_OPTIONS = {
@@ -58,8 +52,7 @@ AMONG_OTHER_OPTIONS = {
     "C": ("C, not A or B",),
     "D": ("A, B and C are wrong, so D",),
     "": (
-        *("B or C", "A, B, C or D", "A, B, C or D.", "(B) or (C)", "A/B", "Both B and C"),
-        *("Neither A nor B", "The answer is B or C", "B, C is wrong"),
+        *("B or C", "A, B, C or D.", "(B) or (C)", "A/B", "Neither A nor B", "B, C is wrong"),
         *("The answer is either A. red or B. blue.", "A. red, because B. blue is wrong"),
     ),
 }
@@ -103,30 +96,19 @@ def read(answer):
 @pytest.mark.parametrize(
     "form",
     [
-        *("{}", "{}.", "({})", "[{}]", "{})", "{}!", "{} ", "{}\n", "{}, because it fits"),
-        *("{}) it fits", "{}. A thing is shown", "{}: it fits", "{} - it fits", "{}\nit fits"),
-        *("{} is the best choice", "I think {} is right", "Based on the image, {} is correct."),
-        *("{}\n\nExplanation: it fits.", "{} is correct. I chose it", "It's {}", "I'd go with {}."),
-        *("Answer: {}", "Answer:\n\n{}", "Answer {}", "**Answer:** {}", "**Answer**: {}"),
-        *("Answer: {} because it fits", "The answer is {} because it fits", "answer is {}"),
-        *("Final answer: {}", "### Final Answer\n{}", "The answer is {}.", 'The answer is "{}".'),
-        *("Option {}", "Option {} fits", "The best choice is {}", "The answer is option {}."),
-        *("My choice: {}", "Choice {}.", "Response: {}", "Prediction: {}", "ASSISTANT: {}"),
-        *("assistant\n{}", "So: {}", "Sure! {}", "Therefore, {}", "= {}", "-> {}", "→ {}", "- {}"),
-        *("<answer>{}</answer>", "<answer>\n{}\n</answer>", "<answer>{} fits</answer>"),
-        *("<b>{}</b>", "{}<|im_end|>", "{}</s>", "{}<|eot_id|>"),
-        "<|begin_of_box|>{}<|end_of_box|>",
-        *('{{"answer": "{}"}}', "{{'answer': '{}'}}", '```json\n{{"answer": "{}"}}\n```', '["{}"]'),
-        *('{{"answer": "{}", "reason": "A is a word here"}}', '{{"choice":"{}"}}'),
-        *("\\boxed{{{}}}", "$\\boxed{{\\text{{{}}}}}$", "\\text{{{}}}", "\\mathbf{{{}}}"),
-        "\\({}\\)",
-        *("$\\boxed{{{}}}$", "**{}**", "**{}.** it fits", "I choose **{}** as it fits", "`{}`"),
-        *("_{}_", "“{}”", "「{}」", "【{}】", "答案：{}", "选{}", "答案是 {} 因为", "{}是正确的"),
-        *("정답은 {}입니다", "答えは{}です", "Ответ: {}", "Antwort: {}", "Réponse : {}"),
-        *("La respuesta es {}.", "Die Antwort ist {}"),
-        *("The images show bars.\n\n{}", "A bar is shown. {}", "A thing fits, so {}.", "I see, {}"),
-        *("A: {}", "A: ({})", "A: The answer is {}", "Q: Which?\nA: {}"),
-        "Question: Which?\nAnswer: {}",
+        *("{}", "{}.", "({})", "{})", "{}, because it fits", "{}. A thing is shown", "{}\nit fits"),
+        *("{} is the best choice", "I think {} is right", "{}\n\nExplanation: it fits.", "It's {}"),
+        *("Answer: {}", "Answer:\n\n{}", "**Answer:** {}", "Answer: {} because it fits"),
+        *("The answer is {} because it fits", "### Final Answer\n{}", 'The answer is "{}".'),
+        *("Option {} fits", "The answer is option {}.", "My choice: {}", "ASSISTANT: {}"),
+        *("-> {}", "→ {}", "<answer>\n{}\n</answer>", "<answer>{} fits</answer>", "<b>{}</b>"),
+        *("{}<|im_end|>", "<|begin_of_box|>{}<|end_of_box|>", '["{}"]', '{{"choice":"{}"}}'),
+        *('```json\n{{"answer": "{}"}}\n```', '{{"answer": "{}", "reason": "A is a word here"}}'),
+        *("$\\boxed{{\\text{{{}}}}}$", "\\mathbf{{{}}}", "\\({}\\)", "**{}.** it fits", "`{}`"),
+        *("I choose **{}** as it fits", "_{}_", "“{}”", "【{}】", "答案：{}", "选{}", "{}是正确的"),
+        *("정답은 {}입니다", "答えは{}です", "Réponse : {}", "La respuesta es {}.", "I see, {}"),
+        *("The images show bars.\n\n{}", "A thing fits, so {}.", "A: {}", "A: ({})"),
+        *("A: The answer is {}", "Q: Which?\nA: {}"),
     ],
 )
 def test_every_form_reads_all_labels_alike(form):
