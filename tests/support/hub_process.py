@@ -49,7 +49,7 @@ for name, value in vars(constants).items():
         setattr(constants, name, real + value.partition("/{link}")[2])
 """
 
-LIBRARIES = (
+LIBRARIES = (  # of the programs that tests ask
     *("huggingface_hub.hf_api", "huggingface_hub.file_download", "datasets", "tqdm.auto"),
     *("huggingface_hub._snapshot_download", "torch", "safetensors", "PIL.WebPImagePlugin"),
     *("pydantic", "yaml", "loguru", "filelock", "tabulate", "pyarrow.parquet", "psutil"),
