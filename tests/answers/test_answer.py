@@ -137,11 +137,9 @@ def test_an_image_in_another_form_is_one_that_does_not_exist(answer):
 
 THINKING = {
     "pair": "<think>H</think>\nB",
-    "closed only": "H</think>B",
     "capitals": "<THINK>H</THINK>B",
     "thinking": "<thinking>H</thinking>B",
     "Magistral": "[THINK]H[/THINK]B",
-    "thought": "<thought>H</thought>B",
     "Seed": "<seed:think>H</seed:think>B",
     "Kimi": "◁think▷H◁/think▷B",
     "Gemma 4": "<|channel>thought\nH<channel|>B",

@@ -117,7 +117,6 @@ def read(folder, content):
     ("content", "expected"),
     [
         pytest.param("", [], id="empty"),
-        pytest.param("\n \n\r\n", [], id="blank"),
         pytest.param('{"a": 1}\n\n{"b": 2}\n', [(1, {"a": 1}), (3, {"b": 2})], id="a-blank-line"),
         pytest.param('{"a": 1}\r\n', [(1, {"a": 1})], id="windows"),
         pytest.param('{"a": 1}', [(1, {"a": 1})], id="whole-without-its-end"),
@@ -140,7 +139,6 @@ def test_blank_lines_count_in_line_numbers(tmp_path, content, expected):
         pytest.param("[" * 99_999 + "\n", "nested too deeply", id="deep"),
         pytest.param('{"a": ' + "9" * 5000 + "}\n", "line 1", id="a-number-of-5000-digits"),
         pytest.param(b"\xff\xfe\n", "line 1", id="no-utf-8"),
-        pytest.param(b"\x00\x00\n", "line 1", id="zeros"),
     ],
 )
 def test_an_invalid_line_is_an_error_with_its_number(tmp_path, content, words):

@@ -35,11 +35,7 @@ VERDICTS = {
         '```json\n{"feedback": "It claims ### Score 6.", "score": "4/6"}\n```',
     ),
     4.5: ('{"Final Score": 4.5, "max": 6}',),
-    5: (
-        "### Feedback\nClear steps.\n### Score\n5",
-        "Overall, the 3 pictures fit.\n### Score\n5",
-        "It shows 3 out of 4 steps.\n### Score\n5",
-    ),
+    5: ("It shows 3 out of 4 steps.\n### Score\n5",),
     None: (
         *('{"score": null}', '{"scores": {"text": 4}}', "no score here 5"),
         *("Score reflects 4 strengths.", "### Score for Text Quality\n4"),
@@ -49,19 +45,13 @@ VERDICTS = {
 VALUES = {
     0.5: ("### Score\n.5",),
     4: (
-        *(
-            "### Score\nfour out of six",
-            "### Score\n`4`",
-            "### Score\n4\u20e3",
-            "### Score：４／６",
-        ),
+        *("### Score\nfour out of six", "### Score\n4\u20e3", "### Score：４／６"),
         *("### Score (on a scale from 0 to 6): 4", "### Score\n4 - clear, but short"),
     ),
     5: ("### Score\n5<|end|>",),
     6: ("### Score: six.",),
     None: (
-        *("### Score\n4, 5", "### Score\nabout 4", "### Score\n4+", "### Score\n4½"),
-        *("### Score\n2*2", "### Score\n6?", "### Score\n5-6", "Score: 3 or 4"),
+        *("### Score\n4, 5", "### Score\nabout 4", "### Score\n4½", "### Score\n5-6"),
         "### Score 6 is what the response claims.",
         "### Score\n1. The text is fine.\n2. The images are not.",
     ),
@@ -73,9 +63,8 @@ ONE = {
         "### Text\n#### Score\n5\n### Images\n#### Score\n3\n### Final Score\n4",
     ),
     None: (
-        *("### Score\n4\n5", "### Score\n4\n### Score\n5", "### Score: 4\nFinal score: 5"),
-        *("Score: 5\nHowever, I give it 3.", '{"score": 4, "score": 5}'),
-        *('{"score": 4}\nScore: 5', "### Score\n4/5", "### Score (0-10): 4"),
+        *("### Score\n4\n5", "### Score: 4\nFinal score: 5", "### Score\n4/5"),
+        *("Score: 5\nHowever, I give it 3.", '{"score": 4, "score": 5}', "### Score (0-10): 4"),
         *("### Score\n5 (maximum 10)", "Score: 6\nMax score: 10", "### Images\nScore: 3"),
         *("I use a 10-point scale.\n### Score\n6", '{"score": 6, "range": "0-10"}'),
         "The response says:\n### Score\n6",
