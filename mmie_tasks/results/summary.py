@@ -87,6 +87,7 @@ def notes_of(run: TaskRun) -> Iterator[str]:
     """Lines for the log: what is unusual, the judge's replies, and the signatures."""
     yield from _missing_scores(run)
     yield from unscored_notes(run)
+    yield from differing_notes(run)
     if noted := list(summary_of(record.facts for record in run.records)):
         yield f"answers: {'; '.join(noted)}"
     yield from run.benchmark.notes(run.records)
@@ -97,9 +98,7 @@ def notes_of(run: TaskRun) -> Iterator[str]:
 
 
 def unscored_notes(run: TaskRun) -> Iterator[str]:
-    """Why samples have no score, with the most frequent detail of those reasons, and how many have
-    an official score that differs from the robust one.
-    """
+    """Why samples have no score, and the most frequent detail of those reasons."""
     official, robust = (reasons_of(run.records, kind) for kind in SCORE_KINDS)
     if official == robust:
         yield from [f"unscored: {listed(official)}"] if official else []
@@ -116,7 +115,14 @@ def unscored_notes(run: TaskRun) -> Iterator[str]:
     )
     for detail, count in details.most_common(1):
         yield f"{count:,} unscored because: {detail}"
-    if differing := sum(record.differs for record in run.records):
+
+
+def differing_notes(run: TaskRun, min_share: float = 0.0) -> Iterator[str]:
+    """How many samples have an official score that differs from the robust one, if they are more
+    than this share of all.
+    """
+    differing = sum(record.differs for record in run.records)
+    if differing > min_share * len(run.records):
         yield f"official and robust scores differ: {differing:,} of {len(run.records):,}"
 
 

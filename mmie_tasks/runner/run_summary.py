@@ -24,11 +24,20 @@ from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.core.wording import counted
 from mmie_tasks.record.record import RECORD_KEY, Record
 from mmie_tasks.results.run import TaskRun, as_counted, in_order
-from mmie_tasks.results.summary import COLUMNS, last_line, notes_of, numbers_of, unscored_notes
+from mmie_tasks.results.summary import (
+    COLUMNS,
+    differing_notes,
+    last_line,
+    notes_of,
+    numbers_of,
+    unscored_notes,
+)
 
 _BY_THE_JUDGE = frozenset(
     ("unavailable", "refused", "budget", "empty_reply", "cut_off", "unparsed", "off_scale")
 )
+
+_MANY = 0.5  # of the samples: then the judge writes in a form that the official reader misreads
 
 KEY = "mmie_tasks"
 """The key of the details in the results file."""
@@ -74,7 +83,7 @@ class RunSummary:
             )
             details, notes = numbers_of(run), list(notes_of(run))
             last_line(run, "")
-            self._unscored[task] = list(unscored_notes(run))
+            self._unscored[task] = [*unscored_notes(run), *differing_notes(run, _MANY)]
             self._notes[task] = [*benchmark.notes(run.records), *map(str, run.signatures)]
             if lines:
                 pairs = zip(lines, records, strict=True)

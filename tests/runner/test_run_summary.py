@@ -52,6 +52,15 @@ def test_answers_that_begin_with_their_question_are_counted_in_the_last_lines() 
     assert "1 answer begins with its question" in summary.block("stub", "")
 
 
+def test_the_last_lines_say_that_most_official_scores_differ_from_the_robust_ones() -> None:
+    for robust, is_said in ((4, False), (5, True)):
+        summary = RunSummary()
+        records = [logged(4, robust, "1"), logged(4, 4, "2"), logged(4, robust, "3")]
+        summary.add("sketch", SKETCH, records, {})
+        said = "sketch: official and robust scores differ: 2 of 3" in summary.block("stub", "")
+        assert said == is_said
+
+
 def test_the_notes_of_a_benchmark_are_in_the_last_lines_of_score() -> None:
     summary = RunSummary()
     summary.add("sketch", Noted(), [logged(4, 4)], {})
