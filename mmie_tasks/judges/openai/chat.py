@@ -48,6 +48,8 @@ _MAX_REPLIES = 3
 # Reasoning models take `max_completion_tokens`, and no temperature but their default.
 _REASONING = re.compile(r"(?:gpt-5|gpt-6|o1|o3|o4)(?:[-.:_].*)?")
 
+_SHOWN_CHARACTERS = 200  # of JSON in another form
+
 # What servers call the end of a reply, in lower case. After any other word the reply is whole.
 _CUT = re.compile(r".*length|max_.*")
 _FILTERED = re.compile(r"content_filter.*|sensitive|safety")
@@ -309,8 +311,9 @@ def read_completion(
         case {"choices": [{"message": dict() as message, **choice}, *_], **fields}:
             pass
         case _:  # some gateways send an error with status 200
-            words = redact(message_of(json.dumps(completion)), secrets)
-            raise Fault("failed", f"the server sent JSON without a reply: {words}")
+            text = json.dumps(completion)
+            words = redact(message_of(text) or text, secrets)[:_SHOWN_CHARACTERS]
+            raise Fault("failed", f"the server sent no `choices[0].message`: {words}")
     finish = str(choice.get("finish_reason") or "").strip().lower()
     is_cut, usage = _CUT.fullmatch(finish) is not None, usage_of(completion, options)
     if _FILTERED.fullmatch(finish):

@@ -29,6 +29,7 @@ FAULTS = [
     pytest.param(HANG, inf, "unavailable", "no answer in time", id="hangs"),
     pytest.param(Sent(b"<html>Sign in</html>"), inf, "unavailable", "no JSON", id="page"),
     pytest.param(sends({"error": "busy"}), inf, "unavailable", "busy", id="error-as-200"),
+    pytest.param(sends({"reply": "5"}), inf, "unavailable", '{"reply": "5"}', id="other-json"),
     pytest.param(GZIP, inf, "unavailable", "decompress", id="wrong-encoding"),
     pytest.param(HOUR, 1, "unavailable", "a wait of 60 min", id="429-for-an-hour"),
     pytest.param(RETRY_DELAY, 1, "unavailable", "a wait of 60 min", id="503-for-an-hour"),
