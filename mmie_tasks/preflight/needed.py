@@ -22,7 +22,7 @@ def refuse_hidden_task(tasks: str) -> None:
     """Raise `SettingWrong` if a folder hides the task of ``--tasks``: lmms-eval would look for task
     files in it (``__main__.py``, ``os.path.isdir``).
     """
-    if tasks and Path(tasks).is_dir() and not any(Path(tasks).glob("*.yaml")):
+    if tasks and Path(tasks).is_dir() and not list(Path(tasks).glob("*.yaml")):
         raise SettingWrong(
             f"lmms-eval looks for task files in the folder `{tasks}` that is here, and there are "
             "none.",
