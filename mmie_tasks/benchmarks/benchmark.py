@@ -11,14 +11,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from mmie_tasks.benchmarks import model_answers
+from mmie_tasks.benchmarks.sample_checks import check_groups, check_questions
 from mmie_tasks.benchmarks.settings import TaskSettings, read_settings
 from mmie_tasks.benchmarks.text_answer import answer_of_results, facts_of_results, shown_results
-from mmie_tasks.core.errors import DataBroken, MmieTasksError, first_line
+from mmie_tasks.core.errors import MmieTasksError, first_line
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdict, Verdicts
 from mmie_tasks.hub.run_images import ImageOpener
@@ -27,7 +27,7 @@ from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoices
 from mmie_tasks.record.facts import Facts
 from mmie_tasks.record.judgement import Judgement
 from mmie_tasks.record.metrics import Metric, Scale
-from mmie_tasks.record.record import ALL, NO_REPLY, NOT_JUDGED, RECORD_KEY, BadRecord, Record
+from mmie_tasks.record.record import NO_REPLY, NOT_JUDGED, RECORD_KEY, BadRecord, Record
 from mmie_tasks.record.reply import JudgeResult
 from mmie_tasks.record.rows import Row, RunnerTable, aggregation
 from mmie_tasks.record.segment import Segment, text_segments
@@ -47,8 +47,6 @@ Doc: TypeAlias = Mapping[str, Any]
 Environment: TypeAlias = Mapping[str, str]
 Options: TypeAlias = Mapping[str, Any] | None
 """``lmms_eval_specific_kwargs`` of a task file."""
-
-_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tiff")
 
 NOT_IN_ANSWER = frozenset(("no_answer", "not_text", "bad_image"))
 """Reasons for no score that the saved answer does not show."""
@@ -182,53 +180,11 @@ class Benchmark(ABC):
     def check_data(self, docs: Any) -> None:  # noqa: ANN401 - a `Dataset`
         """Check a run's samples before anything is generated; raises a `MmieTasksError`.
 
-        By default, that they have their groups (`check_groups`), and a `question` of texts and of
+        By default, that each has an ``id`` of its own, its groups, and a question of texts and of
         image files that exist.
         """
-        self.check_groups(docs)
-        for doc in docs:
-            try:
-                problem = _problem_of(self.question(doc, {}))
-            except KeyError:  # a column of images, which the runner leaves out here
-                problem = ""
-            except Exception as error:  # noqa: BLE001 - another package's benchmark
-                problem = f"raises {type(error).__name__}: {first_line(error)}"
-            if problem:
-                raise DataBroken(
-                    f"{self.title}: `question` of the sample `{doc['id']}` {problem}.",
-                    hint="it returns a list of texts (`str`) and existing image files (`Path`)",
-                )
-
-    def check_groups(self, docs: Any) -> None:  # noqa: ANN401 - a `Dataset`
-        """Check that every sample has an ``id`` of its own and its `groups`, and that there are
-        groups of each kind that `metrics` average. Raises `DataBroken`.
-        """
-        kinds, ids = {ALL}, set[str]()
-        for doc in docs:
-            id_ = doc.get("id")
-            if id_ in (None, "") or str(id_) in ids:
-                problem = "has no `id`" if id_ in (None, "") else f"has the `id` `{id_}` of another"
-                hint = "give every sample an `id` of its own"
-                raise DataBroken(f"A sample of {self.title} {problem}.", hint=hint)
-            ids.add(str(id_))
-            try:
-                groups = self.groups(doc)
-                kinds |= groups.keys()
-                names = chain(*([v] if isinstance(v, str) else v for v in groups.values()))
-                problem = "" if all(isinstance(name, str) for name in names) else "is no text"
-            except Exception as error:  # noqa: BLE001 - another package's benchmark
-                problem = f"raises {type(error).__name__}: {first_line(error)}"
-            if problem:
-                raise DataBroken(
-                    f"{self.title}: `groups` of the sample `{id_}` {problem}.",
-                    hint="it returns each kind of group with the group of the sample, a text",
-                )
-        if unknown := [one for one in self.metrics if ids and one.by not in kinds]:
-            raise DataBroken(
-                f"{self.title}: the metric `{unknown[0].title}` averages groups of the kind "
-                f"`{unknown[0].by}`, of which `groups` gives no sample any.",
-                hint=f"the kinds that it gives: {', '.join(sorted(kinds - {ALL})) or 'none'}",
-            )
+        check_groups(self.title, docs, self.groups, self.metrics)
+        check_questions(self.title, docs, lambda doc: self.question(doc, {}))
 
     def assets(self, tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:  # noqa: ARG002
         """What the named tasks need on this machine; all tasks if none is named."""
@@ -522,21 +478,6 @@ def _unscorable(doc: Doc, results: Sequence[object], error: Exception) -> Prepar
         verdicts=Verdicts.unscored("not_scorable", detail),
     )
     return Prepared(record=record, request=None)
-
-
-def _problem_of(question: object) -> str:
-    """What is wrong with the parts of a question; empty if nothing is."""
-    if not isinstance(question, list | tuple):
-        return f"is a {type(question).__name__}, not a list"
-    for part in question:
-        if isinstance(part, Path) and not part.is_file():
-            return f"names the file `{part}`, which does not exist"
-        if not isinstance(part, str | Path):
-            return f"has a part of the type {type(part).__name__}"
-        is_name = isinstance(part, str) and part.lower().endswith(_IMAGE_SUFFIXES)
-        if is_name and Path(part).is_file():
-            return f"has the name of a file as a text: `Path({part!r})` shows the image"
-    return ""
 
 
 def _segment(part: str | Path) -> Segment:

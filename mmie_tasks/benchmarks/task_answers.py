@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from mmie_tasks.answers.answer import read_answer
@@ -111,7 +112,7 @@ def _with_path(answer: str, reference: str, path: Path) -> str:
     return answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: it keeps what it has read
 class TaskAnswers:
     """Saved answers to samples of a task.
 
@@ -150,8 +151,9 @@ class TaskAnswers:
         """How many answers are null, failures, empty or in a form that may not be read whole."""
         return [f"{count:,} {kind}" for kind, count in self._kinds.most_common()]
 
-    @property
+    @cached_property
     def _kinds(self) -> Counter[str]:
+        """What is unusual about answers, and how many."""
         kinds = (_kind(answer) for answer in self.answers if answer is not None)
         return Counter(filter(None, kinds))
 

@@ -17,6 +17,7 @@ from mmie_tasks.benchmarks.registry import (
     entry_of_task,
     require_judged,
 )
+from mmie_tasks.benchmarks.sample_checks import check_groups
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.core.log import is_first_process
 from mmie_tasks.hub.pinned_file import downloads_are_off
@@ -77,7 +78,7 @@ def _check_data(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) ->
     indices = range(len(docs))[start : start + limit]
     selected = [docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices)
     if answers_are_saved(task) and not is_judged(task, benchmark):
-        benchmark.check_groups(selected)
+        check_groups(benchmark.title, selected, benchmark.groups, benchmark.metrics)
     else:
         benchmark.check_data(selected)
 

@@ -57,9 +57,9 @@ def keep_replies(task_run: TaskRun, choices: JudgeChoices, environment: Mapping[
                 table.remove(reply.signature, reply.request_key)
         name = ", ".join(log.name for log in task_run.logs)
         sys.stderr.write(
-            f"mmie-tasks: {counted(len(kept), 'reply')} of {choice.name} in `{name}` kept; it is "
-            f"asked again for {sum(map(has_failed, task_run.records)):,} of "
-            f"{counted(len(task_run.records), 'sample')}.\n"
+            f"mmie-tasks: {counted(len(kept), 'reply')} of {choice.name} in `{name}` kept; "
+            f"{sum(map(has_failed, task_run.records)):,} of "
+            f"{counted(len(task_run.records), 'sample')} lack the points of a judge.\n"
         )
 
 

@@ -33,6 +33,7 @@ from mmie_tasks.results.summary import (
     unscored_notes,
 )
 
+# Reasons of unscored samples that the judge's next reply may remove.
 _BY_THE_JUDGE = frozenset(
     ("unavailable", "refused", "budget", "empty_reply", "cut_off", "unparsed", "off_scale")
 )
@@ -49,8 +50,8 @@ class RunSummary:
 
     _runs: dict[str, TaskRun] = field(default_factory=dict)
     _details: dict[str, dict[str, float]] = field(default_factory=dict)
-    _unscored: dict[str, list[str]] = field(default_factory=dict)  # why, by task
-    _notes: dict[str, list[str]] = field(default_factory=dict)
+    _warnings: dict[str, list[str]] = field(default_factory=dict)  # below the scores, by task
+    _notes: dict[str, list[str]] = field(default_factory=dict)  # the same, of `score` only
 
     @property
     def scores(self) -> dict[str, float | None]:
@@ -83,7 +84,7 @@ class RunSummary:
             )
             details, notes = numbers_of(run), list(notes_of(run))
             last_line(run, "")
-            self._unscored[task] = [*unscored_notes(run), *differing_notes(run, _MANY)]
+            self._warnings[task] = [*unscored_notes(run), *differing_notes(run, _MANY)]
             self._notes[task] = [*benchmark.notes(run.records), *map(str, run.signatures)]
             if lines:
                 pairs = zip(lines, records, strict=True)
@@ -127,7 +128,7 @@ class RunSummary:
         shown = [
             f"{task}: {note}"
             for task in in_order(self._runs, tasks)
-            for note in (*self._unscored[task], *(self._notes[task] if has_notes else ()))
+            for note in (*self._warnings[task], *(self._notes[task] if has_notes else ()))
         ]
         text = "\n\n".join(filter(None, (f"\n{title}", table, "\n".join(shown), report)))
         judged = [run.records for run in self._runs.values() if run.benchmark.judge is not None]

@@ -158,6 +158,9 @@ def test_files_without_answers_in_a_folder_are_skipped(tmp_path):
     write(tmp_path / "b.json", {"score": 1.0})
     write(tmp_path / "1_results.json", {"results": {}})
     assert read(tmp_path) == {"1": "A"}
+    (tmp_path / "a.json").unlink()
+    with pytest.raises(AnswersUnusable, match="no saved answers"):
+        read(tmp_path)
 
 
 def test_answers_are_matched_by_id_and_by_the_text_that_was_sent(tmp_path):
